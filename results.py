@@ -32,7 +32,7 @@ from lab.core.run import runs
 from lab.core.scenario import scenario_file
 from lab.registry import stored_report
 from lab.render import data, markdown
-from lab.render.placeholders import quoted
+from lab.render.values import quoted
 
 DOCS = files.PROJECT / "docs"
 OUTPUT = DOCS / "RESULTS.md"

@@ -24,7 +24,7 @@ from lab.core.run.measuring import MeasureOptions, measure
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile
-from lab.render import brief, text
+from lab.render import text
 
 DRY_RUN_LISTED = 20
 OWN_CAPTURES = 64  # trials
@@ -82,7 +82,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         written.append(files.write(Path(path), data.exported(form, report)))
     if study.whole and not arguments.no_figures:
         written += draw(report, run.folder, arguments.figures, arguments.format)
-    rendered = (text.text if arguments.full else brief.brief)(report, terminal_width())
+    rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
     was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")
     return status_of(run) or (errors.OK if was_read else errors.UNREAD)
 

@@ -16,8 +16,8 @@ from lab.core.scenario.scenario_file import ScenarioFile
 from lab.fetches import features
 
 
-# The module of each `kind` of a scenario file, whose KIND it is; imported only where it is asked
-# for. A kind without its line here is not missed: others know nothing of it.
+# The module of each `kind` of a scenario file, whose KIND it is; imported only where it is
+# needed. A kind without its line here is not missed: others know nothing of it.
 KINDS = {
     "fetches": "lab.fetches.study",  # one transfer at a time on the star
     "load": "lab.load.study",  # many connections on a shared link
@@ -30,12 +30,12 @@ def kind(name: str) -> Kind:
     """The kind of a name. Raises ValueError."""
     if name not in KINDS:
         raise ValueError(f"there is no kind {name!r} of study")
-    found: Kind = import_module(KINDS[name]).KIND
-    return found
+    kind_of_study: Kind = import_module(KINDS[name]).KIND
+    return kind_of_study
 
 
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
-    """A scenario with what the command line says in place of it. Raises UsageError."""
+    """A scenario with what the command line has in place of it. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
     name = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
     return kind(name).study(file, overrides, seed)
@@ -55,21 +55,21 @@ def cliff_question(what: str, requested: Overrides) -> Study:
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
            ) -> Iterator[tuple[bool, list[str]]]:
-    """Of each window whether the model has the same cliff, and what was found in lines; at the
+    """Of each window whether the model has the same cliff, and what was measured in lines; at the
     end what to consider.
 
     measure: the records of trials. Raises FirstFlightError.
     """
     search, findings = (features.module("cliff", name) for name in ("search", "findings"))
-    found = search.search(what, study.trials, study.head.sysctls, measure)
-    for each, apart in zip(found, findings.distinctions(study.trials)):
-        yield each.agrees, list(findings.sentences(what, each, apart))
-    if besides := list(findings.besides(what, found)):
+    measured = search.search(what, study.trials, study.head.sysctls, measure)
+    for window, apart in zip(measured, findings.distinctions(study.trials)):
+        yield window.agrees, list(findings.sentences(what, window, apart))
+    if besides := list(findings.besides(what, measured)):
         yield True, besides
 
 
 def stored_report(folder: Path) -> Report:
-    """What a stored run says, whatever its kind. Raises FirstFlightError."""
+    """The report of a stored run, whatever its kind. Raises FirstFlightError."""
     study, run = stored_run(folder)
     return study.report(run)
 

@@ -16,7 +16,7 @@ from lab.capture.report import reported
 from lab.core import files
 from lab.core.command_line import Parser, say, terminal_width
 from lab.core.errors import OK, FirstFlightError, UsageError
-from lab.render import brief, page
+from lab.render import data, page, text
 
 COMMAND = "command.json"  # of a command's folder: what was run
 SHORT = """\
@@ -82,10 +82,10 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     if connection and not made.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")
-    files.write(folder / "links.csv", made.links_csv)
-    files.write(folder / "connections.csv", made.connections_csv)
+    files.write(folder / "links.csv", data.table_csv(made.links))
+    files.write(folder / "connections.csv", data.table_csv(made.connections))
     path = page.write(folder, made.report, drawing.for_page(drawing.images(made.report)))
     sys.stdout.flush()
-    for line in brief.brief(made.report, terminal_width()).splitlines():
+    for line in text.brief(made.report, terminal_width()).splitlines():
         say(line)
     say(f"run.sh: the page is {os.path.relpath(path)}")

@@ -4,7 +4,7 @@ A bucket prints its share s of the responses, what was saved a in ms, and the
 same p in percent of the baseline. Its mean latency is then a/p with the
 baseline's window and a/p - a with the experiment's, and a population's mean is
 the sum of s times the latency. That both means take the same shares is what
-tells the window from a change of who was measured (standardisation; Kitagawa
+separates the window from a change of who was measured (standardisation; Kitagawa
 1955, "Components of a difference between two rates", JASA 50).
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from lab.arithmetic.scenario import PublishedPanel
 from lab.core.scenario.published import PublishedBucket
 
-# How exactly the numbers in paper/*.csv are known, as their first lines say:
+# How exactly the numbers in paper/*.csv are known, by their first lines:
 # shares are printed with two decimals, means as whole ms, bars were read.
 SHARE_POINTS = 0.005
 SAVED_PART = 0.0013
@@ -60,7 +60,7 @@ class BucketMeans:
 class Sums:
     """A panel added up, beside the means that are printed."""
 
-    panel: PublishedPanel
+    printed: PublishedPanel
     buckets: tuple[BucketMeans, ...]
     experiment: Bounded
     baseline: Bounded
@@ -121,8 +121,8 @@ def means_of(bucket: PublishedBucket) -> BucketMeans:
 
 def _sum(parts: Iterable[Bounded]) -> Bounded:
     several = list(parts)
-    return Bounded(sum(each.value for each in several), sum(each.low for each in several),
-                   sum(each.high for each in several))
+    return Bounded(sum(part.value for part in several), sum(part.low for part in several),
+                   sum(part.high for part in several))
 
 
 def _printed(mean_ms: float) -> Bounded:

@@ -1,4 +1,4 @@
-"""What the arithmetic says: the sums beside the printed means, what follows and what does not."""
+"""The findings of arithmetic: the sums and the printed means, what follows and what does not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Interval, Statemen
 from lab.core.words import number, short
 
 ASIDE = 0.08  # of the distance between panels: the two windows beside each other
-CANNOT_TELL = (
+UNDECIDED = (
     "Why the two weeks differ cannot be decided from the paper. Other people may have used the data"
     " center, or some may have been sent to another one. Or the estimates of RTT and bandwidth,"
     " which name the buckets, may change with the window. More responses that are far and slow at"
@@ -21,7 +21,7 @@ CANNOT_TELL = (
 
 def findings(scenario: Arithmetic) -> tuple[Finding, ...]:
     sums = tuple(map(sums_of, scenario.panels))
-    return (_adding_up(scenario, sums), *(_one_panel(scenario, each) for each in sums))
+    return (_adding_up(scenario, sums), *(_one_panel(scenario, panel) for panel in sums))
 
 
 def tiles(scenario: Arithmetic) -> tuple[Tile, ...]:
@@ -30,8 +30,8 @@ def tiles(scenario: Arithmetic) -> tuple[Tile, ...]:
     return tuple(Tile(f"{sum(agree)} of {len(agree)}",
                       f"panels add up to the printed mean with {initcwnd} segments")
                  for initcwnd, agree in (
-                     (scenario.experiment_initcwnd, [each.experiment_agrees for each in sums]),
-                     (scenario.baseline_initcwnd, [each.baseline_agrees for each in sums])))
+                     (scenario.experiment_initcwnd, [panel.experiment_agrees for panel in sums]),
+                     (scenario.baseline_initcwnd, [panel.baseline_agrees for panel in sums])))
 
 
 # The sums beside the means -----------------------------------------------------------
@@ -40,7 +40,7 @@ def _adding_up(scenario: Arithmetic, sums: Sequence[Sums]) -> Finding:
     return Finding(
         "sums", "Each panel's buckets added up, and the printed mean",
         (_sums_table(scenario, sums), _savings_table(sums)),
-        (*_questions(scenario, sums), Statement("What cannot be decided?", CANNOT_TELL)),
+        (*_questions(scenario, sums), Statement("What cannot be decided?", UNDECIDED)),
         text="For each panel, the sum of share times latency less the printed mean, with each"
              f" window. {_answer(scenario, sums, _differing(sums))}",
         chart=_chart(scenario, sums))
@@ -48,7 +48,7 @@ def _adding_up(scenario: Arithmetic, sums: Sequence[Sums]) -> Finding:
 
 def _differing(sums: Sequence[Sums]) -> list[Sums]:
     """The panels whose buckets cannot be what the printed baseline is the mean of."""
-    return [each for each in sums if not each.baseline_agrees]
+    return [panel for panel in sums if not panel.baseline_agrees]
 
 
 def _sums_table(scenario: Arithmetic, sums: Sequence[Sums]) -> Table:
@@ -60,9 +60,9 @@ def _sums_table(scenario: Arithmetic, sums: Sequence[Sums]) -> Table:
                     Column("printed", "ms", window, digits=0),
                     Column("diff.", "ms", window, signed=True)]
     return Table("", tuple(columns), tuple(
-        (each.panel.title, each.panel.data_center, each.shares_percent,
-         *_beside(each.experiment, each.printed_experiment),
-         *_beside(each.baseline, each.printed_baseline)) for each in sums),
+        (panel.printed.title, panel.printed.data_center, panel.shares_percent,
+         *_beside(panel.experiment, panel.printed_experiment),
+         *_beside(panel.baseline, panel.printed_baseline)) for panel in sums),
         ("Sum: of share × mean latency of the bucket. With the baseline's window the latency is"
          " the saving in ms / the saving in percent; with the other window it is that less the"
          " saving in ms.",))
@@ -81,14 +81,14 @@ def _savings_table(sums: Sequence[Sums]) -> Table:
          Column("printed", "ms", "saved", digits=0),
          Column("same shares", "ms", "saved"), Column("other shares", "ms", "saved", signed=True),
          Column("other shares", "% of it", "saved", digits=0)),
-        tuple((each.panel.title, each.panel.data_center, each.printed_saving_ms,
-               each.same_shares_saving_ms, each.other_shares_ms,
-               each.other_shares_percent) for each in sums))
+        tuple((panel.printed.title, panel.printed.data_center, panel.printed_saving_ms,
+               panel.same_shares_saving_ms, panel.other_shares_ms,
+               panel.other_shares_percent) for panel in sums))
 
 
 def _questions(scenario: Arithmetic, sums: Sequence[Sums]) -> tuple[Statement, ...]:
-    off_ms = [abs(each.experiment.value - each.printed_experiment.value) for each in sums
-              if each.experiment_agrees]
+    off_ms = [abs(panel.experiment.value - panel.printed_experiment.value) for panel in sums
+              if panel.experiment_agrees]
     differing = _differing(sums)
     return (
         Statement(f"Do the buckets add up to the printed mean with"
@@ -97,10 +97,10 @@ def _questions(scenario: Arithmetic, sums: Sequence[Sums]) -> tuple[Statement, .
                   f" {number(max(off_ms, default=0.0))} ms at most, which rounding explains."),
         Statement(f"And with {scenario.baseline_initcwnd} segments?",
                   f"In {len(sums) - len(differing)} of {len(sums)} panels. "
-                  + " ".join(f"{each.panel.title} at {each.panel.data_center}:"
-                             f" {short(each.baseline.value)} ms, the paper prints"
-                             f" {each.printed_baseline.value:.0f}; rounding explains"
-                             f" {number(each.baseline.error)} ms." for each in differing)),
+                  + " ".join(f"{panel.printed.title} at {panel.printed.data_center}:"
+                             f" {short(panel.baseline.value)} ms, the paper prints"
+                             f" {panel.printed_baseline.value:.0f}; rounding explains"
+                             f" {number(panel.baseline.error)} ms." for panel in differing)),
         Statement("What follows?", _answer(scenario, sums, differing)))
 
 
@@ -109,9 +109,9 @@ def _answer(scenario: Arithmetic, sums: Sequence[Sums], differing: Sequence[Sums
     if not differing:
         return (f"The buckets add up to the printed means with both windows: {len(sums)} of"
                 f" {len(sums)} panels.")
-    centers = dict.fromkeys(each.panel.data_center for each in differing)
-    parts = " ".join(_other_shares([each for each in differing
-                                    if each.panel.data_center == center]) for center in centers)
+    centers = dict.fromkeys(panel.printed.data_center for panel in differing)
+    parts = " ".join(_other_shares([panel for panel in differing
+                                    if panel.printed.data_center == center]) for center in centers)
     return (f"The simplest reading: the printed shares are those of the week with"
             f" {scenario.experiment_initcwnd} segments, and the week with"
             f" {scenario.baseline_initcwnd} had more responses in the buckets that take long."
@@ -120,9 +120,9 @@ def _answer(scenario: Arithmetic, sums: Sequence[Sums], differing: Sequence[Sums
 
 def _other_shares(sums: Sequence[Sums]) -> str:
     """Of one data center: how much of the printed saving the window did not make."""
-    others = [f"{number(each.other_shares_ms)} ms by {each.panel.title}"
-              f" ({each.other_shares_percent:.0f} %)" for each in sums]
-    return (f"At {sums[0].panel.data_center} the paper prints {sums[0].printed_saving_ms:.0f} ms"
+    others = [f"{number(panel.other_shares_ms)} ms by {panel.printed.title}"
+              f" ({panel.other_shares_percent:.0f} %)" for panel in sums]
+    return (f"At {sums[0].printed.data_center} the paper prints {sums[0].printed_saving_ms:.0f} ms"
             f" as saved; {' or '.join(others)} of it came from who was measured, not from the"
             " window.")
 
@@ -135,13 +135,13 @@ def _chart(scenario: Arithmetic, sums: Sequence[Sums]) -> LineChart:
                     tuple((summed.low - printed.high, summed.high - printed.low)
                           for summed, printed in pairs), look, "points")
 
-    ticks = tuple((float(at), f"{each.panel.title}\n{each.panel.data_center}")
-                  for at, each in enumerate(sums))
+    ticks = tuple((float(at), f"{panel.printed.title}\n{panel.printed.data_center}")
+                  for at, panel in enumerate(sums))
     plot = Plot("", "sum of the buckets less printed mean (ms)", (
         line(f"{scenario.experiment_initcwnd} segments", -ASIDE, 1,
-             [(each.experiment, each.printed_experiment) for each in sums]),
+             [(panel.experiment, panel.printed_experiment) for panel in sums]),
         line(f"{scenario.baseline_initcwnd} segments", ASIDE, 2,
-             [(each.baseline, each.printed_baseline) for each in sums])),
+             [(panel.baseline, panel.printed_baseline) for panel in sums])),
         ticks=ticks, x_ends=(-0.5, len(sums) - 0.5), zero=True)
     return LineChart(
         scenario.head.title, ("Share × latency of every bucket, added up, less the mean that the"
@@ -152,22 +152,22 @@ def _chart(scenario: Arithmetic, sums: Sequence[Sums]) -> LineChart:
 
 # One panel, for a calculator ---------------------------------------------------------
 
-def _one_panel(scenario: Arithmetic, each: Sums) -> Finding:
+def _one_panel(scenario: Arithmetic, panel: Sums) -> Finding:
     experiment, baseline = (f"IW {scenario.experiment_initcwnd}",
                             f"IW {scenario.baseline_initcwnd}")
-    columns = (Column("up to", each.panel.unit, is_text=True),
+    columns = (Column("up to", panel.printed.unit, is_text=True),
                Column("share", "%", "printed", digits=2),
                Column("saved", "ms", "printed", digits=2),
                Column("saved", "%", "printed", digits=2),
                Column(baseline, "ms", "latency"), Column(experiment, "ms", "latency"),
                Column(baseline, "ms", "share × latency", digits=2),
                Column(experiment, "ms", "share × latency", digits=2))
-    rows = tuple(map(_bucket_row, each.buckets))
-    return Finding(each.panel.name, f"{each.panel.title} at {each.panel.data_center}, bucket by"
-                                    " bucket",
+    rows = tuple(map(_bucket_row, panel.buckets))
+    return Finding(panel.printed.name,
+                   f"{panel.printed.title} at {panel.printed.data_center}, bucket by bucket",
                    (Table("", columns, (*rows, (
-                       "sum", each.shares_percent, "", "", "", "", each.baseline.value,
-                       each.experiment.value))),))
+                       "sum", panel.shares_percent, "", "", "", "", panel.baseline.value,
+                       panel.experiment.value))),))
 
 
 def _bucket_row(bucket: BucketMeans) -> tuple[Cell, ...]:

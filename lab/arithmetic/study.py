@@ -14,7 +14,7 @@ from lab.arithmetic.scenario import Arithmetic, read
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.results.records import Record
-from lab.core.run.kinds import Kind, Overrides, RunData, SeenTrial, Study
+from lab.core.run.kinds import Kind, ObservedTrial, Overrides, RunData, Study
 from lab.core.run.reporting import report_of
 
 
@@ -39,7 +39,7 @@ def expand(scenario: Arithmetic, overrides: Overrides, seed: int) -> Sequence[No
     return ()
 
 
-def judge(trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
     raise NotImplementedError("there are no trials to judge")
 

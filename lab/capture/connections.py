@@ -7,32 +7,31 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
-from lab.capture import headers
-from lab.capture.exchanges import TcpPackets
-from lab.capture.headers import Headers
-from lab.capture.links import Link, wire_bytes
-from lab.capture.pcapng import Packet
+from lab.capture.conversations import TcpPackets
+from lab.capture.links import wire_bytes
 from lab.core.errors import FirstFlightError
-from lab.tcp.packets import MS, RST, SYN, Connection, Segment, connection_of, distance
+from lab.tcp.packets import (MS, MSS, RST, SYN, Connection, Segment, connection_of, distance,
+                             initial_numbers)
+from lab.tcp.path import LEAST_TIMEOUT_US
 
-# What limits a transfer, as a reader is told it.
+# What limits a transfer, in words.
 LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (
     "the link", "the receive window", "the sender", "loss recovery", "the congestion window",
     "the round trip")
 _WAITING_NS = 50_000  # beyond propagation and serialisation: it waited in the queue
-_LEAST_TIMEOUT_NS = 200 * MS  # TCP_RTO_MIN
-_AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was let go by it
-_HEADERS = 40  # of IPv4 and TCP, by which an MSS is counted
-_STAMPS = 12
-_MOST_BYTES = 1 << 31  # of one direction: sequence numbers come again after twice as many
+_AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by it
+_MOST_BYTES = (1 << 31) - (1 << 20)  # of one direction: relative numbers have 32 bits
+_MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
+_LEAST_MSS = 536  # RFC 9293, 3.7.1
 
 
 class Flight(NamedTuple):
     """The data that a side sent before any of its data was acknowledged.
 
-    at_once: whether it ended with a full segment, and the acknowledgement let more go: then the
+    at_once: whether it ended with a full segment, and the acknowledgement released more: then the
     window was what ended it.
     """
 
@@ -41,21 +40,21 @@ class Flight(NamedTuple):
     at_once: bool
 
 
-@dataclass
+@dataclass(frozen=True)
 class Direction:
     """What one side of a connection sent.
 
-    bytes: new data. mss: of its segments, bytes. again: segments that it retransmitted, by cause.
-    shares: of the time from its first data to the last acknowledgement, by what limited it.
-    goodput_kbps: of its data in that time; None where it takes none.
+    bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. shares: of the
+    time from its first data to the last acknowledgement, by what limited it. goodput_kbps: of its
+    data in that time; None where it takes none.
     """
 
     bytes: int = 0
     mss: int = 0
     segments: int = 0
     first_flight: Flight | None = None
-    again: Counter[str] = field(default_factory=Counter)
-    shares: dict[str, float] = field(default_factory=dict)
+    retransmitted: Counter[str] = field(default_factory=Counter)
+    shares: Mapping[str, float] = field(default_factory=dict)
     goodput_kbps: float | None = None
 
     @property
@@ -64,12 +63,13 @@ class Direction:
         return max(self.shares, key=lambda name: self.shares[name]) if self.shares else ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Observed:
-    """One connection as it was seen. Times in ns since the epoch; None where it was not seen.
+    """One connection as it was observed. Times in ns since the epoch.
 
-    ended_ns: when the last of its data or its FIN was acknowledged. state: "" for one that was
-    opened and closed, else what was missing.
+    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None where it was not
+    observed. state: "" for one that was opened and closed, else what was missing. wire: its
+    segments with relative numbers.
     """
 
     packets: TcpPackets
@@ -79,24 +79,40 @@ class Observed:
     to_client: Direction
     to_server: Direction
     state: str
-    wire: Connection | None = None
+    wire: Connection
+
+    @property
+    def is_to_client(self) -> bool:
+        """Whether most of its data went to the client."""
+        return self.to_client.bytes >= self.to_server.bytes
+
+    @property
+    def main(self) -> Direction:
+        """The direction in which most of its data went."""
+        return self.to_client if self.is_to_client else self.to_server
+
+    @property
+    def retransmitted(self) -> Counter[str]:
+        """Segments of both directions, by cause."""
+        return self.to_client.retransmitted + self.to_server.retransmitted
 
 
 def observed(packets: TcpPackets) -> Observed | None:
     """None where its packets contradict each other, or for more than 2 GB."""
+    port = packets.client[1]
     try:
-        wire = connection_of(packets.client[1], packets.at_client, packets.at_server)
+        starts = initial_numbers(packets.at_client + packets.at_server, port)
+        wire = connection_of(port, packets.at_client, packets.at_server)
     except FirstFlightError:
         return None
-    everything = sorted(wire.at_client + wire.at_server, key=lambda segment: segment.time_ns)
-    if not everything or any(abs(segment.seq) >= _MOST_BYTES - (1 << 20)
-                             for segment in everything[-1:]):
+    segments = sorted(wire.at_client + wire.at_server, key=lambda segment: segment.time_ns)
+    if not segments or abs(segments[-1].seq) >= _MOST_BYTES:
         return None
-    starts = _starts(packets)
     lost = list(_lost(packets, starts))
-    waits = _waits(packets, starts)
-    down, up = (_direction(wire, to_client, lost, waits[to_client]) for to_client in (True, False))
-    return Observed(packets, everything[0].time_ns, everything[-1].time_ns, _handshake_ms(wire),
+    waits = _waits(packets)
+    down, up = (_direction(wire, to_client, [loss for loss in lost if loss.to_client == to_client],
+                           waits[to_client]) for to_client in (True, False))
+    return Observed(packets, segments[0].time_ns, segments[-1].time_ns, _handshake_ms(wire),
                     down, up, _state(wire), wire)
 
 
@@ -125,96 +141,76 @@ def _state(wire: Connection) -> str:
 # Packets that were dropped or had to wait ------------------------------------------------
 
 class _Lost(NamedTuple):
+    """A packet that was dropped. start, end: relative numbers of what it held. cause: in words."""
+
     to_client: bool
     start: int
     end: int
     time_ns: int
-    where: str
-
-
-def _starts(packets: TcpPackets) -> Mapping[bool, int]:
-    """The number before the first byte of each side (True: to the client), as connection_of."""
-    found: dict[bool, int] = {}
-    for segment in sorted(packets.at_client + packets.at_server, key=lambda s: s.time_ns):
-        if segment.to_client not in found or segment.flags & SYN:
-            found.setdefault(segment.to_client, segment.seq - (not segment.flags & SYN))
-    return found
-
-
-def _carried(packets: TcpPackets, starts: Mapping[bool, int]
-             ) -> Iterable[tuple[Link, Packet, Headers, bool, int]]:
-    """Each packet with its direction and its first relative number."""
-    for link, packet, found in packets.carried:
-        to_client = (found.source, found.from_port) == packets.server
-        seq = distance(headers.tcp_header(found).seq, starts.get(to_client, 0))
-        yield link, packet, found, to_client, seq
+    cause: str
 
 
 def _lost(packets: TcpPackets, starts: Mapping[bool, int]) -> Iterable[_Lost]:
-    for link, packet, found, to_client, seq in _carried(packets, starts):
+    """starts: the number before the first byte of each side (True: to the client)."""
+    for link, packet, segment in packets.carried:
         if packet.reason:
-            how = ("lost at random" if packet.accepted and packet.time_ns == packet.queued_ns
-                   and link.random_drops else
+            how = ("lost at random" if link.random_drops and packet.is_dropped_at_once else
                    "discarded" if packet.is_discarded else "dropped by the queue")
-            yield _Lost(to_client, seq, seq + max(1, found.payload_bytes), packet.time_ns,
-                        f"{how}, {link.name}")
+            seq = distance(segment.seq, starts[segment.to_client])
+            yield _Lost(segment.to_client, seq, seq + max(1, segment.payload_bytes),
+                        packet.time_ns, f"{how}, {link.name}")
 
 
-def _waits(packets: TcpPackets, starts: Mapping[bool, int]
-           ) -> Mapping[bool, list[tuple[int, int]]]:
+def _waits(packets: TcpPackets) -> Mapping[bool, list[tuple[int, int]]]:
     """By direction, when data of it waited in a queue, merged, in order."""
-    found: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
-    for link, packet, _, to_client, _ in _carried(packets, starts):
+    waits: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for link, packet, segment in packets.carried:
         rate = link.setting.rate_kbps
         own_ns = 0 if math.isinf(rate) else int(wire_bytes(packet) * 8e6 / rate)
         propagated = packet.queued_ns + int(link.setting.delay_ms * 1e6)
         if not packet.reason and packet.time_ns > propagated + own_ns + _WAITING_NS:
-            found[to_client].append((propagated, packet.time_ns))
-    return {to_client: merged(each) for to_client, each in found.items()}
+            waits[segment.to_client].append((propagated, packet.time_ns))
+    return {to_client: merged(intervals) for to_client, intervals in waits.items()}
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Intervals that do not overlap, in order, with the same union."""
-    found: list[tuple[int, int]] = []
+    union: list[tuple[int, int]] = []
     for begin, end in sorted(intervals):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if union and begin <= union[-1][1]:
+            union[-1] = union[-1][0], max(end, union[-1][1])
         else:
-            found.append((begin, end))
-    return found
+            union.append((begin, end))
+    return union
 
 
 # One direction ---------------------------------------------------------------------------
 
 def _direction(wire: Connection, to_client: bool, lost: Sequence[_Lost],
                waits: Sequence[tuple[int, int]]) -> Direction:
+    """lost, waits: of this direction."""
     at_sender, at_receiver = ((wire.at_server, wire.at_client) if to_client else
                               (wire.at_client, wire.at_server))
-    sent = [s for s in at_sender if s.to_client == to_client and s.payload_bytes]
+    sent, came = ([s for s in side if s.to_client == to_client and s.payload_bytes]
+                  for side in (at_sender, at_receiver))
     if not sent:
         return Direction()
-    mss = _mss(at_sender, to_client, sent)
-    came = [s for s in at_receiver if s.to_client == to_client and s.payload_bytes]
-    direction = Direction(max(s.end for s in sent) - 1, mss,
-                          sum(_segments(s.payload_bytes, mss) for s in sent),
-                          _first_flight(at_sender, to_client, mss))
-    own_lost = [each for each in lost if each.to_client == to_client]
-    direction.again = _again(sent, came, own_lost, mss)
-    direction.shares, took_ns = _shares(at_sender, to_client, mss, waits, own_lost)
-    direction.goodput_kbps = direction.bytes * 8e6 / took_ns if took_ns else None
-    return direction
+    mss, size = _mss(sent), max(s.end for s in sent) - 1
+    shares, took_ns = _shares(at_sender, to_client, mss, waits, lost)
+    return Direction(size, mss, sum(_segments(s.payload_bytes, mss) for s in sent),
+                     _first_flight(at_sender, to_client, mss),
+                     _retransmitted(sent, came, lost, mss), shares,
+                     size * 8e6 / took_ns if took_ns else None)
 
 
 def _segments(payload_bytes: int, mss: int) -> int:
     return -(-payload_bytes // mss)
 
 
-def _mss(at_sender: Sequence[Segment], to_client: bool, sent: Sequence[Segment]) -> int:
-    """Of full segments: by the frames of those that no offload has put together."""
-    single = [s.payload_bytes for s in sent if s.frame_bytes <= 1600]
-    whole = max(single, default=0)
-    together = [s.payload_bytes for s in sent if s.frame_bytes > 1600]
-    return max(whole, 1448) if together else max(whole, 536)
+def _mss(sent: Sequence[Segment]) -> int:
+    """Bytes of a full segment: of the largest that no offload has merged with others."""
+    single = [s.payload_bytes for s in sent if s.frame_bytes <= _MOST_FRAME_BYTES]
+    return max([*single, _LEAST_MSS if len(single) == len(sent) else MSS])
 
 
 def _first_flight(at_sender: Sequence[Segment], to_client: bool, mss: int) -> Flight:
@@ -235,29 +231,29 @@ def _first_flight(at_sender: Sequence[Segment], to_client: bool, mss: int) -> Fl
     return Flight(sent, segments, False)
 
 
-def _again(sent: Sequence[Segment], came: Sequence[Segment], lost: Sequence[_Lost], mss: int
-           ) -> Counter[str]:
+def _retransmitted(sent: Sequence[Segment], came: Sequence[Segment], lost: Sequence[_Lost],
+                   mss: int) -> Counter[str]:
     """Retransmitted segments by cause: where the first copy was lost, or that it was not."""
     causes: Counter[str] = Counter()
-    firsts: dict[int, int] = {}
-    for segment in came:
-        firsts.setdefault(segment.seq, segment.time_ns)
-    starts = sorted(firsts)
+    arrivals: dict[int, int] = {}  # of what begins at a number, when the first came
     ends: dict[int, int] = {}
     for segment in came:
+        arrivals.setdefault(segment.seq, segment.time_ns)
         ends[segment.seq] = max(segment.end, ends.get(segment.seq, 0))
+    starts = sorted(arrivals)
     least_ns = min((c.time_ns - s.time_ns for s, c in zip(sent[:1], came[:1])), default=0)
-    by_start = sorted(lost, key=lambda each: each.start)
+    by_start = sorted(lost, key=lambda loss: loss.start)
     highest, last_ns = 1, 0
     for segment in sent:
         if segment.seq < highest:
-            timer = ", after a timeout" if segment.time_ns - last_ns >= _LEAST_TIMEOUT_NS else ""
-            before = [each for each in by_start if each.start < min(segment.end, highest)
-                      and each.end > segment.seq and each.time_ns < segment.time_ns]
+            timer = (", after a timeout" if segment.time_ns - last_ns >= 1000 * LEAST_TIMEOUT_US
+                     else "")
+            before = [loss for loss in by_start if loss.start < min(segment.end, highest)
+                      and loss.end > segment.seq and loss.time_ns < segment.time_ns]
             place = bisect_right(starts, segment.seq) - 1
             arrived = place >= 0 and ends[starts[place]] > segment.seq and \
-                firsts[starts[place]] < segment.time_ns + least_ns
-            cause = before[-1].where if before else \
+                arrivals[starts[place]] < segment.time_ns + least_ns
+            cause = before[-1].cause if before else \
                 "the first copy had arrived" if arrived else "lost elsewhere"
             causes[cause + timer] += _segments(min(segment.end, highest) - segment.seq, mss)
         highest, last_ns = max(highest, segment.end), segment.time_ns
@@ -268,7 +264,7 @@ def _shares(at_sender: Sequence[Segment], to_client: bool, mss: int,
             waits: Sequence[tuple[int, int]], lost: Sequence[_Lost]
             ) -> tuple[dict[str, float], int]:
     """What limited a sender, as shares of its time, and that time, ns."""
-    holes = deque(sorted(lost, key=lambda each: each.time_ns))
+    holes = deque(sorted(lost, key=lambda loss: loss.time_ns))
     hole_end = 0  # of what was lost so far
     data = [s for s in at_sender if s.to_client == to_client and s.payload_bytes]
     end, begun_ns = max(s.end for s in data), data[0].time_ns
@@ -299,11 +295,12 @@ def _shares(at_sender: Sequence[Segment], to_client: bool, mss: int,
 
 def _overlap(intervals: Sequence[tuple[int, int]], place: int, begin: int, end: int
              ) -> tuple[int, int]:
-    """How much of begin to end the intervals cover, and from which of them on to look next."""
+    """From which of the intervals on to look next, and how much of begin to end they cover."""
     while place < len(intervals) and intervals[place][1] <= begin:
         place += 1
-    covered, each = 0, place
-    while each < len(intervals) and intervals[each][0] < end:
-        covered += min(end, intervals[each][1]) - max(begin, intervals[each][0])
-        each += 1
+    covered = 0
+    for first, last in islice(intervals, place, None):
+        if first >= end:
+            break
+        covered += min(end, last) - max(begin, first)
     return place, covered

@@ -1,4 +1,4 @@
-"""What each link of a command's network did, beside how it was set."""
+"""What each link of a command's network did, compared with how it was set."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lab.capture.headers import header_bytes
 from lab.capture.pcapng import Capture, Device, Packet
-from lab.capture.settings import PLAIN, Setting, rate_words
-from lab.tcp.delivery.check import Frame, delivery_of
-from lab.tcp.delivery.netem import Way
+from lab.capture.qdiscs import PLAIN, Setting, rate_words
+from lab.tcp.delivery.packet_path import Deviation, Frame, delivery_of, examples
+from lab.tcp.delivery.qdiscs import Way
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
 # queues and programs a packet may leave by so much later than its queue alone would let it.
-LATE_NS = 50_000
+_LATE_NS = 50_000
 WINDOW_NS = 1_000_000_000  # over which the highest rate is taken
 _AT_ONCE = 1e12  # kbit/s: a rate with which nothing takes time
 _LIKELY = 4.0  # standard deviations that a share of losses may be off by chance
-_NAMED = 3
 
 
 @dataclass
@@ -28,14 +28,15 @@ class Link:
     """One direction of a link between two devices.
 
     device: number of the sender's; since_ns: when it first was up. sender, receiver: names of
-    devices; from_node, to_node: of the hosts or switches that have
-    them. settings: those under which packets came to its queue. sent: packets that left.
-    queue_drops: by a full queue; managed_drops: by a queue that chooses (AQM); random_drops:
-    random loss; discarded: still queued when the link was taken down. least_ms, longest_ms: from
-    coming to the queue to leaving it, propagation included. highest_kbps: over a second, None for
-    shorter ones. most_queued: packets. judged: packets that were compared one by one with what
-    the queues have to do; worst_us: the largest difference of
-    one that is right. unjudged: why none was, or "". wrong: what differs from what was set.
+    devices; from_node, to_node: of the hosts or switches that have them. settings: those under
+    which packets came to its queue. packets: all that came, in the order in which they left or
+    were dropped. sent, sent_bytes: of those that left. queue_drops: by a full queue;
+    managed_drops: by a queue that chooses (AQM); random_drops: random loss; discarded: still
+    queued when the link was taken down. least_ms, longest_ms: from coming to the queue to leaving
+    it, propagation included. highest_kbps: over a second, None for shorter ones. most_queued:
+    packets. judged: packets that were compared one by one with what the queues have to do;
+    worst_us: the largest difference of one that is right. unjudged: why none was, or "". wrong:
+    what differs from what was set.
     """
 
     device: int
@@ -76,19 +77,19 @@ class Link:
 
 
 def nodes(devices: Iterable[Device]) -> dict[int, str]:
-    """Of each device the name of its host or switch: Mininet's, by the names of interfaces."""
-    found, spaces = {}, dict[int, str]()
+    """The host or switch of each device: Mininet's, by the names of interfaces."""
+    names, spaces = dict[int, str](), dict[int, str]()  # spaces: by network namespace
     states = {device.number: device.state for device in devices}
     for number, state in states.items():
         if state and (match := re.fullmatch(r"(.+?)-eth\d+", state.name)):
-            found[number] = match[1]
+            names[number] = match[1]
             if not state.is_root:
                 spaces.setdefault(state.namespace, match[1])
     for number, state in states.items():
-        if state and number not in found:
-            found[number] = spaces.get(state.namespace, "" if state.is_root else
+        if state and number not in names:
+            names[number] = spaces.get(state.namespace, "" if state.is_root else
                                        f"ns{state.namespace % 10000}") or state.name
-    return found
+    return names
 
 
 def links(capture: Capture) -> list[Link]:
@@ -97,22 +98,23 @@ def links(capture: Capture) -> list[Link]:
     by_device: dict[int, list[Packet]] = {}
     for packet in capture.packets:
         by_device.setdefault(packet.device, []).append(packet)
-    found = []
+    directions = []
     for device in capture.devices:
         state = device.state
         if state is None or state.peer is None or state.kind != "veth":
             continue
-        other = capture.devices[state.peer].state
-        if other is None:
+        peer = capture.devices[state.peer].state
+        if peer is None:
             continue
-        since_ns = next((each.time_ns for each in device.states if each.is_up), state.time_ns)
-        link = Link(device.number, since_ns, state.name, other.name, names[device.number],
-                    names[state.peer], wrong=list(dict.fromkeys(device.refused)))
-        link.packets = by_device.get(device.number, [])
+        since_ns = next((before.time_ns for before in device.states if before.is_up),
+                        state.time_ns)
+        link = Link(device.number, since_ns, state.name, peer.name, names[device.number],
+                    names[state.peer], packets=by_device.get(device.number, []),
+                    wrong=list(dict.fromkeys(device.refused)))
         _observe(link, device)
         _judge(link)
-        found.append(link)
-    return found
+        directions.append(link)
+    return directions
 
 
 def _observe(link: Link, device: Device) -> None:
@@ -125,7 +127,7 @@ def _observe(link: Link, device: Device) -> None:
             continue
         if not packet.accepted:
             link.queue_drops += 1
-        elif packet.time_ns == packet.queued_ns and is_lossy:
+        elif packet.is_dropped_at_once and is_lossy:
             link.random_drops += 1
         elif packet.is_discarded:
             link.discarded += 1
@@ -140,28 +142,25 @@ def _observe(link: Link, device: Device) -> None:
 
 def wire_bytes(packet: Packet) -> int:
     """With the headers that its segments have on a real wire (qdisc_pkt_len_segs_init)."""
-    if packet.segments < 2 or len(packet.head) < 54:
+    if packet.segments < 2:
         return packet.frame_bytes
-    head = packet.head
-    network = 40 if head[12:14] == b"\x86\xdd" else (head[14] & 15) * 4
-    place = 14 + network + 12
-    headers = 14 + network + ((head[place] >> 4) * 4 if place < len(head) else 20)
-    return packet.frame_bytes + (packet.segments - 1) * headers
+    return packet.frame_bytes + (packet.segments - 1) * header_bytes(packet.head,
+                                                                     packet.frame_bytes)
 
 
 def _in_effect(settings: Sequence[Setting], packets: Sequence[Packet]) -> tuple[Setting, ...]:
     """Those under which packets came, each with its last counters."""
-    kept: list[Setting] = []
+    effective: list[Setting] = []
     begins = [setting.time_ns for setting in settings]
     counts = [0] * len(settings)
     for packet in packets if begins else ():
         counts[max(0, bisect_right(begins, packet.queued_ns) - 1)] += 1
     for setting, count in zip(settings, counts):
-        if kept and kept[-1].is_same(setting):
-            kept[-1] = replace(setting, time_ns=kept[-1].time_ns)
+        if effective and effective[-1].is_same(setting):
+            effective[-1] = replace(setting, time_ns=effective[-1].time_ns)
         elif count or setting is settings[-1]:
-            kept.append(setting)
-    return tuple(kept)
+            effective.append(setting)
+    return tuple(effective)
 
 
 def _highest_kbps(sent: Sequence[Packet]) -> float | None:
@@ -189,7 +188,7 @@ def _most_queued(packets: Sequence[Packet]) -> int:
     return most
 
 
-# Set, and seen --------------------------------------------------------------------------
+# As set, and as observed ----------------------------------------------------------------
 
 def _judge(link: Link) -> None:
     for place, setting in enumerate(link.settings):
@@ -209,7 +208,8 @@ def _judge(link: Link) -> None:
 def _is_fresh(setting: Setting, before: Sequence[Packet]) -> bool:
     """Whether a setting began with an empty queue and a whole burst.
 
-    before: the packets that came until then, such as the kernel's own between two commands of tc.
+    before: the packets that came until then, such as those that the kernel sends by itself between
+    two commands of tc.
     """
     if not before:
         return True
@@ -239,7 +239,7 @@ def _differences(setting: Setting, packets: Sequence[Packet]) -> Iterable[str]:
         yield (f"{rate_words(highest_kbps)} in a second, and {rate_words(rate_kbps)} are set")
     share = (setting.loss_percent or 0.0) / 100
     entered = [packet for packet in packets if packet.accepted]
-    lost = sum(1 for packet in entered if packet.reason and packet.time_ns == packet.queued_ns)
+    lost = sum(packet.is_dropped_at_once for packet in entered)
     spread = _LIKELY * math.sqrt(len(entered) * share * (1 - share)) + _LIKELY if share else 0.0
     if share and abs(lost - len(entered) * share) > spread:
         yield (f"{100 * lost / len(entered):.2g} % lost at random, and"
@@ -256,19 +256,19 @@ def _follow(link: Link, way: Way, came: Sequence[Packet]) -> None:
     sent = [packet for packet in sent if not packet.is_discarded]
     if not link.setting.is_shaping:
         late = [p for p in sent if p.time_ns != p.queued_ns or p.reason]
-        deviations = [f"packet {p.number} waited or was dropped" for p in late]
+        deviations = [Deviation(p.number, "waited or was dropped") for p in late]
     else:
         if math.isinf(way.rate_kbps):
             way = replace(way, rate_kbps=_AT_ONCE)
-        made = delivery_of([_frame(p, p.queued_ns) for p in sent],
-                           [_frame(p, p.time_ns) for p in came if not p.reason],
-                           way, LATE_NS)
-        deviations = [f"packet {each.number} {each.what}" for each in made.deviations]
-        link.worst_us = made.worst_ns / 1000
+        delivery = delivery_of([_frame(p, p.queued_ns) for p in sent],
+                               [_frame(p, p.time_ns) for p in came if not p.reason],
+                               way, _LATE_NS)
+        deviations = delivery.deviations
+        link.worst_us = delivery.worst_ns / 1000
     link.judged = len(sent)
     if deviations:
         link.wrong.append(f"{len(deviations)} of {len(sent)} packets differ from what its queue"
-                          f" has to do ({', '.join(deviations[:_NAMED])})")
+                          f" has to do ({examples(deviations)})")
 
 
 def _frame(packet: Packet, time_ns: int) -> Frame:

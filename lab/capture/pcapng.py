@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.capture.settings import Setting, parsed
+from lab.capture.qdiscs import Setting, parsed
 from lab.core.errors import FirstFlightError
 
 NAME = "capture.pcapng"
@@ -57,9 +57,14 @@ class Packet(NamedTuple):
     head: bytes
 
     @property
+    def is_dropped_at_once(self) -> bool:
+        """Whether it was dropped when it came, though the queue had room: by random loss."""
+        return bool(self.reason) and self.accepted and self.time_ns == self.queued_ns
+
+    @property
     def is_discarded(self) -> bool:
         """Whether it was still queued when its link was taken down."""
-        return (self.reason == _UNSPECIFIED and self.accepted and self.time_ns != self.queued_ns)
+        return self.reason == _UNSPECIFIED and self.accepted and self.time_ns != self.queued_ns
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class DeviceState:
 
     namespace: number of its network namespace; is_root: of the one in which the command was
     started. peer: number of the device at the other end of a veth pair, None without one. kind:
-    as `ip -d link` tells it. master: the bridge or switch that it is a port of, "" for none.
+    as `ip -d link` prints it.
     """
 
     time_ns: int
@@ -79,16 +84,13 @@ class DeviceState:
     peer: int | None
     mtu: int
     is_up: bool
-    segments_late: bool  # TCP segmentation is left to the device (TSO, GSO)
-    master: str
 
 
 @dataclass
 class Device:
-    """A device, as it was set and what came of it.
+    """A device and how it was set, from the first time on.
 
-    settings: of its queue, after each change. refused: what the kernel said of qdiscs and classes
-    that it did not take.
+    settings: of its queue, after each change. refused: why the kernel refused qdiscs and classes.
     """
 
     number: int
@@ -106,8 +108,12 @@ class Device:
 
 @dataclass
 class Capture:
-    """All of a file. dropped: (device, reason, count) of packets dropped elsewhere than in queues;
-    is_full: packets after the last one were not written; is_cut: the file ends within a block."""
+    """All of a file.
+
+    packets: in the order in which they left or were dropped. dropped: (device, reason, count) of
+    packets dropped elsewhere than in queues. is_full: packets after the last one were not written;
+    is_cut: the file ends within a block.
+    """
 
     devices: list[Device] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
@@ -127,7 +133,7 @@ def read(path: Path) -> Capture:
                 names = dict(_options(body, 8))
                 capture.devices.append(Device(len(capture.devices), _text(names.get(2, b""))))
             elif kind == _OWN:
-                _take(capture, body)
+                _read_own(capture, body)
     except (struct.error, ValueError, IndexError, ArithmeticError) as error:
         raise NoCapture(f"{path}: damaged, or not written by ./run.sh --capture ({error})"
                         ) from error
@@ -173,12 +179,12 @@ def _options(body: memoryview, place: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _packet(body: memoryview, devices: int) -> Packet:
-    device, high, low, kept, frame_bytes = _PACKET_HEAD.unpack_from(body)
+    device, high, low, kept_bytes, frame_bytes = _PACKET_HEAD.unpack_from(body)
     begin = _PACKET_HEAD.size
-    if device >= devices or kept > len(body) - begin or kept > frame_bytes:
+    if device >= devices or kept_bytes > len(body) - begin or kept_bytes > frame_bytes:
         raise ValueError("a packet of no device, or that is longer than its block")
-    head = bytes(body[begin:begin + kept])
-    for code, content in _options(body, begin + (kept + 3) // 4 * 4):
+    head = bytes(body[begin:begin + kept_bytes])
+    for code, content in _options(body, begin + (kept_bytes + 3) // 4 * 4):
         if code == _OPTION_QUEUE:
             queued_ns, number, accepted, reason, _, segments = _QUEUE.unpack(content)
             if queued_ns > high << 32 | low or high >> 31:
@@ -188,8 +194,8 @@ def _packet(body: memoryview, devices: int) -> Packet:
     raise ValueError("a packet without what its queue did")
 
 
-def _take(capture: Capture, body: memoryview) -> None:
-    """A block of our own."""
+def _read_own(capture: Capture, body: memoryview) -> None:
+    """A block for local use: all but packets. Raises ValueError, IndexError, struct.error."""
     kind, number, time_ns = _OWN_HEAD.unpack_from(body)
     place = _OWN_HEAD.size
     if kind == _FULL:
@@ -202,19 +208,18 @@ def _take(capture: Capture, body: memoryview) -> None:
             raise ValueError("settings that are longer than their block")
         device.settings.append(parsed(time_ns, bytes(body[place + 4:place + 4 + size])))
     elif kind == _DEVICE:
-        namespace, is_root, peer, mtu, is_up, features = _DEVICE_HEAD.unpack_from(body, place)
+        namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body, place)
         if peer != _NONE and peer >= len(capture.devices):
             raise ValueError("a peer that is no device")
         names = dict(_options(body, place + _DEVICE_HEAD.size))
         device.states.append(DeviceState(
             time_ns, _text(names.get(1, b"")), _text(names.get(2, b"")), namespace, bool(is_root),
-            None if peer == _NONE else peer, mtu, bool(is_up), bool(features & 3),
-            _text(names.get(3, b""))))
+            None if peer == _NONE else peer, mtu, bool(is_up)))
     elif kind == _REFUSED:
         error, = struct.unpack_from("<I", body, place)
-        said = dict(_options(body, place + 4))
-        why = _text(said.get(2, b"")) or os.strerror(error)
-        device.refused.append(f"the kernel refused {_text(said.get(1, b'')) or 'a qdisc'}: {why}")
+        words = {code: _text(content) for code, content in _options(body, place + 4)}
+        device.refused.append(f"the kernel refused {words.get(1) or 'a qdisc'}:"
+                              f" {words.get(2) or os.strerror(error)}")
     elif kind == _DROPS:
         count, = struct.unpack_from("<Q", body, place)
         reason = _text(dict(_options(body, place + 8)).get(1, b""))

@@ -1,32 +1,34 @@
 """What a command's network really did, as findings: links, connections, flows, and what is special.
 
-`report` makes all of it of a capture; lab.render and drawing write it.
+`reported` makes all of it of a capture; lab.render and drawing write it.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from lab.capture.charts import main_direction, throughput, timeline
 from lab.capture.connections import NOTHING, Direction, Observed, observed
-from lab.capture.exchanges import Exchanges, Flow, exchanges, written
-from lab.capture.links import Link, links
+from lab.capture.conversations import Conversations, Flow, conversations, written
+from lab.capture.links import Link, links, wire_bytes
+from lab.capture.notes import notes
 from lab.capture.pcapng import Capture
-from lab.capture.remarks import remarks
+from lab.core.findings.charts import Line, LineChart, Mark, Plot, Timeline
 from lab.core.findings.findings import Answer, Cell, Column, Fact, Finding, Report, Table, Tile
-from lab.core.results.records import to_text
-from lab.core.words import duration, span
+from lab.core.words import duration, short, span
+from lab.tcp.packets import SYN
 
 MOST_ROWS = 200  # of a table on the page; the CSV files have all
 MOST_TIMELINES = 2
 MOST_ALARMS = 40
 MOST_LINES = 12  # of what the terminal has
+MOST_CURVES = 6
 NAME = "command"
+_BINS = 200  # of the throughput over time
+_LEAST_BIN_NS = 10_000_000
+_MOST_MARKS = 400  # of a timeline: more would be one bar
 
 _LINKS = (
     Column("from", is_text=True), Column("to", is_text=True), Column("device", is_text=True),
@@ -60,50 +62,52 @@ _FLOWS = (
 
 @dataclass(frozen=True)
 class Reported:
-    """The report of a capture, and its two tables whole, as CSV."""
+    """The report of a capture, and two of its tables whole."""
 
     report: Report
-    links_csv: str
-    connections_csv: str
+    links: Table
+    connections: Table
 
 
 def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: int,
              chosen: int = 0) -> Reported:
-    """All that a capture says.
+    """All that a capture shows.
 
     facts: command.json of the command; path: of its folder. origin_ns: when its clock began.
     chosen: the number of a connection whose packets are drawn; 0 for those with most data.
     """
-    found = links(capture)
-    talked = exchanges(capture, found)
-    seen = [each for packets in talked.connections if (each := observed(packets))]
-    left_out = talked.left_out + type(talked.left_out)(
-        {"connections that could not be followed": len(talked.connections) - len(seen)})
-    wrong = [f"{link.name} ({link.sender}): {what}" for link in found for what in link.wrong]
+    directions = links(capture)
+    talks = conversations(capture, directions)
+    connections = [connection for packets in talks.connections
+                   if (connection := observed(packets))]
+    excluded = {**talks.excluded, "connections that could not be followed":
+                len(talks.connections) - len(connections)}
+    wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
     if capture.is_full:
         wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
     if len(wrong) > MOST_ALARMS:
         wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
     link_table = Table("Links, both directions", _LINKS, tuple(
-        _link_row(link, origin_ns) for link in found), _link_notes(found))
+        _link_row(link, origin_ns) for link in directions), _link_notes(directions))
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
-        _connection_row(number, each, origin_ns) for number, each in enumerate(seen, start=1)))
+        _connection_row(number, connection, origin_ns)
+        for number, connection in enumerate(connections, start=1)))
     command = " ".join(map(str, facts.get("command", ())))
     report = Report(
         NAME, "What the network really did", "What the network really did",
         f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
-        (_links_finding(found, link_table, origin_ns), _connections_finding(connection_table),
-         _flows_finding(talked), _remarks_finding(capture, found, talked)),
+        (_links_finding(directions, link_table, origin_ns), _connections_finding(connection_table),
+         _flows_finding(talks), _notes_finding(capture, directions, talks)),
         alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
-        timelines=_timelines(seen, chosen), wire=(
+        timelines=_timelines(connections, chosen), wire=(
             "Packets of a connection, as the host saw them that sent most: each bar is data, from"
             " its first to its last byte, at the moment it left; the line is what the other side"
             " has acknowledged. ./run.sh --report FOLDER --connection NUMBER draws another one."),
-        tiles=_tiles(found, seen), answer=Answer(
-            _sentence(found, seen, talked), notes=tuple(wrong[:MOST_LINES]),
+        tiles=_tiles(directions, connections), answer=Answer(
+            _sentence(directions, connections, talks), notes=tuple(wrong[:MOST_LINES]),
             table=_short_links(link_table)),
-        provenance=_provenance(facts, capture, left_out))
-    return Reported(report, csv_of(link_table), csv_of(connection_table))
+        provenance=_provenance(facts, capture, excluded))
+    return Reported(report, link_table, connection_table)
 
 
 # Links ----------------------------------------------------------------------------------
@@ -122,8 +126,8 @@ def _link_row(link: Link, origin_ns: int) -> tuple[Cell, ...]:
             (link.since_ns - origin_ns) / 1e9, setting.words, "; ".join(link.wrong))
 
 
-def _link_notes(found: Sequence[Link]) -> tuple[str, ...]:
-    judged = [link for link in found if link.judged]
+def _link_notes(directions: Sequence[Link]) -> tuple[str, ...]:
+    judged = [link for link in directions if link.judged]
     notes = ["As set: what the kernel said of the queues when the last packet had passed. As seen:"
              " by each packet; the highest rate is over a second, a delay is from coming to the"
              " queue until leaving the link."]
@@ -132,9 +136,9 @@ def _link_notes(found: Sequence[Link]) -> tuple[str, ...]:
             f"{sum(link.judged for link in judged)} packets of {len(judged)} directions were"
             " compared one by one with when their queue has to let them go, or to drop them;"
             f" the largest difference was {max(link.worst_us for link in judged):.1f} µs.")
-    unjudged = sorted({link.unjudged for link in found if link.unjudged})
+    unjudged = sorted({link.unjudged for link in directions if link.unjudged})
     if unjudged:
-        count = sum(1 for link in found if link.unjudged)
+        count = sum(1 for link in directions if link.unjudged)
         notes.append(f"Of {count} directions only rate, delay and losses were compared:"
                      f" {'; '.join(unjudged[:4])}.")
     return tuple(notes)
@@ -152,26 +156,25 @@ def _short_links(table: Table) -> Table:
                               for row in table.rows)).first(MOST_LINES).without_empty()
 
 
-def _links_finding(found: Sequence[Link], table: Table, origin_ns: int) -> Finding:
-    chart = throughput(found, origin_ns, "Throughput by link")
-    text = "; ".join(f"{link.name}: {link.sent_bytes} bytes" for link in found[:6])
+def _links_finding(directions: Sequence[Link], table: Table, origin_ns: int) -> Finding:
+    chart = throughput(directions, origin_ns, "Throughput by link")
+    text = "; ".join(f"{link.name}: {link.sent_bytes} bytes" for link in directions[:6])
     return Finding("links", "Links", (table.without_empty().first(MOST_ROWS),), chart=chart,
                    text=f"Throughput of each link over time. {text}.",
-                   missing="" if found else "no link between two hosts or switches was made")
+                   missing="" if directions else "no link between two hosts or switches was made")
 
 
 # Connections and flows ------------------------------------------------------------------
 
-def _connection_row(number: int, seen: Observed, origin_ns: int) -> tuple[Cell, ...]:
-    packets, (_, main) = seen.packets, main_direction(seen)
-    again = seen.to_client.again + seen.to_server.again
-    why = "; ".join(f"{count} × {cause}" for cause, count in again.most_common(3))
-    return (number, (seen.begun_ns - origin_ns) / 1e9,
+def _connection_row(number: int, connection: Observed, origin_ns: int) -> tuple[Cell, ...]:
+    packets, main, causes = connection.packets, connection.main, connection.retransmitted
+    why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
+    return (number, (connection.begun_ns - origin_ns) / 1e9,
             f"{packets.client_node} {written(packets.client)}",
-            f"{packets.server_node} {written(packets.server)}", seen.handshake_ms,
-            (seen.ended_ns - seen.begun_ns) / 1e9, main.goodput_kbps, _limit(main),
-            sum(again.values()), why, seen.to_client.bytes, *_flight(seen.to_client),
-            seen.to_server.bytes, *_flight(seen.to_server), seen.state)
+            f"{packets.server_node} {written(packets.server)}", connection.handshake_ms,
+            (connection.ended_ns - connection.begun_ns) / 1e9, main.goodput_kbps, _limit(main),
+            causes.total(), why, connection.to_client.bytes, *_flight(connection.to_client),
+            connection.to_server.bytes, *_flight(connection.to_server), connection.state)
 
 
 def _flight(direction: Direction) -> tuple[Cell, Cell]:
@@ -197,105 +200,153 @@ def _connections_finding(table: Table) -> Finding:
                    missing="" if table.rows else "there was none")
 
 
-def _flows_finding(talked: Exchanges) -> Finding:
-    table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, talked.flows)))
+def _flows_finding(talks: Conversations) -> Finding:
+    table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, talks.flows)))
     return Finding("flows", "UDP and pings", (table.without_empty().first(MOST_ROWS),),
                    missing="" if table.rows else "there was none")
 
 
 def _flow_row(flow: Flow) -> tuple[Cell, ...]:
     delays = flow.delays_ms
-    sender, receiver = ((flow.sender[0], flow.receiver[0]) if flow.what == "ping" else
+    sender, receiver = ((flow.sender[0], flow.receiver[0]) if flow.kind == "ping" else
                         (written(flow.sender), written(flow.receiver)))
     measured = (min(delays), sum(delays) / len(delays), max(delays)) if delays else (None,) * 3
-    return (flow.what, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
+    return (flow.kind, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
             len(flow.sent_ns), len(flow.sent_ns) - len(delays), flow.bytes, *measured)
 
 
-def _remarks_finding(capture: Capture, found: Sequence[Link], talked: Exchanges) -> Finding:
-    statements = tuple(remarks(capture, found, talked))
+def _notes_finding(capture: Capture, directions: Sequence[Link], talks: Conversations) -> Finding:
+    statements = tuple(notes(capture, directions, talks))
     return Finding("remarks", "What real machines would do otherwise", statements=statements,
                    missing="" if statements else "nothing special was seen")
 
 
-def _timelines(seen: Sequence[Observed], chosen: int) -> tuple[Any, ...]:
-    numbered = list(enumerate(seen, start=1))
-    if chosen:
-        shown = [each for each in numbered if each[0] == chosen]
-    else:
-        shown = sorted(numbered, key=lambda each: -main_direction(each[1])[1].bytes)
-    made = (timeline(*each) for each in shown[:MOST_TIMELINES])
-    return tuple(each for each in made if each)
+def _timelines(connections: Sequence[Observed], chosen: int) -> tuple[Timeline, ...]:
+    numbered = sorted(enumerate(connections, start=1), key=lambda pair: -pair[1].main.bytes)
+    shown = [pair for pair in numbered if pair[0] == chosen or not chosen][:MOST_TIMELINES]
+    return tuple(timeline(number, connection) for number, connection in shown
+                 if connection.main.bytes)
 
 
-def _tiles(found: Sequence[Link], seen: Sequence[Observed]) -> tuple[Tile, ...]:
-    right = sum(1 for link in found if not link.wrong)
-    again = sum(sum((each.to_client.again + each.to_server.again).values()) for each in seen)
-    return (Tile(f"{right} of {len(found)}", "directions of links as set"),
-            Tile(str(sum(link.sent for link in found)), "packets that left a link's queue"),
-            Tile(str(sum(link.drops for link in found)), "dropped or lost"),
-            Tile(str(len(seen)), "TCP connections"),
-            Tile(str(again), "segments retransmitted"))
+def _tiles(directions: Sequence[Link], connections: Sequence[Observed]) -> tuple[Tile, ...]:
+    right = sum(1 for link in directions if not link.wrong)
+    retransmitted = sum(connection.retransmitted.total() for connection in connections)
+    return (Tile(f"{right} of {len(directions)}", "directions of links as set"),
+            Tile(str(sum(link.sent for link in directions)), "packets that left a link's queue"),
+            Tile(str(sum(link.drops for link in directions)), "dropped or lost"),
+            Tile(str(len(connections)), "TCP connections"),
+            Tile(str(retransmitted), "segments retransmitted"))
 
 
 # In words -------------------------------------------------------------------------------
 
-def _sentence(found: Sequence[Link], seen: Sequence[Observed], talked: Exchanges) -> str:
-    if not found:
+def _sentence(directions: Sequence[Link], connections: Sequence[Observed],
+              talks: Conversations) -> str:
+    if not directions:
         return "The command made no link between two hosts or switches."
-    wrong = [link for link in found if link.wrong]
-    drops, lost = (sum(getattr(link, name) for link in found)
-                   for name in ("queue_drops", "random_drops"))
-    drops += sum(link.managed_drops for link in found)
-    packets = sum(link.sent for link in found) + drops + lost
+    wrong = [link for link in directions if link.wrong]
+    drops = sum(link.queue_drops + link.managed_drops for link in directions)
+    lost = sum(link.random_drops for link in directions)
+    packets = sum(link.sent for link in directions) + drops + lost
     if wrong:
-        said = f"{len(wrong)} of {len(found)} directions of links did not do what was set"
-    elif any(link.setting.is_shaping for link in found):
-        said = f"All {len(found)} directions of links did what was set"
+        sentence = f"{len(wrong)} of {len(directions)} directions of links did not do what was set"
+    elif any(link.setting.is_shaping for link in directions):
+        sentence = f"All {len(directions)} directions of links did what was set"
     else:
-        said = f"No rate, delay or loss was set on the {len(found)} directions of links"
-    said += (f": of {packets} packets {drops} {_were(drops)} dropped by queues and {lost}"
+        sentence = f"No rate, delay or loss was set on the {len(directions)} directions of links"
+    sentence += (f": of {packets} packets {drops} {_were(drops)} dropped by queues and {lost}"
              f" {_were(lost)} lost at random.")
-    if seen:
-        longest = max(seen, key=lambda each: main_direction(each)[1].bytes)
-        limit = _limit(main_direction(longest)[1])
-        many = f"{len(seen)} TCP connections" if len(seen) > 1 else "One TCP connection"
-        said += f" {many}" + (
-            f"; {'the largest' if len(seen) > 1 else 'it'} was limited by {limit}"
-            " of its time." if limit else ".")
-    pings = [delay for flow in talked.flows if flow.what == "ping" for delay in flow.delays_ms]
+    if connections:
+        limit = _limit(max((connection.main for connection in connections),
+                           key=lambda main: main.bytes))
+        several = len(connections) > 1
+        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
+        sentence += (f"; {'the largest' if several else 'it'} was limited by {limit} of its time."
+                     if limit else ".")
+    pings = [delay for flow in talks.flows if flow.kind == "ping" for delay in flow.delays_ms]
     if pings:
-        said += f" Pings took {span(pings, 'ms')}."
-    return said
+        sentence += f" Pings took {span(pings, 'ms')}."
+    return sentence
 
 
 def _were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def _provenance(facts: Mapping[str, Any], capture: Capture, left_out: Mapping[str, int]
+def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[str, int]
                 ) -> tuple[Fact, ...]:
-    told = [Fact("command", " ".join(map(str, facts.get("command", ()))) or "not known"),
+    lines = [Fact("command", " ".join(map(str, facts.get("command", ()))) or "not known"),
             Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
     if isinstance(facts.get("virtual_s"), float) and isinstance(facts.get("wall_s"), float):
-        told.append(Fact("time", f"{duration(facts['virtual_s'])} of its clock in"
+        lines.append(Fact("time", f"{duration(facts['virtual_s'])} of its clock in"
                                  f" {duration(facts['wall_s'])}"))
-    told.append(Fact("packets", f"{len(capture.packets)}, each once for each device that sent it"))
-    if rest := [f"{count} {name}" for name, count in sorted(left_out.items()) if count]:
-        told.append(Fact("left out", ", ".join(rest)))
-    return tuple(told)
+    lines.append(Fact("packets", f"{len(capture.packets)}, each once for each device that sent it"))
+    if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:
+        lines.append(Fact("excluded", ", ".join(rest)))
+    return tuple(lines)
 
 
-def csv_of(table: Table) -> str:
-    """A whole table; a column's name is followed by its unit."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow("_".join(filter(None, (
-        column.name.replace(" ", "_"), {"%": "percent"}.get(column.unit, column.unit.replace(
-            "kbit/s", "kbps")), column.group.replace(" ", "_") if column.group != "as seen" else ""
-    ))) for column in table.columns)
-    for row in table.rows:
-        writer.writerow(to_text(cell) if isinstance(cell, str) else
-                        "" if cell is None else f"{cell:.12g}" if isinstance(cell, float) else cell
-                        for cell in row)
-    return text.getvalue()
+# Charts: throughput by link over time, and the packets of a connection ----------------
+
+def throughput(directions: Sequence[Link], origin_ns: int, title: str) -> LineChart | None:
+    """Over time, of the directions that carried most; None without any. origin_ns: time zero."""
+    busiest = sorted((link for link in directions if link.sent), key=lambda link: -link.sent_bytes)
+    shown = busiest[:MOST_CURVES]
+    if not shown:
+        return None
+    times = [packet.time_ns for link in shown for packet in link.packets]
+    begin, end = min(times), max(times)
+    bin_ns = max(_LEAST_BIN_NS, (end - begin) // _BINS + 1)
+    count = (end - begin) // bin_ns + 1
+    lines = []
+    for look, link in enumerate(shown):
+        sums = [0] * count
+        for packet in link.packets:
+            if not packet.reason:
+                sums[(packet.time_ns - begin) // bin_ns] += wire_bytes(packet)
+        lines.append(Line(link.name, tuple((begin - origin_ns + (place + 0.5) * bin_ns) / 1e9
+                                           for place in range(count)),
+                          tuple(total * 8e3 / bin_ns for total in sums), look=look, style="curve"))
+    plot = Plot("seconds of the command's clock", "Mbit/s", tuple(lines), zero=True)
+    more = len(busiest) - len(shown)
+    context = f"sums of {short(bin_ns / 1e6)} ms"
+    return LineChart(title, (context + (f"; the {MOST_CURVES} directions of {len(busiest)} that"
+                                        " carried most" if more > 0 else ""),),
+                     columns=((plot,),), legend=True)
+
+
+def timeline(number: int, connection: Observed) -> Timeline:
+    """The packets of a connection's main direction, as the side saw them that sent it."""
+    to_client, direction, wire = connection.is_to_client, connection.main, connection.wire
+    at_sender, at_receiver = ((wire.at_server, wire.at_client) if to_client else
+                              (wire.at_client, wire.at_server))
+    arrived = {(s.seq, s.end) for s in at_receiver if s.to_client == to_client}
+    scale = next((s.scale for s in at_sender if s.flags & SYN and s.to_client != to_client), 0)
+    marks: list[Mark] = []
+    points: list[tuple[float, float]] = []
+    offered: list[tuple[float, float]] = []
+    highest = acknowledged = 1
+    for segment in at_sender:
+        ms = (segment.time_ns - connection.begun_ns) / 1e6
+        if segment.to_client == to_client and segment.payload_bytes:
+            if len(marks) == _MOST_MARKS:
+                break
+            kind: Literal["data", "again", "lost"] = (
+                "again" if segment.seq < highest else
+                "data" if (segment.seq, segment.end) in arrived else "lost")
+            marks.append(Mark(kind, ms, segment.seq, segment.end))
+            highest = max(highest, segment.end)
+        elif segment.to_client != to_client and segment.ack is not None \
+                and segment.ack >= acknowledged:
+            acknowledged = segment.ack
+            points.append((ms, acknowledged))
+            offered.append((ms, acknowledged + (segment.window << scale)))
+    last_ms = max(marks[-1].time_ms, points[-1][0] if points else 0.0)
+    sender, receiver = connection.packets.client, connection.packets.server
+    if to_client:
+        sender, receiver = receiver, sender
+    part = "" if len(marks) < _MOST_MARKS else f" (the first {_MOST_MARKS} segments)"
+    return Timeline(f"{number}: {written(sender)} to {written(receiver)}{part}",
+                    f"{len(marks)} packets with data,"
+                    f" {direction.retransmitted.total() or 'none'} retransmitted",
+                    tuple(marks), tuple(points), last_ms * 1.02, highest * 1.02, tuple(offered))

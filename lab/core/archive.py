@@ -40,7 +40,7 @@ class Written:
                 if not member.isdir() and is_inside(member.name)]
 
     def unpack(self, folder: Path) -> list[str]:
-        """Write files and folders, then links; what was left out, in words. Raises WriteError."""
+        """Write files and folders, then links; what was excluded, in words. Raises WriteError."""
         left: list[str] = []
         links: list[tarfile.TarInfo] = []
         for member, opened in self.members():

@@ -35,13 +35,13 @@ def pictures(text: str) -> tuple[str, ...]:
 
 
 _WRITING = "writing"  # where the system names no file
-LATER_S = 0.02  # a signal that meets an import comes again
+LATER_S = 0.02  # after which a signal that meets an import is repeated
 _PROJECT = Path(__file__).resolve().parent.parent.parent
 _heeded: set[int] = set()  # the signals that interrupt the command
 
 
 def say(message: str) -> None:
-    """One message line to standard error; where nobody reads it, nothing can be told."""
+    """One message line to standard error; nothing where nobody reads it."""
     with contextlib.suppress(OSError):
         print(message, file=sys.stderr, flush=True)
 
@@ -96,10 +96,10 @@ class Parser(argparse.ArgumentParser):
                    namespace: Any = None) -> argparse.Namespace:
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self.error(self._of_unknown(unknown))
+            self.error(self._hint(unknown))
         return arguments
 
-    def _of_unknown(self, unknown: Sequence[str]) -> str:
+    def _hint(self, unknown: Sequence[str]) -> str:
         """What to type in the place of the first word that is none of the flags."""
         flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
         if not flag:
@@ -167,7 +167,7 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
 
 
 def _status_of(program: str, main: Callable[[Sequence[str]], int], kept: str) -> int:
-    """The exit status of a command's main, once its error is told. Raises KeyboardInterrupt."""
+    """The exit status of a command's main, once its error is printed. Raises KeyboardInterrupt."""
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -211,7 +211,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Handle a signal by KeyboardInterrupt, but not before the imports that it meets have ended.
 
     Within one numpy's C code prints a traceback and makes an ImportError of it. Whoever is
-    impatient sends it again, while what was begun is being ended: the first one counts.
+    impatient repeats it, while what was begun is being ended: the first one counts.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -228,13 +228,13 @@ def _stop_heeding() -> None:
 
 
 def _send_later(number: int) -> None:
-    again = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
+    timer = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """A signal may meet a finalizer, which can raise nothing: it comes again."""
+    """A signal may meet a finalizer, which can raise nothing: it is repeated."""
     if not isinstance(what.exc_value, KeyboardInterrupt) or not _heeded:
         sys.__unraisablehook__(what)
         return
@@ -252,7 +252,7 @@ def _open_streams() -> None:
 
 
 def _forget_output() -> None:
-    """What could not be written is not tried again when the interpreter ends."""
+    """What could not be written is not retried when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -285,7 +285,7 @@ PLAIN_INTERVAL_S = 30.0
 
 
 class Progress:
-    """Counts trials. Use as a context manager; quiet: says nothing at all."""
+    """Counts trials. Use as a context manager; quiet: prints nothing at all."""
 
     def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
         self.total, self.done, self.before, self.what = total, done, done, what
@@ -294,7 +294,7 @@ class Progress:
         self.started = time.monotonic()
         self.ended = threading.Event()
         # A trial of thousands of connections takes longer than a log may be silent.
-        self.teller = threading.Thread(target=self._tell, daemon=True)
+        self.reporter = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Progress:
         if self.quiet:
@@ -305,7 +305,7 @@ class Progress:
                             leave=False, dynamic_ncols=True)
         elif self.total:
             say(f"{self.what}: {self.total - self.done} of {self.total} trials to measure")
-            self.teller.start()
+            self.reporter.start()
         return self
 
     def step(self, doing: str = "") -> None:
@@ -316,21 +316,21 @@ class Progress:
             self.bar.update()
 
     def line(self, elapsed_s: float) -> str:
-        """What a log is told; elapsed_s: since the first trial of this process began."""
+        """A line for a log; elapsed_s: since the first trial of this process began."""
         measured, rest = self.done - self.before, self.total - self.done
         left = (f", about {duration(elapsed_s * rest / measured)} left" if measured and rest else
                 "")
         doing = f", {self.doing}" if self.doing else ""
         return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         while not self.ended.wait(PLAIN_INTERVAL_S):
             say(self.line(time.monotonic() - self.started))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self.ended.set()
-        if self.teller.is_alive():
-            self.teller.join()
+        if self.reporter.is_alive():
+            self.reporter.join()
         if self.bar is not None:
             self.bar.close()

@@ -13,21 +13,21 @@ MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value
 
 
 def one_line(text: str) -> str:
-    """The text on one line of at most MESSAGE_CHARACTERS, its middle left out where it is longer.
+    """The text on one line of at most MESSAGE_CHARACTERS, without its middle where it is longer.
 
     What moves a terminal's cursor or hides text is shown as its escape: the
     words of a stranger's file are in many messages.
     """
     if len(text) > MESSAGE_CHARACTERS:
         text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"
-    shown = "".join(each if each.isprintable() else " " if each.isspace() else
-                    each.encode("unicode_escape").decode() for each in text)
+    shown = "".join(character if character.isprintable() else " " if character.isspace() else
+                    character.encode("unicode_escape").decode() for character in text)
     half = MESSAGE_CHARACTERS // 2 - 2
     return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:half]} … {shown[-half:]}"
 
 
 class FirstFlightError(Exception):
-    """What the user is told: what happened, and what to do about it."""
+    """A message for the user: what happened, and what to do about it."""
 
     exit_status = FAILED
 

@@ -72,12 +72,12 @@ _ADVICE = {errno.ENOSPC: "make room", errno.EDQUOT: "make room or raise the quot
 
 
 class WriteError(FirstFlightError):
-    """A file or a folder cannot be written; its text says which, why, and what to do."""
+    """A file or a folder cannot be written; its text has which, why, and what to do."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Makes a WriteError of whatever the system says while `path` is written."""
+    """Makes a WriteError of whatever error there is while `path` is written."""
     try:
         yield
     except OSError as error:
@@ -168,7 +168,7 @@ def remove(path: Path) -> None:
     with suppress(WriteError, OSError), _folder(path.parent, make=False) as folder:
         try:
             os.unlink(path.name, dir_fd=folder)
-        except (IsADirectoryError, PermissionError):  # Linux and POSIX say it differently
+        except (IsADirectoryError, PermissionError):  # Linux and POSIX differ in it
             # Not shutil.rmtree: it calls itself for each folder in a folder, and a guest's may be
             # thousands deep.
             subprocess.run(["rm", "-rf", "--", f"/proc/self/fd/{folder}/{path.name}"],
@@ -178,8 +178,8 @@ def remove(path: Path) -> None:
 def link(path: Path, to: str) -> None:
     """Let a link name its neighbour `to`. Raises WriteError."""
     with _folder(path.parent, path.name) as folder:
-        found = _found(path.name, folder)
-        if found is not None and not stat.S_ISLNK(found.st_mode):
+        existing = _status(path.name, folder)
+        if existing is not None and not stat.S_ISLNK(existing.st_mode):
             raise OSError(errno.EEXIST, "something that is no link has its name; move that away")
         aside = aside_of(path.name)
         _unlink(aside, folder)
@@ -198,13 +198,13 @@ def aside_of(name: str) -> str:
 
 def _write(path: Path, folder: int, data: bytes) -> None:
     """Write `path`, which is no link, in its folder. Raises OSError, WriteError."""
-    found = _found(path.name, folder)
-    if found is not None and _is_own_descriptor(path.name, folder):
+    existing = _status(path.name, folder)
+    if existing is not None and _is_own_descriptor(path.name, folder):
         sys.stdout.flush()  # what was printed before comes before
         _fill(os.dup(int(path.name)), data)
-    elif found is None or stat.S_ISREG(found.st_mode):
+    elif existing is None or stat.S_ISREG(existing.st_mode):
         _replace(path.name, folder, data)
-    elif stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
+    elif stat.S_ISFIFO(existing.st_mode) or stat.S_ISCHR(existing.st_mode):
         # Without waiting for who may read a FIFO: that could take for ever.
         file = os.open(path.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY,
                        dir_fd=folder)
@@ -215,7 +215,7 @@ def _write(path: Path, folder: int, data: bytes) -> None:
             os.close(file)
             raise
         _fill(file, data)
-    elif stat.S_ISDIR(found.st_mode):
+    elif stat.S_ISDIR(existing.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     else:
         raise OSError(errno.EINVAL, "it is a disk or a socket; give a file")
@@ -240,7 +240,7 @@ def _fill(descriptor: int, data: bytes) -> None:
         write_all(file, data)
 
 
-def _found(name: str, folder: int) -> os.stat_result | None:
+def _status(name: str, folder: int) -> os.stat_result | None:
     """What has a name in a folder, a link itself; None where nothing has it."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -250,8 +250,9 @@ def _found(name: str, folder: int) -> os.stat_result | None:
 
 def _end_of_link(path: Path, folder: int) -> str:
     """Where `path` leads, "" where it is no link to follow by its text. Raises WriteError."""
-    found = _found(path.name, folder)
-    if found is None or not stat.S_ISLNK(found.st_mode) or _is_own_descriptor(path.name, folder):
+    existing = _status(path.name, folder)
+    if (existing is None or not stat.S_ISLNK(existing.st_mode)
+            or _is_own_descriptor(path.name, folder)):
         return ""
     place = os.open(path.name, _PLACE, dir_fd=folder)
     try:
@@ -282,48 +283,48 @@ def _folder(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
 def _walk(path: Path, make: bool) -> int:
     """Open a folder step by step, making what is missing. Raises OSError, WriteError."""
     steps, links = list(reversed((Path.cwd() / path).parts)), 0
-    here = os.open(steps.pop(), _PLACE)
+    above = os.open(steps.pop(), _PLACE)
     try:
         while steps:
             step = steps.pop()
-            there = _step(step, here, make)
+            below = _step(step, above, make)
             try:
-                if stat.S_ISLNK(os.fstat(there).st_mode):
+                if stat.S_ISLNK(os.fstat(below).st_mode):
                     links += 1
-                    steps += reversed(Path(_target(there, step, path)).parts)
+                    steps += reversed(Path(_target(below, step, path)).parts)
                 else:
-                    here, there = there, here
+                    above, below = below, above
             finally:
-                os.close(there)
+                os.close(below)
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        if not stat.S_ISDIR(os.fstat(here).st_mode):
+        if not stat.S_ISDIR(os.fstat(above).st_mode):
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except BaseException:
-        os.close(here)
+        os.close(above)
         raise
-    return here
+    return above
 
 
-def _step(name: str, here: int, make: bool) -> int:
+def _step(name: str, folder: int, make: bool) -> int:
     try:
-        return os.open(name, _PLACE, dir_fd=here)
+        return os.open(name, _PLACE, dir_fd=folder)
     except FileNotFoundError:
         if not make:
             raise
     with suppress(FileExistsError):  # another process was quicker
-        _make(name, here)
-    return os.open(name, _PLACE, dir_fd=here)
+        _make(name, folder)
+    return os.open(name, _PLACE, dir_fd=folder)
 
 
-def _make(name: str, here: int) -> None:
+def _make(name: str, folder: int) -> None:
     """A new folder, the invoking user's."""
-    os.mkdir(name, dir_fd=here)
-    made = open_folder(name, here)
+    os.mkdir(name, dir_fd=folder)
+    descriptor = open_folder(name, folder)
     try:
-        _give(made)
+        _give(descriptor)
     finally:
-        os.close(made)
+        os.close(descriptor)
 
 
 def _target(place: int, step: str, path: Path) -> str:
@@ -341,10 +342,10 @@ def _target(place: int, step: str, path: Path) -> str:
 
 # Owners ------------------------------------------------------------------------------
 
-def _give(made: int) -> None:
+def _give(descriptor: int) -> None:
     """After sudo, what this process has just made belongs to whoever called it."""
-    if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(made).st_uid == 0:
-        os.fchown(made, *_invoking())
+    if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(descriptor).st_uid == 0:
+        os.fchown(descriptor, *_invoking())
 
 
 def _invoking() -> tuple[int, int]:
@@ -352,19 +353,19 @@ def _invoking() -> tuple[int, int]:
     return int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
 
 
-def _check_ours(found: int, path: Path) -> None:
+def _check_ours(descriptor: int, path: Path) -> None:
     """As root, write only where root, the invoking user or the project's owner could.
 
     Whoever owns the project has root run what they like already. Raises WriteError.
     """
     if os.geteuid() != 0:
         return
-    seen = os.fstat(found)
+    status = os.fstat(descriptor)
     owners = {0, int(os.environ.get("SUDO_UID", 0)), PROJECT.stat().st_uid}
-    if seen.st_uid not in owners:
-        raise WriteError(f"{path}: belongs to another user (uid {seen.st_uid}), so root does not"
+    if status.st_uid not in owners:
+        raise WriteError(f"{path}: belongs to another user (uid {status.st_uid}), so root does not"
                          " write there: give a folder of your own")
-    if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         raise WriteError(f"{path}: has a second name, a hard link, so root does not write to it")
 
 

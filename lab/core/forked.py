@@ -19,22 +19,22 @@ def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """What each task returns, in their order: a share of them for each processor.
 
     What a task raises is raised here: a share whose process ended without a
-    result is done again in this one. No process outlives the call, nor this
+    result is repeated in this one. No process outlives the call, nor this
     process for longer than its share takes.
     """
     count = max(1, min(len(tasks), len(os.sched_getaffinity(0))))
     shares = [tasks[number::count] for number in range(count)]
     children = [_begin(share) for share in shares[1:]]
     try:
-        found = [_done(shares[0])]
-        found += [_received(pipe) or _done(share)
-                  for share, (_, pipe) in zip(shares[1:], children)]
+        finished = [_done(shares[0])]
+        finished += [_received(pipe) or _done(share)
+                     for share, (_, pipe) in zip(shares[1:], children)]
     finally:
         for pid, pipe in children:
             os.kill(pid, signal.SIGKILL)  # it is not waited for yet, so this is still its number
             os.close(pipe)
             os.waitpid(pid, 0)
-    return [found[place % count][place // count] for place in range(len(tasks))]
+    return [finished[place % count][place // count] for place in range(len(tasks))]
 
 
 def _done(share: Sequence[Callable[[], T]]) -> list[T]:
@@ -48,7 +48,7 @@ def _begin(share: Sequence[Callable[[], T]]) -> tuple[int, int]:
     if pid:
         os.close(writing)
         return pid, reading
-    try:  # a copy: whatever happens, it says nothing and nobody else's cleaning up is done here
+    try:  # a copy: whatever happens, it prints nothing and nobody else's cleaning up is done here
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
             pickle.dump(_done(share), pipe)

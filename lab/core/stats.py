@@ -94,8 +94,8 @@ def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Se
 
 def portions(rows: int, columns: int) -> Iterator[slice]:
     """Slices of so many rows, each of some AT_ONCE numbers: the memory that drawing takes."""
-    each = max(1, AT_ONCE // columns)
-    return (slice(start, min(start + each, rows)) for start in range(0, rows, each))
+    share = max(1, AT_ONCE // columns)
+    return (slice(start, min(start + share, rows)) for start in range(0, rows, share))
 
 
 def percentile_interval(values: NDArray[numpy.float64],

@@ -13,7 +13,7 @@ from typing import Any
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
 # Control characters, halves of characters and what is none, which no XML may hold, and what is not
-# seen but reorders or hides text.
+# visible but reorders or hides text.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
                     "\ud800-\udfff\ufffe\uffff]")
 
@@ -21,7 +21,7 @@ _LONGEST = 100  # characters of a word that others are compared with, which take
 
 
 def clean(text: str) -> str:
-    """The text on one line: a space in place of each character that is not to be seen."""
+    """The text on one line: a space in place of each invisible character."""
     return UNSEEN.sub(" ", text)
 
 
@@ -33,7 +33,7 @@ def plain(value: float | str) -> str:
 
 
 def exact(value: float) -> str:
-    """A number with every digit that tells it from another one, no exponent: float() reads it."""
+    """A number with every digit that distinguishes it, no exponent: float() reads it."""
     if not math.isfinite(value):
         return str(value)
     digits = repr(float(value))
@@ -96,7 +96,7 @@ def tight(text: str) -> str:
 def near_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Known words that look like this one, the most alike first."""
     return [] if len(word) > _LONGEST else difflib.get_close_matches(
-        word, [each for each in known if len(each) <= _LONGEST], n=most)
+        word, [name for name in known if len(name) <= _LONGEST], n=most)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import (HOST_OVERHEAD_S, NOTHING, Kind, Overrides, RunData, SeenTrial,
+from lab.core.run.kinds import (HOST_OVERHEAD_S, NOTHING, Kind, ObservedTrial, Overrides, RunData,
                                 Study)
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import ScenarioFile, check_count
@@ -101,10 +101,10 @@ def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
 
 # The kind ----------------------------------------------------------------------------
 
-def _judge(trial: Trial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
            known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
-                 sysctls=sysctls, known_kernel=known_kernel), seen.files
+    return judge(trial, observed.content, observed.client_pcap, observed.server_pcap, exact=exact,
+                 sysctls=sysctls, known_kernel=known_kernel), observed.files
 
 
 def _report(study: Study, run: RunData) -> Report:

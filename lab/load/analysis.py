@@ -1,4 +1,4 @@
-"""What load runs say: estimates over independent seeds, and the numbers of each figure.
+"""What load runs show: estimates over independent seeds, and the numbers of each figure.
 
 A quantity is computed for every run by itself; its estimate is the mean over
 the seeds with a 95 % Student interval. Windows meet the same arrivals, so
@@ -32,7 +32,7 @@ QUEUE_SMOOTHED_S = 2.0
 
 
 class MissingRuns(FirstFlightError):
-    """A figure lacks runs; its text says which."""
+    """A figure lacks runs; its text names them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Runs:
     """The runs of one figure: those that count, by window and seed.
 
     folder: the run folder; left_out: runs that do not count. _read: by id,
-    the connections read so far, since several of a figure's numbers ask.
+    the connections read so far, since several of a figure's numbers need them.
     """
 
     figure: LoadFigure
@@ -50,7 +50,7 @@ class Runs:
     _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
+    def of_figure(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
         """Raises MissingRuns where a window of the figure has none that counts."""
         mine = [record for record in records if record.trial.part in figure.sweeps
                 and record.trial.window in figure.windows]
@@ -64,7 +64,7 @@ class Runs:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is said of runs that do not count, if there are any."""
+        """How many runs do not count, if there are any."""
         are = "run is" if self.left_out == 1 else "runs are"
         return (f"{self.left_out} {are} excluded: not measured, or not verified",
                 ) if self.left_out else ()
@@ -79,16 +79,16 @@ class Runs:
 
         Raises MissingRuns where several cells share the place.
         """
-        found: dict[int, LoadRecord] = {}
+        records: dict[int, LoadRecord] = {}
         for record in self.records:
             trial = record.trial
             if trial.window == window and all(getattr(trial, axis) == value
                                               for axis, value in places.items() if axis):
-                if trial.repeat in found:
+                if trial.repeat in records:
                     raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say"
                                       " by which axis they differ (by, series)")
-                found[trial.repeat] = record
-        return found
+                records[trial.repeat] = record
+        return records
 
     def connections(self, record: LoadRecord) -> Connections:
         """The connections of a run that count. Raises FirstFlightError."""
@@ -104,10 +104,10 @@ class Runs:
         Raises FirstFlightError.
         """
         path = file_of(self.folder, record.trial.id, QUEUE_FILE)
-        seen = read_bottleneck(kept(path), str(path))
-        bins = (seen.time_s / QUEUE_SMOOTHED_S).astype(int)
+        samples = read_bottleneck(kept(path), str(path))
+        bins = (samples.time_s / QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
-        means = numpy.bincount(bins, weights=seen.queue_packets) / counts
+        means = numpy.bincount(bins, weights=samples.queue_packets) / counts
         return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
 
 
@@ -129,7 +129,7 @@ def describe(axis: str, value: Any) -> str:
 
 
 def named(axis: str, value: Any) -> str:
-    """A place with its axis's name, where the value alone does not say it: "buffer 2 BDP"."""
+    """A place with its axis's name, where the value alone is not clear: "buffer 2 BDP"."""
     name = "" if axis == "variant" else f"{name_of(axis)} "
     return name + describe(axis, value)
 
@@ -228,10 +228,10 @@ def lines(runs: Runs) -> list[GainLine]:
 def _point(runs: Runs, x: Any, window: str, place: dict[str, Any]) -> GainPoint | None:
     base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
     mean = gain(base, experiment, "mean_ms")
-    again = gain(base, experiment, "retransmission_percent")
-    if mean is None or again is None:
+    retransmission = gain(base, experiment, "retransmission_percent")
+    if mean is None or retransmission is None:
         return None
-    return GainPoint(x, mean, gain(base, experiment, "p99_ms"), again)
+    return GainPoint(x, mean, gain(base, experiment, "p99_ms"), retransmission)
 
 
 @dataclass(frozen=True)
@@ -267,18 +267,19 @@ class Distribution:
 
 def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
     """Of connections by seed. Raises MissingRuns where none completed."""
-    done = {seed: each.ended(OK) for seed, each in by_seed.items()}
-    if not by_seed or not all(len(each) for each in done.values()):
+    done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
+    if not by_seed or not all(len(connections) for connections in done.values()):
         raise MissingRuns(f"{name}: no connection completed")
-    times = numpy.concatenate([each.total_ms for each in done.values()])
-    bits = numpy.concatenate([each.asked_bytes * 8 for each in done.values()])
+    times = numpy.concatenate([connections.total_ms for connections in done.values()])
+    bits = numpy.concatenate([connections.asked_bytes * 8 for connections in done.values()])
     percentiles: dict[float | None, BySeed] = {
-        percentile: {seed: each.percentile_ms(percentile) for seed, each in by_seed.items()}
+        percentile: {seed: connections.percentile_ms(percentile)
+                     for seed, connections in by_seed.items()}
         for percentile in PERCENTILES}
     return Distribution(
         name, window, numpy.sort(times), sum(map(len, by_seed.values())),
-        estimate([each.retransmission_percent for each in by_seed.values()]),
-        {None: {seed: float(each.total_ms.mean()) for seed, each in done.items()},
+        estimate([connections.retransmission_percent for connections in by_seed.values()]),
+        {None: {seed: float(connections.total_ms.mean()) for seed, connections in done.items()},
          **percentiles}, float((bits / times).mean()))
 
 
@@ -381,13 +382,13 @@ def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
             raise MissingRuns(f"{runs.figure.name}: {base[repeat].trial.id} and"
                               f" {experiment[repeat].trial.id} had other arrivals; measure again"
                               " with --fresh")
-        was_hit = [numpy.nan_to_num(each.retransmitted_bytes) > 0 for each in both]
+        was_hit = [numpy.nan_to_num(connections.retransmitted_bytes) > 0 for connections in both]
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())
-        for place, each in enumerate(both):
+        for place, connections in enumerate(both):
             shares[place].append(float(was_hit[place].mean() * 100))
-            own[place][repeat] = _mean_ms(each, was_hit[place])
-            same[place][repeat] = _mean_ms(each, either)
+            own[place][repeat] = _mean_ms(connections, was_hit[place])
+            same[place][repeat] = _mean_ms(connections, either)
     return Hit(x, estimate(shares[0]).value, estimate(shares[1]).value, paired(*own),
                paired(*same), count)
 
@@ -420,18 +421,18 @@ def shared_costs(runs: Runs) -> list[Shared]:
 
     The parts have hosts of their own, whose arrivals are the same under every window.
     """
-    base, made = parts(runs, runs.figure.windows[0]), []
+    base, costs = parts(runs, runs.figure.windows[0]), []
     for window in runs.figure.windows:
         own = parts(runs, window)
         (first, second), (first_p99, second_p99) = (
-            [each.gain_over(before, place) for each, before in zip(own, base)]
+            [own_part.gain_over(before, place) for own_part, before in zip(own, base)]
             for place in (None, 99.0))
         if first is None or second is None:
             raise MissingRuns(f"{runs.figure.name}: the window {window} lacks a seed; measure"
                               " again with --fresh")
-        made.append(Shared(int(window.partition("+")[0]), own[1].count, first, second,
-                           first_p99, second_p99, own[1].retransmission))
-    return made
+        costs.append(Shared(int(window.partition("+")[0]), own[1].count, first, second,
+                            first_p99, second_p99, own[1].retransmission))
+    return costs
 
 
 def parts(runs: Runs, window: str) -> list[Distribution]:

@@ -18,7 +18,7 @@ from lab.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
-MOST_POINTS = 2000  # of one curve, roughly: more is not to be seen
+MOST_POINTS = 2000  # of one curve, roughly: more is not visible
 HALVES = (0.42, 0.4)  # widths of two columns
 
 
@@ -38,25 +38,25 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
 
 def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int) -> Line:
     """Estimates with their intervals, joined."""
-    return Line(name, tuple(x for x, _ in points), tuple(each.value for _, each in points),
-                tuple(each.interval for _, each in points), look)
+    return Line(name, tuple(x for x, _ in points), tuple(estimate.value for _, estimate in points),
+                tuple(estimate.interval for _, estimate in points), look)
 
 
 # Distributions --------------------------------------------------------------------
 
-def distribution(runs: Runs, found: Sequence[Distribution]) -> LineChart:
+def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
     """Completion times, what each percentile gains, and the queue of the first seed."""
-    return _chart(runs, ((_curves(found),), (_gains(found), _queue(runs))), widths=HALVES,
-                  height_inches=5.4)
+    return _chart(runs, ((_curves(distributions),), (_gains(distributions), _queue(runs))),
+                  widths=HALVES, height_inches=5.4)
 
 
-def deck(runs: Runs, found: Sequence[Distribution]) -> LineChart:
+def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
     """Distributions, and what each percentile gains beside what was published."""
     known = improvement_percent(runs.figure.published) if runs.figure.published else {}
-    published = Line("the deck", tuple(float(PLACES.index(each)) for each in known),
+    published = Line("the deck", tuple(float(PLACES.index(place)) for place in known),
                      tuple(known.values()), style="published")
-    return _chart(runs, ((_curves(found),), (_gains(found, (published,) if known else ()),)),
-                  widths=HALVES)
+    gains = _gains(distributions, (published,) if known else ())
+    return _chart(runs, ((_curves(distributions),), (gains,)), widths=HALVES)
 
 
 def improvement_percent(name: str) -> dict[float | None, float]:
@@ -81,9 +81,9 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
         widths=HALVES)
 
 
-def shared(runs: Runs, found: Sequence[Shared]) -> LineChart:
+def shared(runs: Runs, costs: Sequence[Shared]) -> LineChart:
     """What each window of your users saves them, and the others, of the mean and of p99."""
-    ticks = tuple((float(place), str(each.initcwnd)) for place, each in enumerate(found))
+    ticks = tuple((float(place), str(cost.initcwnd)) for place, cost in enumerate(costs))
 
     def plot(what: str, gains: Sequence[tuple[Gain | None, Gain | None]]) -> Plot:
         lines = [_estimates(name, [(x + (look - 0.5) * ASIDE, gain.percent) for x, gain
@@ -94,48 +94,50 @@ def shared(runs: Runs, found: Sequence[Shared]) -> LineChart:
                     f"saved of the {what} (%)", tuple(lines), ticks=ticks, zero=True)
 
     return _chart(runs, (
-        (plot("mean", [(each.first, each.second) for each in found]),),
-        (plot("99th percentile", [(each.first_p99, each.second_p99) for each in found]),)),
+        (plot("mean", [(cost.first, cost.second) for cost in costs]),),
+        (plot("99th percentile", [(cost.first_p99, cost.second_p99) for cost in costs]),)),
         legend=True)
 
 
-def _curves(found: Sequence[Distribution], more: Sequence[Line] = (),
+def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
             others: Sequence[Distribution] = ()) -> Plot:
     """Distribution functions of the completion time; more: lines of the others."""
-    curves = [each.curve_ms for each in (*found, *others)]
+    curves = [distribution.curve_ms for distribution in (*distributions, *others)]
     ends = (min(float(curve[0]) for curve in curves) * 0.95,
             max(float(numpy.percentile(curve, TAIL)) for curve in curves) * 1.02)
     return Plot("completion time, SYN to last byte (ms)", "connections completed (%)",
-                (*(_curve(each, look, "curve") for look, each in enumerate(found)), *more),
+                (*(_curve(distribution, look, "curve")
+                   for look, distribution in enumerate(distributions)), *more),
                 x_ends=ends, y_ends=(0, 100), legend=True)
 
 
-def _curve(found: Distribution, look: int, style: Any) -> Line:
-    share = numpy.arange(1, len(found.curve_ms) + 1) / found.count * 100
+def _curve(distribution: Distribution, look: int, style: Any) -> Line:
+    share = numpy.arange(1, len(distribution.curve_ms) + 1) / distribution.count * 100
     step = max(1, len(share) // MOST_POINTS)
-    return Line(f"{found.name} (n = {found.count})", tuple(found.curve_ms[::step].tolist()),
+    return Line(f"{distribution.name} (n = {distribution.count})",
+                tuple(distribution.curve_ms[::step].tolist()),
                 tuple(share[::step].tolist()), look=look, style=style)
 
 
-def _gains(found: Sequence[Distribution], first: Sequence[Line] = ()) -> Plot:
+def _gains(distributions: Sequence[Distribution], first: Sequence[Line] = ()) -> Plot:
     """What all but the first save against it."""
-    return _gain_plot(f"saved against {found[0].name} (%)", [
-        *first, *(line for look, each in enumerate(found) if look
-                  for line in _gain_lines(found[0], each, look))])
+    return _gain_plot(f"saved against {distributions[0].name} (%)", [
+        *first, *(line for look, distribution in enumerate(distributions) if look
+                  for line in _gain_lines(distributions[0], distribution, look))])
 
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
     """By percentile; and the mean at the left, which is none and joined with none."""
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
     known = [(x, gain.percent) for x, gain in enumerate(gains) if gain is not None]
-    mean = _estimates("", [each for each in known if each[0] == 0], look)
-    return (_estimates(other.name, [each for each in known if each[0] > 0], look),
+    mean = _estimates("", [point for point in known if point[0] == 0], look)
+    return (_estimates(other.name, [point for point in known if point[0] > 0], look),
             replace(mean, style="points"))
 
 
 def _gain_plot(y_label: str, lines: Sequence[Line]) -> Plot:
     return Plot("percentile of the completion time", y_label, tuple(lines), ticks=tuple(
-        (x, "mean" if each is None else f"{each:g}") for x, each in enumerate(PLACES)),
+        (x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES)),
         zero=True, legend=True)
 
 
@@ -155,21 +157,21 @@ def _queue(runs: Runs) -> Plot:
 
 # Gains along an axis -----------------------------------------------------------------
 
-def gain(runs: Runs, found: Sequence[analysis.GainLine]) -> LineChart:
+def gain(runs: Runs, lines: Sequence[analysis.GainLine]) -> LineChart:
     """What is saved of the mean, and what retransmissions it costs."""
     figure, base = runs.figure, analysis.window_label(runs.figure.windows[0])
     places = {x: place for place, x in enumerate(dict.fromkeys(
-        point.x for line in found for point in line.points))}
-    saved, again = [], []
-    for number, line in enumerate(found):
+        point.x for line in lines for point in line.points))}
+    saved, retransmitted = [], []
+    for number, line in enumerate(lines):
         name, look = _line_name(runs, line), number + 1
-        xs = [places[point.x] + (number - (len(found) - 1) / 2) * ASIDE for point in line.points]
+        xs = [places[point.x] + (number - (len(lines) - 1) / 2) * ASIDE for point in line.points]
         saved.append(_estimates(name, list(zip(xs, (
             point.mean.percent for point in line.points))), look))
-        again.append(_estimates(name, list(zip(xs, (
+        retransmitted.append(_estimates(name, list(zip(xs, (
             point.retransmission.experiment for point in line.points))), look))
         if figure.by != "window" and line.window == figure.windows[1]:
-            again.append(Line("", tuple(xs), tuple(
+            retransmitted.append(Line("", tuple(xs), tuple(
                 point.retransmission.base.value for point in line.points), look=look,
                 style="faint"))
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
@@ -177,8 +179,9 @@ def gain(runs: Runs, found: Sequence[analysis.GainLine]) -> LineChart:
     return _chart(runs, (
         (Plot(axis, f"mean completion time saved against {base} (%)", tuple(saved), ticks=ticks,
               zero=True),),
-        (Plot(axis, f"retransmitted bytes (% of unique{faint})", tuple(again), ticks=ticks),)),
-        widths=(0.37, 0.37), legend=len(found) > 1 or any(line.window for line in found))
+        (Plot(axis, f"retransmitted bytes (% of unique{faint})", tuple(retransmitted),
+              ticks=ticks),)),
+        widths=(0.37, 0.37), legend=len(lines) > 1 or any(line.window for line in lines))
 
 
 def _line_name(runs: Runs, line: analysis.GainLine) -> str:
@@ -190,23 +193,23 @@ def _line_name(runs: Runs, line: analysis.GainLine) -> str:
 
 # Transfers that retransmitted -------------------------------------------------------
 
-def hit(runs: Runs, found: Sequence[Hit]) -> LineChart:
+def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
     """How long transfers took that retransmitted: each window's own, and the same arrivals."""
     return _chart(runs, (
-        (_hits(runs, found, [each.own for each in found], "transfers that each window hit"),),
-        (_hits(runs, found, [each.same for each in found],
+        (_hits(runs, measured, [hit.own for hit in measured], "transfers that each window hit"),),
+        (_hits(runs, measured, [hit.same for hit in measured],
                "the same transfers: hit under either window"),)), widths=(0.42, 0.42))
 
 
-def _hits(runs: Runs, found: Sequence[Hit], gains: Sequence[Gain | None], title: str) -> Plot:
+def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Gain | None], title: str) -> Plot:
     by = runs.figure.by
-    known = [(float(place), each) for place, each in enumerate(gains) if each is not None]
+    known = [(float(place), gain) for place, gain in enumerate(gains) if gain is not None]
     return Plot(
         name_of(by), "mean completion time (ms)", tuple(
             Line(f"IW {window}", tuple(place for place, _ in known),
-                 tuple(each.value for each in values), tuple(each.interval for each in values),
+                 tuple(mean.value for mean in means), tuple(mean.interval for mean in means),
                  look, "bars")
-            for look, (window, values) in enumerate(zip(runs.figure.windows, (
-                [each.base for _, each in known], [each.experiment for _, each in known])))),
-        title=title, ticks=tuple((float(place), describe(by, each.x))
-                                 for place, each in enumerate(found)), legend=True)
+            for look, (window, means) in enumerate(zip(runs.figure.windows, (
+                [gain.base for _, gain in known], [gain.experiment for _, gain in known])))),
+        title=title, ticks=tuple((float(place), describe(by, hit.x))
+                                 for place, hit in enumerate(hits)), legend=True)

@@ -1,4 +1,4 @@
-"""What a load scenario found: its figures, and what became of each claim."""
+"""The findings of a load scenario: its figures, and what became of each claim."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lab.core.findings.charts import Chart
 from lab.core.findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
                                       equivalent, word_of)
 from lab.core.findings.findings import Finding, Rounded, Statement, Table
+from lab.core.run.kinds import RunData
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
@@ -35,23 +36,22 @@ class Content:
     answers: tuple[Statement, ...] = ()
 
 
-def of_figures(scenario: LoadScenario, records: Sequence[LoadRecord],
-               folder: Path) -> tuple[Finding, ...]:
-    """One for each figure; one that lacks runs says so. Raises FirstFlightError."""
+def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
+    """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
     return tuple(_assumed(scenario, figure, _finding(
-        figure, [claim for claim in scenario.claims if claim.figure == figure.name], records,
-        folder)) for figure in scenario.figures)
+        figure, [claim for claim in scenario.claims if claim.figure == figure.name], run.records,
+        run.folder)) for figure in scenario.figures)
 
 
-def _assumed(scenario: LoadScenario, figure: LoadFigure, found: Finding) -> Finding:
-    """A figure that nobody published says what it rests on."""
-    if figure.kind != SHARE or found.missing or not scenario.head.note:
-        return found
-    return replace(found, statements=(*found.statements, Statement(
+def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Finding:
+    """A figure that nobody published states its assumptions."""
+    if figure.kind != SHARE or finding.missing or not scenario.head.note:
+        return finding
+    return replace(finding, statements=(*finding.statements, Statement(
         "How was it measured?", f"{scenario.head.note}.")))
 
 
-def of_runs(records: Sequence[LoadRecord]) -> Finding:
+def partial(records: Sequence[LoadRecord]) -> Finding:
     """Of a part of a scenario: a line a run, and what the windows changed in each cell."""
     changes = tables.changes(records)
     return Finding("runs", "what was requested, and what was measured",
@@ -61,7 +61,7 @@ def of_runs(records: Sequence[LoadRecord]) -> Finding:
 def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[LoadRecord],
              folder: Path) -> Finding:
     try:
-        runs = Runs.of(figure, records, folder)
+        runs = Runs.of_figure(figure, records, folder)
         shown = SHOWN[figure.kind](runs)
         statements = tuple(statement(runs, claim) for claim in claims)
     except MissingRuns as error:
@@ -74,18 +74,18 @@ def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[
 # What each kind of figure shows ------------------------------------------------------
 
 def _distribution(runs: Runs) -> Content:
-    found = analysis.distributions(runs)
-    return Content((tables.percentiles(found),
+    distributions = analysis.distributions(runs)
+    return Content((tables.percentiles(distributions),
                     tables.percentiles(analysis.distributions(runs, with_handshake=False),
                                        "The same without the handshake"),
-                    tables.runs_themselves(runs)), charts.distribution(runs, found))
+                    tables.runs_themselves(runs)), charts.distribution(runs, distributions))
 
 
 def _deck(runs: Runs) -> Content:
-    found = analysis.distributions(runs)
+    distributions = analysis.distributions(runs)
     theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
-    return Content((tables.deck(*found[:2]), *theirs, tables.runs_themselves(runs)),
-                   charts.deck(runs, found))
+    return Content((tables.deck(*distributions[:2]), *theirs, tables.runs_themselves(runs)),
+                   charts.deck(runs, distributions))
 
 
 def _mix(runs: Runs) -> Content:
@@ -98,7 +98,7 @@ def _mix(runs: Runs) -> Content:
 
 
 def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
-    """What a mix does to each of its groups, and what a comparison within it would say."""
+    """What a mix does to each of its groups, and what a comparison within it would show."""
     answers = []
     for groups in mixes.groups.values():
         answers += [_against_own(group, mixes.alone.get(group.window)) for group in groups]
@@ -119,7 +119,7 @@ def _against_own(group: Distribution, own: Distribution | None) -> Statement | N
 
 def _within(first: Distribution, group: Distribution,
             alone: dict[str, Distribution]) -> Statement | None:
-    """What a comparison within the mix says, and what one between whole runs."""
+    """What a comparison within the mix shows, and what one between whole runs."""
     if first.window not in alone or group.window not in alone:
         return None
     base, own = alone[first.window], alone[group.window]
@@ -133,16 +133,16 @@ def _within(first: Distribution, group: Distribution,
 
 
 def _hit(runs: Runs) -> Content:
-    found = analysis.hits(runs)
-    return Content((tables.hits(runs, found),), charts.hit(runs, found),
-                   (_hit_answer(runs, found),))
+    hits = analysis.hits(runs)
+    return Content((tables.hits(runs, hits),), charts.hit(runs, hits),
+                   (_hit_answer(runs, hits),))
 
 
-def _hit_answer(runs: Runs, found: Sequence[Hit]) -> Statement:
+def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
     """What the same arrivals took, those that either window hit."""
     base, experiment = runs.figure.windows[:2]
     parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
-             for hit in found if hit.same is not None]
+             for hit in hits if hit.same is not None]
     return Statement(
         "But a larger window hits other transfers, too. Of the same arrivals, hit under either"
         f" window, IW {experiment} saves against IW {base}:",
@@ -173,30 +173,30 @@ def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...
 
 
 def _share(runs: Runs) -> Content:
-    found = analysis.shared_costs(runs)
-    again = found[0].retransmission.value
-    if again > MOST_RETRANSMITTED_PERCENT:
+    costs = analysis.shared_costs(runs)
+    retransmission = costs[0].retransmission.value
+    if retransmission > MOST_RETRANSMITTED_PERCENT:
         raise MissingRuns(
-            f"{runs.figure.name}: with {found[0].initcwnd} segments for everybody"
-            f" {number(again, 2)} % of the bytes are already retransmitted, more than"
+            f"{runs.figure.name}: with {costs[0].initcwnd} segments for everybody"
+            f" {number(retransmission, 2)} % of the bytes are already retransmitted, more than"
             f" {MOST_RETRANSMITTED_PERCENT:g} %: this link is overloaded whatever the window is, so"
             " its costs are not the window's. Ask with a lower --load, a faster --share-link or a"
             " longer --queue.")
-    return Content((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
-                   tuple(_cost(found[0], each) for each in found[1:]))
+    return Content((tables.shared(costs), tables.runs_themselves(runs)), charts.shared(runs, costs),
+                   tuple(_cost(costs[0], cost) for cost in costs[1:]))
 
 
-def _cost(base: analysis.Shared, each: analysis.Shared) -> Statement:
+def _cost(base: analysis.Shared, cost: analysis.Shared) -> Statement:
     """What one window does to the others, in words."""
-    gain = each.second
+    gain = cost.second
     what = (f"{gain.base.value:.0f} ms become {gain.experiment.value:.0f},"
             f" {estimated(gain.percent, 1).lstrip(MINUS)} %"
             f" {'less' if gain.percent.value > 0 else 'more'}")
     if gain.absolute.interval is not None and gain.absolute.sign == 0:
         what += ", which is statistically indistinguishable from zero"
-    return Statement(f"What {each.initcwnd} segments for your users cost the others, who have"
+    return Statement(f"What {cost.initcwnd} segments for your users cost the others, who have"
                      f" {base.initcwnd}:", f"{what}; for your users it is"
-                     f" {estimated(each.first.percent, 1)} % saved.")
+                     f" {estimated(cost.first.percent, 1)} % saved.")
 
 
 SHOWN: dict[str, Callable[[Runs], Content]] = {
@@ -210,25 +210,25 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     """What became of a claim: reproduced where every cell has what it expects.
 
     Direction only: the mean over the cells has it for certain, and a cell has not. Where every
-    cell has it or leaves it open, there are too few data to tell.
+    cell has it or leaves it open, there are too few data to decide.
     """
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
     results = [_result(claim.expects, gain) for gain in gains]
     if NOT_REPRODUCED not in results and TOO_FEW in results:
-        return Statement(claim.says, _found(claim, gains, results), TOO_FEW)
+        return Statement(claim.says, _measured(claim, gains, results), TOO_FEW)
     low, high = (sum(ends) / len(gains) for ends in zip(*map(
         _percent_ends, gains)))  # at least as wide as the mean's own
     leaning = {ALIKE: equivalent((low, high), ALIKE_PERCENT) == REPRODUCED,
                LESS: low > 0, MORE: high < 0}[claim.expects]
-    return Statement(claim.says, _found(claim, gains, results),
+    return Statement(claim.says, _measured(claim, gains, results),
                      word_of(NOT_REPRODUCED not in results, leaning))
 
 
 def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     """One for each cell that the claim is on."""
-    if any(" in " in each for each in claim.compares):
+    if any(" in " in compared for compared in claim.compares):
         return _group_gains(runs, claim)
     only = dict(claim.where)
     shown = [axis for axis in (runs.figure.by, runs.figure.series) if axis not in ("", "window")]
@@ -244,7 +244,7 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
 def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     """For a claim on a part of a mix: of its mean, or of a percentile."""
     percentile = None if claim.quantity == "mean_ms" else next(
-        each for each in PERCENTILES if percentile_column(each) == claim.quantity)
+        percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.quantity)
 
     def named(window: str) -> Distribution:
         part, _, mix = window.partition(" in ")
@@ -284,7 +284,7 @@ def _percent_ends(gain: Gain) -> Ends:
     return low, high
 
 
-def _found(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -> str:
+def _measured(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = claim.compares
     is_percent = claim.quantity.endswith("_percent")
@@ -314,9 +314,9 @@ VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
 
 # Numbers as text -------------------------------------------------------------------
 
-def estimated(found: Estimate, digits: int = 0) -> str:
+def estimated(estimate: Estimate, digits: int = 0) -> str:
     """"1205 ± 3"."""
-    value = number(found.value, digits)
-    if found.interval is None:
+    value = number(estimate.value, digits)
+    if estimate.interval is None:
         return value
-    return f"{value} ± {number((found.interval[1] - found.interval[0]) / 2, digits)}"
+    return f"{value} ± {number((estimate.interval[1] - estimate.interval[0]) / 2, digits)}"

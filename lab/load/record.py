@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.core.errors import FirstFlightError
 from lab.core.results.records import Record, measured
-from lab.core.run.kinds import SeenTrial
+from lab.core.run.kinds import ObservedTrial
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.tcp.wire.exchange import read_exchanges
 
@@ -86,9 +86,9 @@ class Connections:
     def retransmission_percent(self) -> float:
         """Retransmitted bytes over unique bytes, as the deck's "Retrans. %"."""
         import numpy
-        again = float(numpy.nansum(self.retransmitted_bytes))
-        unique = float(numpy.nansum(self.sent_bytes)) - again
-        return again / unique * 100 if unique else 0.0
+        retransmitted = float(numpy.nansum(self.retransmitted_bytes))
+        unique = float(numpy.nansum(self.sent_bytes)) - retransmitted
+        return retransmitted / unique * 100 if unique else 0.0
 
     def percentile_ms(self, percentile: float) -> float | None:
         """Of the completion time over all connections, those that never completed
@@ -197,7 +197,7 @@ REPEATED_MS = 1000.0
 
 @dataclass(frozen=True)
 class LoadEvidence:
-    """One run, seen.
+    """One run, observed.
 
     everything: all connections; bottleneck: its samples while it counts.
     flights: segments of the first flights on the wire, by client address.
@@ -211,12 +211,12 @@ class LoadEvidence:
     ended_servers: tuple[int, ...]
 
     @classmethod
-    def of(cls, trial: LoadTrial, seen: SeenTrial, connections: bytes) -> LoadEvidence:
+    def read(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
         """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
         return cls(trial, read(connections),
-                   read_bottleneck(seen.files[QUEUE_FILE]).between(trial.counted_s),
-                   wire_flights(seen.client_pcap, seen.server_pcap),
-                   tuple(seen.content.get("ended_servers", ())))
+                   read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
+                   wire_flights(observed.client_pcap, observed.server_pcap),
+                   tuple(observed.content.get("ended_servers", ())))
 
     @cached_property
     def counted(self) -> Connections:
@@ -264,7 +264,7 @@ class LoadEvidence:
 def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
     """By client address: segments of the first flight of each sampled connection, on the wire.
 
-    Only of those that lost nothing: what a timer sends again before the first
+    Only of those that lost nothing: what a timer retransmits before the first
     acknowledgement, or in its place, is no part of a flight.
     """
     flights: dict[str, list[int]] = {}

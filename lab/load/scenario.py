@@ -8,7 +8,7 @@ The first comment line is the claim in one sentence, then::
 
     [sysctls]                 # optional, as in every scenario
 
-    [defaults]                # what every sweep has unless it says otherwise
+    [defaults]                # what every sweep has unless it has its own
     bandwidth_kbps = 20000    # the bottleneck
     rtt_ms = 300
     queue_bdp = [1.0]         # drop-tail limit as a part of the bandwidth-delay product
@@ -130,9 +130,10 @@ def _sizes(value: Any, where: str) -> str:
         points_of(value, where))
 
 
-def _check_sum(shares: Sequence[float], of: str, where: str) -> None:
+def _check_sum(shares: Sequence[float], what: str, where: str) -> None:
     if abs(sum(shares) - 1) > SHARE_TOLERANCE:
-        raise UsageError(f"{where}: the shares of {of} {' + '.join(f'{each:g}' for each in shares)}"
+        summed = " + ".join(f"{share:g}" for share in shares)
+        raise UsageError(f"{where}: the shares of {what} {summed}"
                          f" sum to {sum(shares):g}, not to 1")
 
 
@@ -148,7 +149,7 @@ class LoadPopulation:
 class LoadSweep:
     """Runs in every combination of the lists; see the module's first lines.
 
-    links: the clients, still without a window, as `population` or `clients` says.
+    links: the clients, still without a window, as of `population` or `clients`.
     """
 
     name: str = key(reader=schema.file_name)
@@ -241,13 +242,13 @@ class LoadSweep:
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
 DISTRIBUTION, GAIN, MIX, HIT, DECK, SHARE = ("distribution", "gain", "mix", "hit", "percentiles",
                                              "share")
-# Where a run stands on each of a figure's axes, its trial says.
+# Where a run stands on each of a figure's axes, by its trial.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "50", "75", "90", "99", "Retrans. %")
 LESS, MORE, ALIKE = "less", "more", "alike"
-# What the command line may say in place of the sweeps.
+# What the command line may set in place of the sweeps.
 OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat")
 
 
@@ -284,13 +285,13 @@ def _places(value: Any, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     if not isinstance(value, dict):
         raise UsageError(f"{where} has to be a table like {{load = [0.5]}}")
     schema.known_keys(value, AXES, where)
-    return tuple((axis, tuple(each) if isinstance(each, list) else (each,))
-                 for axis, each in value.items())
+    return tuple((axis, tuple(values) if isinstance(values, list) else (values,))
+                 for axis, values in value.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadClaim:
-    """What a source says of two windows: the second has `expects` of the quantity.
+    """What a source claims of two windows: the second has `expects` of the quantity.
 
     where: only these values of an axis.
     """
@@ -332,7 +333,7 @@ def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
 
 
 def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
-    populations = {each.name: each.clients for each in schema.read_tables(
+    populations = {population.name: population.clients for population in schema.read_tables(
         LoadPopulation, file.raw, "population", file.where)}
     defaults, known = schema.table(file.raw, "defaults", file.where), schema.keys_of(LoadSweep)
     schema.known_keys(defaults, known, f"{file.where}: [defaults]")
@@ -357,9 +358,9 @@ def _check_claim(claim: LoadClaim, figures: Sequence[LoadFigure], where: str) ->
     figure = next(figure for figure in figures if figure.name == claim.figure)
     parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
              if "+" in window for part in window.split("+")]
-    for each in claim.compares:
-        schema.one_of(each, (*figure.windows, *parts), f"{where}: compares")
-    if any(" in " in each for each in claim.compares):
+    for compared in claim.compares:
+        schema.one_of(compared, (*figure.windows, *parts), f"{where}: compares")
+    if any(" in " in compared for compared in claim.compares):
         quantities = ["mean_ms", *map(percentile_column, PERCENTILES)]
     else:
         quantities = [column.name for column in fields(LoadRecord)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lab.core.findings.findings import Report
-from lab.core.run import reporting
-from lab.core.run.kinds import Kind, RunData, SeenTrial, Study
+from lab.core.run.kinds import Kind, ObservedTrial, RunData, Study
+from lab.core.run.reporting import report_of
 from lab.load import scenario, verify
 from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial
@@ -16,18 +16,17 @@ from lab.tcp.packets import MSS
 START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
 
 
-def judge(trial: LoadTrial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """exact: of no matter here: nothing that is judged depends on computing time."""
-    return verify.judged(trial, seen)
+    return verify.judge(trial, observed)
 
 
 def report(study: Study, run: RunData) -> Report:
     """Of a whole run its figures, of a partial one its runs."""
     from lab.load import findings  # imports numpy
-    return reporting.report_of(study, run, findings.of_figures(
-        study.scenario, run.records, run.folder) if study.whole else (
-            findings.of_runs(run.records),))
+    return report_of(study, run, findings.findings(study.scenario, run) if study.whole else
+                     (findings.partial(run.records),))
 
 
 def guest_s(trial: LoadTrial) -> float:

@@ -21,16 +21,18 @@ DECK_PLACES = (None, 50, 75, 90, 99)
 # What a run shares with those of other windows and seeds.
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
         "connections", "variant")
-ALWAYS_TOLD = ("part", "load", "response_bytes", "queue_packets")
+ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 
-def percentiles(found: Sequence[Distribution], title: str = "") -> Table:
+def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table:
     """Completion times by percentile, and what each changes against the first."""
-    base = found[0]
+    base = distributions[0]
     rows: list[tuple[Cell, ...]] = [
-        (f"{each.name}, ms", each.count, *map(each.at, PLACES)) for each in found]
-    rows += [(f"{each.name} saves, %", "", *(
-        saved_percent(each.gain_over(base, place)) for place in PLACES)) for each in found[1:]]
+        (f"{distribution.name}, ms", distribution.count, *map(distribution.at, PLACES))
+        for distribution in distributions]
+    rows += [(f"{distribution.name} saves, %", "", *(
+        saved_percent(distribution.gain_over(base, place)) for place in PLACES))
+        for distribution in distributions[1:]]
     note = (f"± is the 95 % interval over {base.mean.n} independent seeds" if base.mean.n > 1
             else "one seed: no interval")
     return Table(title or "Completion time (SYN to last byte) by percentile",
@@ -48,16 +50,16 @@ def runs_themselves(runs: Runs) -> Table:
     """What the runs themselves were like, by window."""
     rows: list[tuple[Cell, ...]] = []
     for window in runs.figure.windows:
-        found = runs.at(window)
-        rows.append((analysis.window_label(window), len(found),
-                     *(_over_seeds(found, name, 100)
+        by_seed = runs.at(window)
+        rows.append((analysis.window_label(window), len(by_seed),
+                     *(_over_seeds(by_seed, name, 100)
                        for name in ("offered_load", "utilisation")),
-                     _over_seeds(found, "queue_mean_packets"),
-                     max(record.queue_max_packets or 0 for record in found.values()),
-                     *(_over_seeds(found, name) for name in
+                     _over_seeds(by_seed, "queue_mean_packets"),
+                     max(record.queue_max_packets or 0 for record in by_seed.values()),
+                     *(_over_seeds(by_seed, name) for name in
                        ("drop_percent", "retransmission_percent", "hit_percent")),
-                     sum(record.unfinished or 0 for record in found.values()),
-                     sum(record.failed or 0 for record in found.values())))
+                     sum(record.unfinished or 0 for record in by_seed.values()),
+                     sum(record.failed or 0 for record in by_seed.values())))
     return Table("The runs", (
         NAME, Column("seeds", digits=0), Column("offered load", "%", digits=2),
         Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
@@ -68,8 +70,8 @@ def runs_themselves(runs: Runs) -> Table:
 
 def _over_seeds(records: dict[int, LoadRecord], name: str,
                 factor: float = 1) -> Estimate | None:
-    found = analysis.over_seeds(analysis.column(records, name))
-    return None if found is None else found.scaled(factor)
+    estimate = analysis.over_seeds(analysis.column(records, name))
+    return None if estimate is None else estimate.scaled(factor)
 
 
 def fairness(mixes: Mixes) -> Table:
@@ -94,9 +96,9 @@ def fairness(mixes: Mixes) -> Table:
         " window.",))
 
 
-def shared(found: Sequence[Shared]) -> Table:
+def shared(costs: Sequence[Shared]) -> Table:
     """What a window of your users does to them and to the others."""
-    base = found[0].initcwnd
+    base = costs[0].initcwnd
 
     def cells(gain: Gain, p99: Gain | None, is_base: bool) -> tuple[Cell, Cell, Cell]:
         if is_base:
@@ -111,9 +113,9 @@ def shared(found: Sequence[Shared]) -> Table:
         Column("saved of p99", "%", "the others", signed=True),
         Column("retransmitted", "% of bytes", "the others", 3),
         Column("n", "", "the others", 0)), tuple(
-            (each.initcwnd, *cells(each.first, each.first_p99, place == 0),
-             *cells(each.second, each.second_p99, place == 0), each.retransmission, each.count)
-            for place, each in enumerate(found)),
+            (cost.initcwnd, *cells(cost.first, cost.first_p99, place == 0),
+             *cells(cost.second, cost.second_p99, place == 0), cost.retransmission, cost.count)
+            for place, cost in enumerate(costs)),
         ("Saved: against the runs where all have the baseline, the same arrivals; below zero it"
          " is what the window costs. ± is the 95 % interval over independent seeds.",))
 
@@ -151,7 +153,7 @@ def where(runs: Runs, line: GainLine, point: GainPoint) -> list[str]:
                     if axis not in ("", "window", "connections")]
 
 
-def hits(runs: Runs, found: Sequence[Hit]) -> Table:
+def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
     """Transfers that retransmitted."""
     base, experiment = (f"IW {window}" for window in runs.figure.windows[:2])
 
@@ -165,7 +167,7 @@ def hits(runs: Runs, found: Sequence[Hit]) -> Table:
         Column("n", digits=0)), tuple(
             (describe(runs.figure.by, hit.x), hit.base_share_percent,
              hit.experiment_share_percent, *_cells(hit.own), *_cells(hit.same), hit.same_count)
-            for hit in found), (
+            for hit in measured), (
         "own: the mean over the transfers that each window hit, other transfers for each, as the"
         " deck shows it; same: over the arrivals that either window hit, the same for both.",))
 
@@ -178,8 +180,9 @@ def deck(base: Distribution, experiment: Distribution) -> Table:
     """Ours, as the deck prints its own."""
     gains_ = [experiment.gain_over(base, place) for place in DECK_PLACES]
 
-    def row(each: Distribution) -> tuple[Cell, ...]:
-        return (each.name, *map(each.at, DECK_PLACES), each.retransmission.value)
+    def row(distribution: Distribution) -> tuple[Cell, ...]:
+        return (distribution.name, *map(distribution.at, DECK_PLACES),
+                distribution.retransmission.value)
 
     return Table("Here", (
         NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
@@ -224,22 +227,23 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
 def changes(records: Sequence[LoadRecord]) -> Table:
     """What the windows change, cell by cell: each but the smallest against that."""
     counting = sorted((record for record in records if record.counts), key=_order)
-    told = [axis for axis in CELL if axis not in ALWAYS_TOLD
-            and len({getattr(record.trial, axis) for record in counting}) > 1]
+    named_axes = [axis for axis in CELL if axis not in ALWAYS_NAMED
+                  and len({getattr(record.trial, axis) for record in counting}) > 1]
     return Table("What the windows change", (
         NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
         Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")),
         tuple(row for _, group in itertools.groupby(counting, _cell)
-              for row in _changes(list(group), told)))
+              for row in _changes(list(group), named_axes)))
 
 
-def _changes(records: Sequence[LoadRecord], told: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
-    """A cell's windows; told: what else it is to be told by."""
+def _changes(records: Sequence[LoadRecord], named_axes: Sequence[str]
+             ) -> Iterator[tuple[Cell, ...]]:
+    """A cell's windows; named_axes: those whose values distinguish it from other cells."""
     trial = records[0].trial
     place = ", ".join([f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
                        f"queue {trial.queue_packets}",
                        *(f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
-                         for axis in told)])
+                         for axis in named_axes)])
     windows: dict[str, dict[int, LoadRecord]] = {}
     for record in records:
         windows.setdefault(record.trial.window, {})[record.trial.repeat] = record

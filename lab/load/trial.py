@@ -43,7 +43,7 @@ class Clients:
         return f"iw{self.initcwnd}*{exact(self.share)}@{exact(self.rtt_ms)}ms{link}{loss}"
 
     @classmethod
-    def of(cls, text: str) -> Clients:
+    def parse(cls, text: str) -> Clients:
         """The reverse of str. Raises ValueError."""
         window, _, rest = text.removeprefix("iw").partition("*")
         share, _, network = rest.partition("@")
@@ -116,7 +116,7 @@ class LoadTrial:
 
     @property
     def hosts(self) -> tuple[Clients, ...]:
-        return tuple(Clients.of(text) for text in self.clients.split("+"))
+        return tuple(Clients.parse(text) for text in self.clients.split("+"))
 
     @property
     def counted_s(self) -> tuple[float, float]:
@@ -212,7 +212,7 @@ def points_of(value: Any, where: str) -> tuple[tuple[float, float], ...]:
     """Points of a distribution function, [share, bytes] each, from share 0 to 1. Raises UsageError.
     """
     if not isinstance(value, list) or len(value) < 2 or not all(
-            isinstance(each, list) and len(each) == 2 for each in value):
+            isinstance(pair, list) and len(pair) == 2 for pair in value):
         raise UsageError(f"{where} has to be a list of [share, bytes]")
     points = tuple((_SHARE.check(share, where),
                     QUANTITIES["response_bytes"].check(size, where)) for share, size in value)

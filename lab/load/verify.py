@@ -1,6 +1,6 @@
 """The verdict on a load run.
 
-A run counts only if its own packets and counters say that it was what was
+A run counts only if its own packets and counters show that it was what was
 requested: arrivals at the offered load, initial windows as TCP used them, for
 all connections by tcp_info and for some by their packets, and a bottleneck
 that let through what it may.
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from lab.core.results import checks, records
 from lab.core.results.checks import Check, Compared
-from lab.core.run.kinds import SeenTrial
+from lab.core.run.kinds import ObservedTrial
 from lab.core.run.runs import now_text
 from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,
                              LoadRecord, joined, whole_numbers)
@@ -25,22 +25,22 @@ SIGMAS = 4.0
 FULL = 1.0001
 
 
-def judged(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
+def judge(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """The record of a run, and what of its files is kept."""
-    fault = seen.content.get("error", "")
-    if QUEUE_FILE not in seen.files:
-        return _failed(trial, fault or "the run left no records"), seen.files
-    kept = {FILE: joined(seen.files), QUEUE_FILE: seen.files[QUEUE_FILE]}
+    fault = observed.content.get("error", "")
+    if QUEUE_FILE not in observed.files:
+        return _failed(trial, fault or "the run left no records"), observed.files
+    files = {FILE: joined(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
     if fault:
-        return _failed(trial, fault), kept
+        return _failed(trial, fault), files
     try:
-        evidence = LoadEvidence.of(trial, seen, kept[FILE])
+        evidence = LoadEvidence.read(trial, observed, files[FILE])
     except (ConnectionsError, CaptureError) as unreadable:
-        return _failed(trial, str(unreadable)), kept
+        return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers
     error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
     columns = {**records.measure(LoadRecord, evidence), **checks.verdict(CHECKS, evidence)}
-    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), kept
+    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), files
 
 
 def _failed(trial: LoadTrial, error: str) -> LoadRecord:
@@ -56,8 +56,8 @@ def _servers(run: LoadEvidence) -> Iterator[Compared]:
 
 def _arrivals(run: LoadEvidence) -> Iterator[Compared]:
     requested, sigma = run.trial.expected_arrivals
-    seen = len(run.counted)
-    yield Compared(abs(seen - requested) <= SIGMAS * sigma, str(seen),
+    counted = len(run.counted)
+    yield Compared(abs(counted - requested) <= SIGMAS * sigma, str(counted),
                    f"{requested:.0f} ± {SIGMAS * sigma:.0f}")
 
 
@@ -72,9 +72,9 @@ def _failures(run: LoadEvidence) -> Iterator[Compared]:
 
 
 def _initial_window(run: LoadEvidence) -> Iterator[Compared]:
-    for client, initcwnd, seen in _by_client(run):
-        if len(seen):
-            values = whole_numbers(seen.initial_window)
+    for client, initcwnd, observed in _by_client(run):
+        if len(observed):
+            values = whole_numbers(observed.initial_window)
             yield Compared(values == str(initcwnd), values, str(initcwnd),
                            f"initial window of client {client}")
 
@@ -88,8 +88,8 @@ def _flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
 
 
 def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
-    for client, initcwnd, seen in _by_client(run):
-        whole = seen.where(seen.asked_bytes >= initcwnd * MSS)
+    for client, initcwnd, observed in _by_client(run):
+        whole = observed.where(observed.asked_bytes >= initcwnd * MSS)
         if len(whole) and has_flights(run.trial):
             values = whole_numbers(whole.first_flight)
             yield Compared(values == str(initcwnd), f"{values} segments", str(initcwnd),
@@ -97,7 +97,7 @@ def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
 
 
 def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:
-    """Number (from 1), initial window, and its connections whose window was seen."""
+    """Number (from 1), initial window, and its connections whose window was observed."""
     for number, host in enumerate(run.trial.hosts):
         mine = run.smooth.of_hosts({number})
         yield number + 1, host.initcwnd, mine.where(mine.initial_window == mine.initial_window)

@@ -29,9 +29,9 @@ KIND = "is"  # the key that names a value's class
 def dumps(report: Report) -> str:
     """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
     facts = {name: report.facts[name] for name in FACTS if name in report.facts}
-    findings = tuple(replace(each, sentence="", text="", samples=(), measured="",
-                             answer=None, chart=Chart("", ()) if each.chart else None)
-                     for each in report.findings)
+    findings = tuple(replace(finding, sentence="", text="", samples=(), measured="",
+                             answer=None, chart=Chart("", ()) if finding.chart else None)
+                     for finding in report.findings)
     small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
                    report.verified, report.count, findings, report.summary,
                    opening=report.opening)
@@ -39,7 +39,7 @@ def dumps(report: Report) -> str:
 
 
 def loads(text: str) -> Report:
-    """The report again. Raises ValueError, TypeError, LookupError where it is none."""
+    """The report from its text. Raises ValueError, TypeError, LookupError where it is none."""
     report = _decoded(json.loads(text))
     if not isinstance(report, Report):
         raise ValueError("is no report")
@@ -60,24 +60,25 @@ def _encoded(value: Any) -> Any:
     """Values of KINDS by their class and what of them is not the default."""
     if is_dataclass(value):
         return {KIND: type(value).__name__, **{
-            each.name: _encoded(getattr(value, each.name)) for each in fields(value)
-            if getattr(value, each.name) != each.default}}
+            field.name: _encoded(getattr(value, field.name)) for field in fields(value)
+            if getattr(value, field.name) != field.default}}
     if isinstance(value, Mapping):
-        return {name: _encoded(each) for name, each in value.items()}
+        return {name: _encoded(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_encoded(each) for each in value]
+        return [_encoded(item) for item in value]
     return value
 
 
 def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
-        decoded = {name: _decoded(each) for name, each in value.items() if name != KIND}
+        decoded = {name: _decoded(item) for name, item in value.items() if name != KIND}
         return KINDS[value[KIND]](**decoded) if KIND in value else decoded
     return tuple(map(_decoded, value)) if isinstance(value, list) else value
 
 
 # For others: JSON with provenance, CSV with a line for each value, or Markdown -------
 
+_UNITS = {"%": "percent", "kbit/s": "kbps"}  # as names of columns have them
 _COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low", "high")
 
 
@@ -93,15 +94,15 @@ def _json(report: Report) -> str:
         "source": report.source, "run": report.path, "verified": report.verified,
         "trials": report.count, "sentences": report.sentences,
         "provenance": {fact.name: fact.value for fact in report.provenance},
-        "findings": [_finding(each) for each in report.findings]}, indent=1,
+        "findings": [_finding(finding) for finding in report.findings]}, indent=1,
         ensure_ascii=False) + "\n"
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
             "missing": finding.missing, "published": finding.published,
-            "statements": [{"says": each.says, "found": each.found, "word": each.word}
-                           for each in finding.statements],
+            "statements": [{name: getattr(statement, name) for name in ("says", "found", "word")}
+                           for statement in finding.statements],
             "tables": [{
                 "title": table.title, "notes": table.notes, "left_out": table.left_out,
                 "columns": [{"name": column.name, "unit": column.unit, "group": column.group}
@@ -148,3 +149,17 @@ def _lines(table: Table) -> Iterator[tuple[Any, ...]]:
             if value is not None and (value != "" or low != ""):
                 yield (table.title, number, column.group, column.name, column.unit, value, low,
                        high)
+
+
+def table_csv(table: Table) -> str:
+    """A whole table as CSV; a column's name is followed by its unit and its group."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow("_".join(filter(None, (
+        column.name.replace(" ", "_"), _UNITS.get(column.unit, column.unit),
+        "" if column.group == "as seen" else column.group.replace(" ", "_"))))
+        for column in table.columns)
+    for row in table.rows:
+        writer.writerow(f"{cell:.12g}" if isinstance(cell, float) else _harmless(cell)
+                        for cell in row)
+    return text.getvalue()

@@ -11,8 +11,7 @@ from lab.core.findings import claims
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, in_full
 from lab.core.findings.findings import Finding, Report, Statement, Table
 from lab.core.words import clean
-from lab.render.placeholders import quoted
-from lab.render.text import counted, head, shortened, written
+from lab.render.values import counted, head, quoted, shortened, written
 
 HEAD = """\
 # Results: measured and published
@@ -59,7 +58,7 @@ interval. Figures of steps have statements too: {REPRODUCED} where every trial a
 """
 
 NOTHING = "nothing published to compare with"
-UNTOLD = "The result cannot be rendered"
+UNRENDERED = "The result cannot be rendered"
 
 
 def results(reports: Sequence[Report], unmeasured: Sequence[str] = (),
@@ -79,8 +78,8 @@ def results(reports: Sequence[Report], unmeasured: Sequence[str] = (),
 
 def _in_one_sentence(report: Report) -> str:
     """The first sentence of the scenario's result, else its claim."""
-    said = _opening(report)[0] if report.opening else escaped(report.claim)
-    return re.split(r"(?<=[.!?]) (?=[A-Z])", said, maxsplit=1)[0]
+    result = _opening(report)[0] if report.opening else escaped(report.claim)
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", result, maxsplit=1)[0]
 
 
 def page(report: Report, index: str) -> str:
@@ -115,7 +114,7 @@ def _opening(report: Report) -> list[str]:
     try:
         return [escaped(quoted(report.opening, [report]))]
     except FirstFlightError as error:
-        return [f"{UNTOLD}: {escaped(str(error))}."]
+        return [f"{UNRENDERED}: {escaped(str(error))}."]
 
 
 def _run(report: Report) -> str:
@@ -188,7 +187,7 @@ def code(text: str) -> str:
     return f"`{clean(text).replace('`', ' ')}`"
 
 
-# docs/GALLERY.md: every scenario's figure, what it says, the command that draws it ---
+# docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
 
 GALLERY_HEAD = """\
 # Gallery
@@ -206,17 +205,18 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str 
     """The whole document.
 
     pictures: by the name of the scenario, the path of its figure as seen from
-    the document. A scenario without one is left out. before: the document as it
+    the document. A scenario without one is excluded. before: the document as it
     stands, whose words for a picture are kept where a report has none.
     """
-    words = {picture: said for said, picture in _PICTURE.findall(before)}
+    words = {picture: alternative for alternative, picture in _PICTURE.findall(before)}
     return "\n".join([GALLERY_HEAD, *(_entry(report, pictures[report.name], words)
                                       for report in reports if report.name in pictures)])
 
 
 def _entry(report: Report, picture: str, words: Mapping[str, str]) -> str:
-    finding = next(each for each in report.findings if each.chart is not None)
-    said = escaped(finding.text or finding.sentence) or words.get(picture, escaped(finding.title))
-    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{said}]({picture})",
+    finding = next(candidate for candidate in report.findings if candidate.chart is not None)
+    alternative = escaped(finding.text or finding.sentence) or words.get(
+        picture, escaped(finding.title))
+    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{alternative}]({picture})",
              code(f"./run.sh {report.name}")]
     return "\n\n".join(parts) + "\n"

@@ -1,7 +1,7 @@
-"""report.html: all that a run says, as one page that needs nothing else.
+"""report.html: all that a run shows, as one page that needs nothing else.
 
 Figures, style and script are inside, and nothing is loaded from anywhere. It
-depends on the report and the drawings only, so that building it again gives
+depends on the report and the drawings only, so that another build gives
 the same bytes. The templates (page.html.j2 and what it includes) alone know
 HTML; whatever they are given is escaped.
 """
@@ -23,8 +23,8 @@ from lab.core.findings.charts import Timeline
 from lab.core.findings.claims import in_full
 from lab.core.findings.findings import Finding, Report, Table
 from lab.core.words import clean, tight
-from lab.render.brief import answer_of
-from lab.render.text import shortened, written
+from lab.render.text import answer_of
+from lab.render.values import shortened, written
 
 PAGE = "report.html"
 TEMPLATE = "page.html.j2"
@@ -53,11 +53,11 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
         if owner is None:
             others.append(_picture(name.replace("_", " "), "", drawings[name]))
         elif not owner.missing:
-            pictures[owner.name].append(_of(owner, name, drawings[name]))
+            pictures[owner.name].append(_picture_of(owner, name, drawings[name]))
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
         missing=[finding for finding in report.findings if finding.missing],
-        timelines=[timeline_drawing(each) for each in report.timelines])
+        timelines=[timeline_drawing(timeline) for timeline in report.timelines])
 
 
 def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
@@ -72,7 +72,7 @@ def _owner(drawing: str, report: Report) -> Finding | None:
     return max(named, key=lambda finding: len(finding.name)) if named else None
 
 
-def _of(finding: Finding, name: str, drawing: bytes) -> Picture:
+def _picture_of(finding: Finding, name: str, drawing: bytes) -> Picture:
     also = name[len(finding.name) + 1:].replace("_", " ")
     text = finding.text or f"{finding.title}; its numbers are in the tables below."
     return _picture(f"{finding.title}: {also}" if also else finding.title,

@@ -1,23 +1,25 @@
-"""A report for the terminal: aligned columns, units in the head, nothing wider than requested."""
+"""A report for the terminal: all of it in aligned columns, or in brief what a run comes to."""
 
 from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
+from lab.core.errors import FirstFlightError
 from lab.core.findings import claims
 from lab.core.findings.claims import in_full
-from lab.core.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Statement,
-                                        Table, bars, listed, words)
-from lab.core.stats import Estimate
-from lab.core.words import MINUS, UNKNOWN, between, clean, number
+from lab.core.findings.findings import Answer, Cell, Column, Finding, Report, Statement, Table
+from lab.core.words import clean, duration
+from lab.render.values import counted, head, quoted, shortened, written
 
 WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 
 
 def text(report: Report, width: int = WIDTH) -> str:
-    """All that a run says, but for its trials and its provenance, which a page has.
+    """All that a run shows, but for its trials and its provenance, which a page has.
 
     A part of a scenario does not speak for its claim, and leaves it out.
     """
@@ -32,7 +34,7 @@ def text(report: Report, width: int = WIDTH) -> str:
 
 
 def lines_of(whole: str) -> str:
-    """Lines without what is not to be seen, the last one ended."""
+    """Lines without invisible characters, the last one ended."""
     return "\n".join(clean(line).rstrip() for line in whole.split("\n")) + "\n"
 
 
@@ -51,12 +53,12 @@ def _finding(finding: Finding, width: int) -> str:
     bars = claims.summary(finding.bars)
     if bars:
         parts[-1] += f"\n{bars}"
-    return "\n\n".join([*parts, *(wrapped(statement_text(each), width, "  ")
-                                  for each in finding.statements)])
+    return "\n\n".join([*parts, *(wrapped(statement_text(statement), width, "  ")
+                                  for statement in finding.statements)])
 
 
 def statement_text(statement: Statement) -> str:
-    """Such as "“What is said” Here: what was found → the word"."""
+    """Such as "“The claim” Here: what was measured → the result"."""
     if not statement.word:
         return f"{statement.says} {statement.found}"
     return f"“{statement.says}” Here: {statement.found} → {in_full(statement.word)}"
@@ -74,16 +76,16 @@ def table_text(table: Table, width: int) -> str:
     """As many of the columns as fit: of those that do not, the lowest rank goes first."""
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
-    kept = list(range(len(table.columns)))
+    shown = list(range(len(table.columns)))
     while True:
-        lines = _aligned([table.columns[place] for place in kept],
-                         [[row[place] for place in kept] for row in rows])
-        lowest = min(table.columns[place].rank for place in kept)
-        others = [place for place in kept if table.columns[place].rank > lowest]
+        lines = _aligned([table.columns[place] for place in shown],
+                         [[row[place] for place in shown] for row in rows])
+        lowest = min(table.columns[place].rank for place in shown)
+        others = [place for place in shown if table.columns[place].rank > lowest]
         if not others or max(map(len, lines)) <= width:
             break
-        kept = others
-    hidden = [head(column) for place, column in enumerate(table.columns) if place not in kept]
+        shown = others
+    hidden = [head(column) for place, column in enumerate(table.columns) if place not in shown]
     notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes,
              *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
@@ -114,56 +116,110 @@ def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
     return [line] if line else []
 
 
-# How a value becomes text: here, in Markdown and on a page ---------------------------
+# In brief: a sentence, some rows, and what counts against it --------------------------
 
-def written(cell: Cell, column: Column) -> str:
-    """A cell as its column, or its Rounded, has numbers written.
-
-    An Estimate is "1205 ± 3", half of its interval, and an Interval
-    "1202 … 1208". Whole numbers have no decimals whatever the column says.
-    """
-    if isinstance(cell, Rounded):
-        return _value(cell.value, cell.digits, cell.signed)
-    return _value(cell, column.digits, column.signed)
+MOST_ROWS = 20
+MOST_POINTS = 6  # of findings without a table of their own
+MOST_FAILURES = 3
+INDENT = "  "
 
 
-def _value(value: str | int | float | Estimate | Interval | None, digits: int,
-           signed: bool) -> str:
-    if value is None:
-        return UNKNOWN
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, bool):
-        return str(value).lower()  # as in trials.csv
-    if isinstance(value, int):
-        return f"{value:{'+' if signed else ''}d}".replace("-", MINUS)
-    if isinstance(value, Interval):
-        return between((value.low, value.high), digits)
-    if isinstance(value, Estimate):
-        text = number(value.value, digits, signed)
-        if value.interval is None:
-            return text
-        low, high = value.interval
-        return f"{text} ± {number((high - low) / 2, digits)}"
-    return number(value, digits, signed)
+def brief(report: Report, width: int = WIDTH) -> str:
+    """The answer of a run, without any table that is longer than some 20 rows."""
+    answer = answer_of(report)
+    parts = [wrapped(_head(report), width, INDENT), *_paragraphs(answer.sentence, width)]
+    if answer.table is not None and answer.table.rows:
+        parts.append(_indented(table_text(replace(answer.table, title="", notes=()),
+                                          width - len(INDENT))))
+    elif not report.answer.sentence:
+        points = _points(report, answer.sentence)
+        parts += [line for point in points for line in _paragraphs(point, width)]
+        if not points and not answer.sentence:
+            parts += _first_table(report, width)
+    for note in (*_failures(report), *answer.notes):
+        parts += _paragraphs(note, width)
+    if answer.command:
+        parts.append(f"{INDENT * 2}{answer.command}")  # on one line, however long: it is copied
+    for note in counted(report.findings):
+        parts += _paragraphs(note, width)
+    return lines_of("\n".join(parts))
 
 
-def head(column: Column) -> str:
-    """Such as "published: saved, ms"."""
-    name = ", ".join(part for part in (column.name, column.unit) if part)
-    return ": ".join(part for part in (column.group, name) if part)
+def answer_of(report: Report) -> Answer:
+    """The run's own answer; else the scenario's words, the first statement, or the claim."""
+    answer = report.answer
+    if answer.sentence:
+        return answer
+    answers = [statement_text(statement) for finding in report.findings
+               for statement in finding.statements if not statement.word]
+    missing = [finding.missing for finding in report.findings if finding.missing]
+    nothing = missing[0] if missing and len(missing) == len(report.findings) else ""
+    sentence = _opening(report) or next(iter(answers), "") or nothing or (
+        "" if report.facts.get("partial") else f"Claim: {report.claim}")
+    return replace(answer, sentence=sentence)
 
 
-def shortened(table: Table) -> str:
-    """That a table shows its first rows only; "" where it shows all."""
-    shown = len(table.rows)
-    return f"The first {shown} of {shown + table.left_out} rows" if table.left_out else ""
+def _opening(report: Report) -> str:
+    """The scenario's own words with their numbers; "" where this run lacks one of them."""
+    try:
+        return quoted(report.opening, [report])
+    except FirstFlightError:
+        return ""
 
 
-def counted(findings: Iterable[Finding]) -> list[str]:
-    """How many published bars and how many statements have which result; held out ones apart."""
-    found = list(findings)
-    counted = (("bars", claims.summary(bars(found))),
-               ("bars held out", claims.summary(bars(found, held_out=True))),
-               ("statements", listed(words(found))))
-    return [f"{what}: {how_many}" for what, how_many in counted if how_many]
+def _head(report: Report) -> str:
+    """Such as "zhao2019 · 128 of 128 transfers verified · 350 s of network in 1.9 s"."""
+    parts = [report.name + (" (a part)" if report.facts.get("partial") else "")]
+    if report.count:
+        parts.append(f"{report.verified} of {report.count} trials verified")
+    emulated_s, wall_s = (report.facts.get(name) for name in ("emulated_s", "wall_s"))
+    if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)) and emulated_s:
+        parts.append(f"{duration(emulated_s)} of network in {duration(wall_s)}")
+    return " · ".join(parts)
+
+
+def _points(report: Report, sentence: str) -> list[str]:
+    """What each finding shows, or its statements, but for what the sentence has already."""
+    points = [point for finding in report.findings if not finding.missing
+              for point in _points_of(finding)
+              if not sentence or sentence.split("? ")[-1] not in point]
+    more = len(points) - MOST_POINTS
+    return [*points[:MOST_POINTS], *([f"… and {more} more"] if more > 0 else [])]
+
+
+def _points_of(finding: Finding) -> list[str]:
+    if finding.sentence:
+        return [f"{finding.title}: {finding.sentence}"]
+    return list(map(statement_text, finding.statements))
+
+
+def _failures(report: Report) -> list[str]:
+    """Why trials do not count: the most frequent reasons, each with its number of trials."""
+    failures: Table | None = report.failures
+    if failures is None:
+        return []
+    first: dict[tuple[Cell, Cell], Cell] = {}  # of each reason its first trial
+    for trial, *why in failures.rows:
+        first.setdefault((why[0], why[1]), trial)
+    counts = Counter((verdict, reason) for _, verdict, reason in failures.rows)
+    shown = counts.most_common(MOST_FAILURES)
+    more = len(failures.rows) + failures.left_out - sum(count for _, count in shown)
+    return [f"{len(failures.rows) + failures.left_out} of {report.count} trials do not count:",
+            *(f"- {verdict}{f', {count} trials' if count > 1 else ''}: {reason}"
+              f" ({'first ' if count > 1 else ''}{first[verdict, reason]})"
+              for (verdict, reason), count in shown),
+            *([f"… and {more} more; the page has all of them"] if more > 0 else [])]
+
+
+def _first_table(report: Report, width: int) -> list[str]:
+    tables = (table for finding in report.findings for table in finding.tables)
+    return [_indented(table_text(replace(table, notes=()).first(MOST_ROWS), width - len(INDENT)))
+            for table in tables if table.rows][:1]
+
+
+def _paragraphs(text: str, width: int) -> list[str]:
+    return [wrapped(text, width, INDENT * 2, INDENT)] if text else []
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"{INDENT}{line}" for line in text.split("\n"))

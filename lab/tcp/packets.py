@@ -160,7 +160,7 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
                      ) -> dict[tuple[str, int], Connection]:
     """All connections of captures of many, by the client's address and port.
 
-    A port that was used more than once is left out. Raises CaptureError.
+    A port that was used more than once is excluded. Raises CaptureError.
     """
     ends: dict[tuple[bytes, int], tuple[list[RawSegment], list[RawSegment]]] = {}
     for side, pcap in enumerate((client_pcap, server_pcap)):
@@ -187,8 +187,8 @@ def capture_file(packets: bytes) -> bytes:
 
 
 def _packets(pcap: bytes, side: str) -> list[RawSegment]:
-    found = (_packet(*each) for each in frames(pcap, side))
-    return [packet for packet in found if packet is not None]
+    packets = (_packet(*frame) for frame in frames(pcap, side))
+    return [packet for packet in packets if packet is not None]
 
 
 def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
@@ -254,15 +254,15 @@ def _only_port(packets: list[RawSegment]) -> int:
 def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSegment]
                   ) -> Connection:
     """Its segments with relative numbers. Raises CaptureError for more than one connection."""
-    starts = _initial_numbers(at_client + at_server, port)
+    starts = initial_numbers(at_client + at_server, port)
     return Connection(port, tuple(_segment(packet, starts) for packet in at_client),
                       tuple(_segment(packet, starts) for packet in at_server))
 
 
-def _initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
+def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
-    Without a SYN it is taken to be one below the first number seen.
+    Without a SYN it is taken to be one below the first number observed.
     """
     starts: dict[bool, int] = {}
     for to_client in (False, True):

@@ -59,13 +59,13 @@ class Clock:
 class Sent:
     """A segment of data on its way; pushed: with PSH.
 
-    again: where the data ends of one that was sent before, 0 for a new one.
+    retransmitted: where the data of a retransmission ends, 0 for a new segment.
     option_bytes: of options beside the time stamps.
     """
 
     payload: int
     pushed: bool
-    again: int = 0
+    retransmitted: int = 0
     option_bytes: int = 0
 
 

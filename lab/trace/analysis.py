@@ -29,7 +29,7 @@ class Views:
                 return record
         raise FirstFlightError(f"{curve.trace}/{curve.tcp} was not measured")
 
-    def of(self, curve: TraceCurve) -> View | None:
+    def view(self, curve: TraceCurve) -> View | None:
         """None where there is nothing to see: the kernel lacks it, or the transfer failed.
 
         Raises FirstFlightError where a file of it is missing.
@@ -44,7 +44,7 @@ class Views:
 
     def restarts(self, figure: TraceFigure) -> Iterator[tuple[View, float, Restart]]:
         """Each idle time of more than an RTO that a figure shows, and when it ended (s)."""
-        for view in filter(None, map(self.of, figure.curves)):
+        for view in filter(None, map(self.view, figure.curves)):
             for restart in view.replayed.restarts:
                 at_s = view.seconds(restart.time_ns)
                 if not figure.to_s or figure.from_s <= at_s <= figure.to_s:
@@ -54,12 +54,12 @@ class Views:
 def row_of(title: str, view: View, flagged: bool) -> TraceRow:
     """A trace as its figure shows it. flagged: its verdict failed."""
     mss = view.trial.mss
-    again = {id(segment) for segment in view.exchange.retransmissions}
+    retransmitted = {id(segment) for segment in view.exchange.retransmissions}
     sent: list[tuple[float, float]] = []
     repeated: list[tuple[float, float]] = []
     for segment in view.sends:
         point = view.seconds(segment.time_ns), (segment.end - 1) / mss
-        (repeated if id(segment) in again else sent).append(point)
+        (repeated if id(segment) in retransmitted else sent).append(point)
     times = [view.seconds(sample.time_ns) for sample in view.samples]
     timed = list(zip(times, view.samples))
     return TraceRow(

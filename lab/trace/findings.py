@@ -1,4 +1,4 @@
-"""What traces found: tables, the source's sentences beside what was measured, and charts."""
+"""The findings of traces: tables, the source's claims with what was measured, and charts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
 
 
 def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
-    """What can be told of a run on another network than the scenario's.
+    """What can be shown of a run on another network than the scenario's.
 
     The source's sentences are not to be tested there, and a figure may name an
     initial window that is not measured.
@@ -128,7 +128,7 @@ def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[Trace
 
 
 def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> list[Table]:
-    """Every idle time of more than an RTO: what was done, and what the rule says."""
+    """Every idle time of more than an RTO: what was done, and what the rule requires."""
     rows: list[tuple[Cell, ...]] = []
     for view, at_s, restart in views.restarts(figure):
         cwnd, ssthresh = restart.rule or (None, None)
@@ -150,20 +150,20 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
     numbers: list[float] = []
     parts: list[str] = []
     for curve in claim.curves:
-        record, view = views.record(curve), views.of(curve)
+        record, view = views.record(curve), views.view(curve)
         title = title_of(scenario, figure, record.trial)
         if view is None or record.verdict != PASS:
             return Statement(
                 claim.says, f"undetermined, {title} does not count ({record.why_not}).",
                 NOT_MEASURED if record.verdict == SKIPPED else NOT_REPRODUCED)
-        numbers.append(metric.of(view, claim.at_s))
+        numbers.append(metric.value(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
     word, more = _judged(claim, numbers)
     return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}.", word)
 
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
-    """The word, and what else is to be said."""
+    """The result, and what else the sentence has."""
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
         return word_of({"larger": first > second, "smaller": first < second,
@@ -181,7 +181,7 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> TraceChart:
     records = [views.record(curve) for curve in figure.curves]
-    rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.of(curve))
+    rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.view(curve))
                  for curve, record in zip(figure.curves, records))
     ends = [row.acked[-1][0] for row in rows if row.acked]
     checked, wrong = _judged_samples(records)
@@ -210,13 +210,13 @@ ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial 
 
 def by_think_time(records: Iterable[TraceRecord], curve: TraceCurve) -> ByThinkTime:
     """The records of one trace and TCP that count, in the order of their think times."""
-    found: ByThinkTime = {}
+    by_time: ByThinkTime = {}
     for record in records:
         trial = record.trial
         if ((trial.trace, trial.tcp) == (curve.trace, curve.tcp) and trial.think_s is not None
                 and record.counts):
-            found.setdefault(trial.think_s, {})[trial.initcwnd] = record
-    return {think_s: found[think_s] for think_s in sorted(found)}
+            by_time.setdefault(trial.think_s, {})[trial.initcwnd] = record
+    return {think_s: by_time[think_s] for think_s in sorted(by_time)}
 
 
 def windows_of(measured: ByThinkTime) -> list[int]:
@@ -229,26 +229,26 @@ class WarmColumn:
     """One column of the figure: the label of its axis, and what is drawn."""
 
     label: str
-    of: Callable[[TraceRecord], float]
+    value: Callable[[TraceRecord], float]
 
 
-WARM_COLUMNS = (WarmColumn("latency (ms)", lambda record: record.latency_ms or 0.0),
-         WarmColumn("window at the restart (segments)", lambda record: record.last_window or 0),
-         WarmColumn("segments retransmitted for it",
-                    lambda record: record.last_retransmissions or 0))
+WARM_COLUMNS = (
+    WarmColumn("latency (ms)", lambda record: record.latency_ms or 0.0),
+    WarmColumn("window at the restart (segments)", lambda record: record.last_window or 0),
+    WarmColumn("segments retransmitted for it", lambda record: record.last_retransmissions or 0))
 
 
 def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
-            context: str) -> Finding:
+                 context: str) -> Finding:
     """A table for each curve of a figure, the answer, and its chart."""
     note = scenario.head.note
     measured = [by_think_time(records, curve) for curve in figure.curves]
-    tables = [_warm_table(curve, each) for curve, each in zip(figure.curves, measured)]
+    tables = [_warm_table(curve, by_time) for curve, by_time in zip(figure.curves, measured)]
     if note:
         tables[-1] = replace(tables[-1], notes=(note,))
     return Finding(
         figure.name, figure.title, tuple(tables),
-        tuple(_warm_answer(curve, each) for curve, each in zip(figure.curves, measured)),
+        tuple(_warm_answer(curve, by_time) for curve, by_time in zip(figure.curves, measured)),
         chart=_warm_chart(scenario, figure, measured, records, context))
 
 
@@ -268,8 +268,8 @@ def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
 def _warm_cell(record: TraceRecord | None) -> Cell:
     if record is None or record.latency_ms is None:
         return None
-    again = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
-    return f"{record.latency_ms:.1f} ({record.last_window or 0}{again})"
+    retransmitted = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
+    return f"{record.latency_ms:.1f} ({record.last_window or 0}{retransmitted})"
 
 
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
@@ -289,26 +289,26 @@ def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]
              for think_s, line in measured.items() if smaller in line and larger in line}
     parts = []
     for word, sign in (("faster", 1), ("slower", -1)):
-        found = [think_s for think_s, (small_ms, large_ms) in times.items()
-                 if sign * (small_ms - large_ms) > ALIKE_MS]
-        if found:
-            small_ms, large_ms = times[found[-1]]
-            parts.append(f"IW {larger} is {word} than IW {smaller} {_when(found, list(times))}"
+        thinks = [think_s for think_s, (small_ms, large_ms) in times.items()
+                  if sign * (small_ms - large_ms) > ALIKE_MS]
+        if thinks:
+            small_ms, large_ms = times[thinks[-1]]
+            parts.append(f"IW {larger} is {word} than IW {smaller} {_when(thinks, list(times))}"
                          f" ({large_ms:.1f} instead of {small_ms:.1f} ms after"
-                         f" {plain(found[-1])} s)")
+                         f" {plain(thinks[-1])} s)")
     return parts
 
 
-def _when(found: Sequence[float], all_thinks: Sequence[float]) -> str:
-    if len(found) == len(all_thinks):
+def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
+    if len(thinks) == len(all_thinks):
         return "after every think time"
-    if list(found) == list(all_thinks[-len(found):]):
-        return f"from {plain(found[0])} s of thinking on"
-    return f"after {', '.join(map(plain, found))} s of thinking"
+    if list(thinks) == list(all_thinks[-len(thinks):]):
+        return f"from {plain(thinks[0])} s of thinking on"
+    return f"after {', '.join(map(plain, thinks))} s of thinking"
 
 
 def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
-           records: Sequence[TraceRecord], context: str) -> LineChart:
+                records: Sequence[TraceRecord], context: str) -> LineChart:
     """A row for each curve, and a column for each of WARM_COLUMNS."""
     titles = [f"{scenario.tcp(curve.tcp).title}, {scenario.trace(curve.trace).title}"
               for curve in figure.curves]
@@ -318,16 +318,16 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
         figure.title, (context,),
         f"{counted} connections verified on the wire{'' if left_out else ', none excluded'}",
         f"{left_out} excluded" if left_out else "",
-        columns=tuple(tuple(_warm_plot(shown, each, title if shown is WARM_COLUMNS[0] else "",
-                                  each is measured[-1])
-                            for each, title in zip(measured, titles)) for shown in WARM_COLUMNS),
+        columns=tuple(tuple(_warm_plot(shown, by_time, title if shown is WARM_COLUMNS[0] else "",
+                                       by_time is measured[-1])
+                            for by_time, title in zip(measured, titles)) for shown in WARM_COLUMNS),
         height_inches=ROW_INCHES * len(measured), legend=True, palette="ordered")
 
 
 def _warm_plot(shown: WarmColumn, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
     lines = []
     for look, window in enumerate(windows_of(measured)):
-        points = {think_s: shown.of(line[window]) for think_s, line in measured.items()
+        points = {think_s: shown.value(line[window]) for think_s, line in measured.items()
                   if window in line}
         lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
     top = max([1.0, *(value for line in lines for value in line.y)])

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core.results.records import Record, measured
-from lab.tcp.delivery.check import Delivery
-from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.delivery.packet_path import PATH, Delivery
 from lab.tcp.wire import exchange as packets
 from lab.trace.replay import Replay
 from lab.trace.trial import TraceTrial
@@ -73,26 +72,29 @@ class TraceRecord(Record):
     """
 
     trial: TraceTrial
-    judged_by: str = measured(lambda of: PATH if of.path is not None else "", "")
-    connect_ms: float | None = measured(lambda of: of.observation["fetches"][0]["connect_ms"])
-    latency_ms: float | None = measured(lambda of: of.observation["responses"][-1]["latency_ms"])
-    finish_ms: float | None = measured(lambda of: of.view.finish_s() * 1000)
-    seen_initcwnd: int | None = measured(lambda of: of.seen_initcwnd)
-    seen_rtt_ms: float | None = measured(lambda of: of.seen_rtt_ms)
-    data_segments: int | None = measured(lambda of: len(of.view.sends))
-    retransmissions: int | None = measured(lambda of: len(of.view.exchange.retransmissions))
-    lost_segments: int | None = measured(lambda of: len(of.view.exchange.lost_data))
-    timeouts: int | None = measured(lambda of: of.view.timeouts())
-    longest_rtt_ms: float | None = measured(lambda of: of.view.longest_rtt_ms())
-    largest_window: int | None = measured(lambda of: of.view.largest_window())
-    restarts: int | None = measured(lambda of: len(of.replayed.restarts))
-    restart_windows: str = measured(lambda of: " ".join(
-        str(restart.after[0]) for restart in of.replayed.restarts), "")
+    judged_by: str = measured(lambda evidence: PATH if evidence.path is not None else "", "")
+    connect_ms: float | None = measured(
+        lambda evidence: evidence.observation["fetches"][0]["connect_ms"])
+    latency_ms: float | None = measured(
+        lambda evidence: evidence.observation["responses"][-1]["latency_ms"])
+    finish_ms: float | None = measured(lambda evidence: evidence.view.finish_s() * 1000)
+    seen_initcwnd: int | None = measured(lambda evidence: evidence.seen_initcwnd)
+    seen_rtt_ms: float | None = measured(lambda evidence: evidence.seen_rtt_ms)
+    data_segments: int | None = measured(lambda evidence: len(evidence.view.sends))
+    retransmissions: int | None = measured(
+        lambda evidence: len(evidence.view.exchange.retransmissions))
+    lost_segments: int | None = measured(lambda evidence: len(evidence.view.exchange.lost_data))
+    timeouts: int | None = measured(lambda evidence: evidence.view.timeouts())
+    longest_rtt_ms: float | None = measured(lambda evidence: evidence.view.longest_rtt_ms())
+    largest_window: int | None = measured(lambda evidence: evidence.view.largest_window())
+    restarts: int | None = measured(lambda evidence: len(evidence.replayed.restarts))
+    restart_windows: str = measured(lambda evidence: " ".join(
+        str(restart.after[0]) for restart in evidence.replayed.restarts), "")
     last_window: int | None = measured(
-        lambda of: of.view.sample_at(of.view.last_request_s()).cwnd)
+        lambda evidence: evidence.view.sample_at(evidence.view.last_request_s()).cwnd)
     last_retransmissions: int | None = measured(
-        lambda of: of.view.retransmissions(of.view.last_request_s()))
-    samples: int | None = measured(lambda of: len(of.view.samples))
-    rule_checked: int | None = measured(lambda of: of.replayed.checked)
-    rule_unjudged: int | None = measured(lambda of: of.replayed.unjudged)
-    rule_wrong: int | None = measured(lambda of: len(of.replayed.mismatches))
+        lambda evidence: evidence.view.retransmissions(evidence.view.last_request_s()))
+    samples: int | None = measured(lambda evidence: len(evidence.view.samples))
+    rule_checked: int | None = measured(lambda evidence: evidence.replayed.checked)
+    rule_unjudged: int | None = measured(lambda evidence: evidence.replayed.unjudged)
+    rule_wrong: int | None = measured(lambda evidence: len(evidence.replayed.mismatches))

@@ -36,16 +36,16 @@ class Restart:
 
     @property
     def agrees(self) -> bool:
-        """Whether TCP_INFO and the wire show what the rule says."""
+        """Whether TCP_INFO and the wire show what the rule requires."""
         return self.rule in (None, self.after) and self.flight == self.may_send
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A sample that is not what the rules say."""
+    """A sample that is not what the rules require."""
 
     time_ns: int
-    seen: tuple[int, int]
+    observed: tuple[int, int]
     rule: tuple[int, int]
 
 
@@ -73,7 +73,7 @@ class SendGroup:
 
 
 def groups_of(exchange: Exchange) -> list[SendGroup]:
-    """The server's packets in groups, in order of time; the handshake is left out."""
+    """The server's packets in groups, in order of time, without the handshake."""
     groups: list[SendGroup] = []
     for segment in exchange.at_server:
         if segment.flags & SYN:
@@ -100,7 +100,7 @@ class _Replayer:
         self.groups = groups_of(exchange)
         self.times = [sample.time_ns for sample in samples]
         first = next((s for s in exchange.at_client if not s.to_client), None)
-        # Trials start on a grid of the kernel's clock; the packets tell where in a tick.
+        # Trials start on a grid of the kernel's clock; the packets show where in a tick.
         self.tick_start_ns = (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
         start = self._tick(self.groups[0].time_ns)
         rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd, trial.mss,
@@ -132,10 +132,10 @@ class _Replayer:
                 or self.outstanding_end + sample.notsent_bytes != self.written)
 
     def _window_scale(self) -> int:
-        """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO tells."""
-        told = {sample.send_window_bytes for sample in self.samples}
+        """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO has."""
+        windows = {sample.send_window_bytes for sample in self.samples}
         return max(range(15), key=lambda scale: sum(
-            group.window << scale in told for group in self.groups))
+            group.window << scale in windows for group in self.groups))
 
     def _tick(self, time_ns: int) -> int:
         return (time_ns - self.tick_start_ns) // TICK_NS
@@ -200,9 +200,9 @@ class _Replayer:
         may_send = min(may_send, after.cwnd)
         rule: tuple[int, int] | None
         if self.candidates:
-            said = [rules.restart_window(idle, rto) for rules in self.candidates]
+            expected = [rules.restart_window(idle, rto) for rules in self.candidates]
             rule = (after.cwnd, after.ssthresh)
-            rule = rule if rule in said else said[0]
+            rule = rule if rule in expected else expected[0]
         else:
             rule = restart_rule(self.trial.congestion_control, self.trial.validation,
                                 self.trial.initcwnd, self.trial.mss,
@@ -224,26 +224,26 @@ class _Replayer:
         self.written = max(self.written, self.outstanding_end + sample.notsent_bytes)
         if not self.candidates:
             return
-        seen = (sample.cwnd, sample.ssthresh)
+        observed = (sample.cwnd, sample.ssthresh)
         recovering = bool(sample.state != OPEN or sample.lost or sample.retransmitted
                           or sample.sacked)
         if recovering or self.unsure:
             self.unjudged += 1
-            self._take_over(seen)
+            self._take_over(observed)
             if not recovering:
                 self.candidates = self.candidates[0].after_recovery()
             self.unsure = recovering
             return
         self.checked += 1
-        fitting = [rules for rules in self.candidates if (rules.cwnd, rules.ssthresh) == seen]
+        fitting = [rules for rules in self.candidates if (rules.cwnd, rules.ssthresh) == observed]
         if fitting:
             self.candidates = fitting
             return
         rule = (self.candidates[0].cwnd, self.candidates[0].ssthresh)
-        self.mismatches.append(Mismatch(sample.time_ns, seen, rule))
-        self._take_over(seen)
+        self.mismatches.append(Mismatch(sample.time_ns, observed, rule))
+        self._take_over(observed)
 
-    def _take_over(self, seen: tuple[int, int]) -> None:
-        """Go on with the window that was seen."""
+    def _take_over(self, observed: tuple[int, int]) -> None:
+        """Go on with the window that was observed."""
         self.candidates = self.candidates[:1]
-        self.candidates[0].set_window(*seen)
+        self.candidates[0].set_window(*observed)

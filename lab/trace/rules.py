@@ -56,7 +56,7 @@ class Outstanding:
 
 @dataclass(frozen=True)
 class RuleSetting:
-    """What a TCP is told: its initial window in segments, bytes of a segment, which rules.
+    """How a TCP is configured: its initial window in segments, bytes of a segment, which rules.
 
     restarts: only RFC 5681's; grows_unused: without the limit on growth;
     exact: the window is full only when nothing of it is free.
@@ -95,7 +95,7 @@ class Rules:
     def after_recovery(self) -> list[Rules]:
         """Copies of this, one for each part of a segment of growth that recovery can have left.
 
-        TCP_INFO tells whole segments only.
+        TCP_INFO has whole segments only.
         """
         copies = [deepcopy(self) for _ in range(self.cwnd)]
         for acknowledgements, copy in enumerate(copies):

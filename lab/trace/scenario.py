@@ -1,6 +1,6 @@
 """Scenarios of kind "trace": one connection that is written to on a schedule, under several TCPs.
 
-A file says which TCPs to compare, the schedules, and the networks; it expands
+A file names the TCPs to compare, the schedules, and the networks; it expands
 into one trial for each TCP on each of its traces.
 """
 
@@ -163,7 +163,7 @@ def _uplink_kbps(value: Any, where: str) -> float | None:
 
 def _outage_ms(value: Any, where: str) -> tuple[float, ...]:
     check = schema.number("outage_ms")
-    times = tuple(check(each, where) for each in value) if isinstance(value, list) else ()
+    times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
     if value != [] and (len(times) != 2 or times[0] >= times[1]):
         raise UsageError(f"{where} has to be two times, the first before the second")
     return times or (0.0, 0.0)
@@ -406,12 +406,12 @@ def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where
 def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
            seed: int = 1) -> list[TraceTrial]:
     """Its trials; nothing of them is drawn at random. Raises UsageError."""
-    requested = overridden(scenario, overrides)
+    requested = apply(scenario, overrides)
     check_count(requested.count, "traces", overrides.many)
     return requested.trials()
 
 
-def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
+def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
     for name, flag in overrides.given.items():
         if name not in OVERRIDDEN:

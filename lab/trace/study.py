@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import HOST_OVERHEAD_S, Kind, RunData, SeenTrial, Study
+from lab.core.run.kinds import HOST_OVERHEAD_S, Kind, ObservedTrial, RunData, Study
 from lab.core.run.reporting import report_of
 from lab.trace import findings, scenario, verify
 from lab.trace.record import TraceRecord
@@ -17,14 +17,14 @@ GUEST_TRACE_S = 0.15
 GUEST_SEGMENT_S = 0.0003
 
 
-def judge(trial: TraceTrial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
-    return verify.judge(trial, seen, exact), seen.files
+    return verify.judge(trial, observed, exact), observed.files
 
 
 def report(study: Study, run: RunData) -> Report:
-    told = study.scenario if study.whole else findings.partial(study.scenario, run.records)
-    return report_of(study, run, findings.findings(told, run),
+    shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
+    return report_of(study, run, findings.findings(shown, run),
                      summary=findings.summary(run.records))
 
 

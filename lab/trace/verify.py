@@ -10,10 +10,10 @@ from lab.core.errors import FirstFlightError
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
-from lab.core.run.kinds import SeenTrial
+from lab.core.run.kinds import ObservedTrial
 from lab.tcp.delivery import packet_path
-from lab.tcp.delivery.check import deliveries
-from lab.tcp.delivery.netem import Way
+from lab.tcp.delivery.packet_path import deliveries
+from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.wire.exchange import read_exchange
 from lab.trace.record import TraceEvidence, TraceRecord
 from lab.trace.trial import TraceTrial
@@ -25,19 +25,19 @@ ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after i
 MOST_RESTARTS = 3  # of those that differ, in one reason
 
 
-def judge(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceRecord:
+def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceRecord:
     """The record of one trial.
 
     exact: in virtual time, where the rules are judged to the segment.
     """
-    observation, measured_at = seen.content, started_at(seen.content)
+    observation, measured_at = observed.content, started_at(observed.content)
     if observation.get("skipped"):
         return TraceRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
                            measured_at=measured_at)
     error = _failure(observation)
     try:
         if not error:
-            evidence = _evidence(trial, seen, exact)
+            evidence = _evidence(trial, observed, exact)
             columns: dict[str, Any] = {**measure(TraceRecord, evidence),
                                        **checks.verdict(CHECKS, evidence)}
             return TraceRecord(trial, True, measured_at=measured_at, **columns)
@@ -46,18 +46,18 @@ def judge(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceRecord:
     return TraceRecord(trial, False, error, measured_at=measured_at)
 
 
-def _evidence(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceEvidence:
+def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:
     """Raises FirstFlightError where captures or samples are missing or damaged."""
-    exchange = read_exchange(seen.client_pcap, seen.server_pcap)
-    if WINDOW_FILE not in seen.files:
+    exchange = read_exchange(observed.client_pcap, observed.server_pcap)
+    if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
-    samples = parse(seen.files[WINDOW_FILE], WINDOW_FILE)
+    samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
     both: dict[str, Any] = {"delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets}
     ways = (Way(rate_kbps=trial.bandwidth_kbps,
                 outage_ms=(trial.outage_from_ms, trial.outage_to_ms), **both),
             Way(rate_kbps=trial.uplink_kbps, **both))
-    path = deliveries(seen.client_pcap, seen.server_pcap, *ways, tuple) if exact else None
-    return TraceEvidence(view_of(trial, exchange, samples), seen.content, exact, path)
+    path = deliveries(observed.client_pcap, observed.server_pcap, *ways, tuple) if exact else None
+    return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
 
 
 def _failure(observation: dict[str, Any]) -> str:
@@ -69,104 +69,111 @@ def _failure(observation: dict[str, Any]) -> str:
     failed = next((fetch for fetch in fetches if not fetch["ok"]), None)
     if failed is not None:
         return str(failed["error"] or "the transfer failed")
-    said = len(observation.get("responses") or [])
-    return "" if said == len(fetches) else f"the server reported {said} responses of {len(fetches)}"
+    count = len(observation.get("responses") or [])
+    return ("" if count == len(fetches) else
+            f"the server reported {count} responses of {len(fetches)}")
 
 
 # What is compared --------------------------------------------------------------------
 
-def _sizes(of: TraceEvidence) -> Iterator[Compared]:
-    for fetch, said, size in zip(of.observation["fetches"], of.observation["responses"],
-                                 of.trial.response_sizes):
-        yield Compared(fetch["size"] == said["body_bytes"] == size,
-                       f"{fetch['size']} bytes of {said['body_bytes']} sent", f"{size}")
+def _transfers(evidence: TraceEvidence) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """What the client reported of each response, and what the server did."""
+    return zip(evidence.observation["fetches"], evidence.observation["responses"])
 
 
-def _digests(of: TraceEvidence) -> Iterator[Compared]:
-    for fetch, said in zip(of.observation["fetches"], of.observation["responses"]):
-        yield Compared(fetch["sha256"] == said["sha256"], f"{fetch['sha256'][:12]}…",
-                       f"{said['sha256'][:12]}… as sent")
+def _sizes(evidence: TraceEvidence) -> Iterator[Compared]:
+    for (fetch, response), size in zip(_transfers(evidence), evidence.trial.response_sizes):
+        yield Compared(fetch["size"] == response["body_bytes"] == size,
+                       f"{fetch['size']} bytes of {response['body_bytes']} sent", f"{size}")
 
 
-def _initial_window(of: TraceEvidence) -> Iterator[Compared]:
-    yield Compared(of.seen_initcwnd == of.trial.initcwnd, f"{of.seen_initcwnd} segments",
-                   f"{of.trial.initcwnd}")
+def _digests(evidence: TraceEvidence) -> Iterator[Compared]:
+    for fetch, response in _transfers(evidence):
+        yield Compared(fetch["sha256"] == response["sha256"], f"{fetch['sha256'][:12]}…",
+                       f"{response['sha256'][:12]}… as sent")
 
 
-def _segment_size(of: TraceEvidence) -> Iterator[Compared]:
-    mss = of.view.samples[0].mss
-    yield Compared(mss == of.trial.mss, f"{mss} bytes", f"{of.trial.mss}")
+def _initial_window(evidence: TraceEvidence) -> Iterator[Compared]:
+    window, requested = evidence.seen_initcwnd, evidence.trial.initcwnd
+    yield Compared(window == requested, f"{window} segments", f"{requested}")
 
 
-def _path(of: TraceEvidence) -> Iterable[Compared]:
-    return packet_path.compared(of.path, {})
+def _segment_size(evidence: TraceEvidence) -> Iterator[Compared]:
+    mss = evidence.view.samples[0].mss
+    yield Compared(mss == evidence.trial.mss, f"{mss} bytes", f"{evidence.trial.mss}")
 
 
-def _rtt(of: TraceEvidence) -> Iterator[Compared]:
-    if of.seen_rtt_ms is not None and of.path is None:
-        yield Compared(abs(of.seen_rtt_ms - of.trial.rtt_ms) <= RTT_TOLERANCE_MS,
-                       f"{of.seen_rtt_ms:.3f} ms", f"{of.trial.rtt_ms:g} ms")
+def _path(evidence: TraceEvidence) -> Iterable[Compared]:
+    return packet_path.compared(evidence.path, {})
 
 
-def _receive_window(of: TraceEvidence) -> Iterator[Compared]:
+def _rtt(evidence: TraceEvidence) -> Iterator[Compared]:
+    if evidence.seen_rtt_ms is not None and evidence.path is None:
+        yield Compared(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= RTT_TOLERANCE_MS,
+                       f"{evidence.seen_rtt_ms:.3f} ms", f"{evidence.trial.rtt_ms:g} ms")
+
+
+def _receive_window(evidence: TraceEvidence) -> Iterator[Compared]:
     """Nearly always: the first acknowledgement may advertise a segment more.
 
     The kernel rounds, so that a part of a segment may be missing.
     """
-    requested = of.trial.receive_window
+    requested = evidence.trial.receive_window
     if requested:
-        usual = mode(sample.send_window_bytes for sample in of.view.samples) / of.trial.mss
+        usual_bytes = mode(sample.send_window_bytes for sample in evidence.view.samples)
+        usual = usual_bytes / evidence.trial.mss
         yield Compared(requested - 1 < usual < requested + 0.1, f"{usual:.2f} segments",
                        f"{requested}")
 
 
-def _lost_packets(of: TraceEvidence) -> Iterator[Compared]:
-    if _may_lose_nothing(of.trial) and of.path is None:
-        lost = len(of.view.exchange.lost_to_client) + len(of.view.exchange.lost_to_server)
+def _lost_packets(evidence: TraceEvidence) -> Iterator[Compared]:
+    if _may_lose_nothing(evidence.trial) and evidence.path is None:
+        exchange = evidence.view.exchange
+        lost = len(exchange.lost_to_client) + len(exchange.lost_to_server)
         yield Compared(lost == 0, f"{lost}", "none")
 
 
-def _retransmissions(of: TraceEvidence) -> Iterator[Compared]:
-    if _may_lose_nothing(of.trial):
-        again = len(of.view.exchange.retransmissions)
-        yield Compared(again == 0, f"{again}", "none")
+def _retransmissions(evidence: TraceEvidence) -> Iterator[Compared]:
+    if _may_lose_nothing(evidence.trial):
+        count = len(evidence.view.exchange.retransmissions)
+        yield Compared(count == 0, f"{count}", "none")
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:
     return not trial.may_lose and not trial.outage_to_ms
 
 
-def _outage(of: TraceEvidence) -> Iterator[Compared]:
-    if of.trial.outage_to_ms:
-        lost = len(of.view.exchange.lost_data)
+def _outage(evidence: TraceEvidence) -> Iterator[Compared]:
+    if evidence.trial.outage_to_ms:
+        lost = len(evidence.view.exchange.lost_data)
         yield Compared(lost > 0, f"{lost} data segments lost in it",
                        "one or more (in real time it comes when it can)")
 
 
-def _schedule(of: TraceEvidence) -> Iterator[Compared]:
+def _schedule(evidence: TraceEvidence) -> Iterator[Compared]:
     """Writes that found nothing outstanding are on the wire when they were due."""
-    late_ms = of.view.lateness_ms(0.0 if of.exact else 2 * of.trial.rtt_ms)
+    late_ms = evidence.view.lateness_ms(0.0 if evidence.exact else 2 * evidence.trial.rtt_ms)
     if late_ms is not None:
-        yield Compared(late_ms <= ON_TIME_MS[of.exact], f"{late_ms:.3f} ms late",
-                       f"at most {ON_TIME_MS[of.exact]:g}")
+        yield Compared(late_ms <= ON_TIME_MS[evidence.exact], f"{late_ms:.3f} ms late",
+                       f"at most {ON_TIME_MS[evidence.exact]:g}")
 
 
-def _window(of: TraceEvidence) -> Iterator[Compared]:
-    if not of.exact:
+def _window(evidence: TraceEvidence) -> Iterator[Compared]:
+    if not evidence.exact:
         return
-    wrong = of.replayed.mismatches
-    first = (f", first at {of.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
-             f" {wrong[0].seen}, by the rules {wrong[0].rule}") if wrong else ""
-    yield Compared(not wrong, f"{len(wrong)} of {of.replayed.checked} samples differ{first}",
+    wrong = evidence.replayed.mismatches
+    first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
+             f" {wrong[0].observed}, by the rules {wrong[0].rule}") if wrong else ""
+    yield Compared(not wrong, f"{len(wrong)} of {evidence.replayed.checked} samples differ{first}",
                    "none")
 
 
-def _restarts(of: TraceEvidence) -> Iterator[Compared]:
-    odd = [restart for restart in of.replayed.restarts if not restart.agrees]
-    for restart in odd[:MOST_RESTARTS] if of.exact else ():
+def _restarts(evidence: TraceEvidence) -> Iterator[Compared]:
+    odd = [restart for restart in evidence.replayed.restarts if not restart.agrees]
+    for restart in odd[:MOST_RESTARTS] if evidence.exact else ():
         yield Compared(False, f"{restart.after}, {restart.flight} segments sent",
                        f"{restart.rule}, {restart.may_send}",
-                       f"restart at {of.view.seconds(restart.time_ns):.3f} s")
+                       f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
 
 
 def _measured(record: TraceRecord) -> bool:
@@ -178,7 +185,7 @@ def _is_estimated(record: TraceRecord) -> bool:
     return _measured(record) and packet_path.PATH not in record.judged_by.split()
 
 
-# Whether a record was in virtual time it does not say: in real time samples may differ from the
+# Whether it was in virtual time a record does not hold: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
 CHECKS = (
     Check("size", "bytes of each response, at both ends and as requested", _sizes, _measured),

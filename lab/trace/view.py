@@ -1,4 +1,4 @@
-"""One measured trace, ready to be asked: its packets, its window, and times from its request on."""
+"""One measured trace, ready for analysis: its packets, its window, times since its request."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class View:
         """
         count = 0
         for before, sample in zip((None, *self.samples), self.samples):
-            again = before is None or before.state != LOSS or sample.cwnd < before.cwnd
-            count += sample.state == LOSS and again and self.seconds(sample.time_ns) >= at_s
+            begins = before is None or before.state != LOSS or sample.cwnd < before.cwnd
+            count += sample.state == LOSS and begins and self.seconds(sample.time_ns) >= at_s
         return count
 
     def largest_window(self, at_s: float = 0.0) -> int:
@@ -108,9 +108,9 @@ class View:
 
     def longest_rtt_ms(self, at_s: float = 0.0) -> float:
         """From a segment sent, once only, to the first acknowledgement of it."""
-        again = {segment.end for segment in self.exchange.retransmissions}
+        retransmitted = {segment.end for segment in self.exchange.retransmissions}
         waiting = [segment for segment in self.sends
-                   if self._since(segment, at_s) and segment.end not in again]
+                   if self._since(segment, at_s) and segment.end not in retransmitted]
         longest_ns, place = 0, 0
         for group in self.groups:
             while group.ack is not None and place < len(waiting) \
@@ -159,12 +159,12 @@ class View:
 class Metric:
     """What a claim compares: how it is read off a view, and its words.
 
-    of: (view, from when on or at which time, s) → value. past: what the
+    value: (view, from when on or at which time, s) → value. past: what the
     number is, in a sentence. at_a_time: it is of one moment, which the
-    sentence says.
+    sentence names.
     """
 
-    of: Callable[[View, float], float]
+    value: Callable[[View, float], float]
     unit: str
     digits: int = 0
     past: str = ""

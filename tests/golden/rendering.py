@@ -18,7 +18,7 @@ import numpy
 
 from lab.core.findings.findings import Column, Report
 from lab.core.run.kinds import RunData, Study
-from lab.render import brief, data, markdown, page, text
+from lab.render import data, markdown, page, text
 from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
 
@@ -136,7 +136,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
     "judged": judged.report}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
-    "txt": text.text, "brief": brief.brief, "md": markdown.chapter, "html": page_of, "parts": parts_of,
+    "txt": text.text, "brief": text.brief, "md": markdown.chapter, "html": page_of, "parts": parts_of,
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
 # Every kind in every form, one of them as data, and the text and parts of what else there is.

@@ -72,7 +72,7 @@ def mixed() -> Runs:
     before = [record for record in whole.records
               if (record.trial.part, record.trial.window) == ("one", "3+10")]
     others = [replace(record, trial=replace(record.trial, window="16+10")) for record in before]
-    made = Runs.of(SHARED, [*before, *others], RUN)
+    made = Runs.of_figure(SHARED, [*before, *others], RUN)
     for record, other in zip(before, others):
         own = made.connections(record)
         # A link that loses as much as the stored one answers nothing: see findings.

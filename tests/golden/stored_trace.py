@@ -29,7 +29,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (lab.core.run.kinds.SeenTrial)."""
+    """What an engine brings back (lab.core.run.kinds.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]

@@ -115,7 +115,7 @@ def test_a_curve_ends_at_the_share_that_completed() -> None:
 
 @pytest.mark.parametrize(("file", "findings"), [
     ("load.txt", list(FINDINGS.values())),
-    ("load_cells.txt", [load_findings.of_runs(stored_load.run().records)])])
+    ("load_cells.txt", [load_findings.partial(stored_load.run().records)])])
 def test_tables_hold_the_numbers_of_the_text(file: str, findings: list[Finding]) -> None:
     text = [" ".join(line.split()) for line in (RENDERED / file).read_text().splitlines()]
     rows = [line for finding in findings for table in finding.tables

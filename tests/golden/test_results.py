@@ -41,7 +41,7 @@ def test_the_documents_are_what_the_kept_findings_say(reports: dict[str, Report]
     assert set(results.FINDINGS.glob("*.md")) < set(written)
     for path, text in written.items():
         assert text == path.read_text(encoding="utf-8"), ANEW
-        assert markdown.UNTOLD not in text
+        assert markdown.UNRENDERED not in text
 
 
 def test_readme_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:

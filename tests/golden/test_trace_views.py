@@ -29,7 +29,7 @@ def _idle() -> View:
     ("retransmissions", 0.0, 0), ("lost", 0.0, 0), ("timeouts", 0.0, 0),
     ("largest_window", 0.0, 36), ("largest_window", 2.2, 31), ("largest_window", 9.0, 0)])
 def test_counts_at_a_time_or_from_it_on(idle: View, metric: str, at_s: float, value: int) -> None:
-    assert METRICS[metric].of(idle, at_s) == value
+    assert METRICS[metric].value(idle, at_s) == value
 
 
 @pytest.mark.parametrize("metric, at_s, value", [
@@ -38,7 +38,7 @@ def test_counts_at_a_time_or_from_it_on(idle: View, metric: str, at_s: float, va
     ("longest_rtt_ms", 2.3, 100.732004), ("longest_rtt_ms", 9.0, 0.0)])
 def test_times_at_a_time_or_from_it_on(idle: View, metric: str, at_s: float,
                                        value: float) -> None:
-    assert METRICS[metric].of(idle, at_s) == pytest.approx(value, abs=1e-6)
+    assert METRICS[metric].value(idle, at_s) == pytest.approx(value, abs=1e-6)
 
 
 def test_the_schedule_is_kept_to_the_microsecond(idle: View) -> None:

@@ -14,7 +14,7 @@ from engines.uml import UmlEngine, guest_command
 from lab.core.results.records import FAIL, PASS
 from lab.load.record import Connections, LoadRecord, joined, read
 from lab.load.trial import LoadTrial, wire_bytes
-from lab.load.verify import judged
+from lab.load.verify import judge
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
 from tests.live.conftest import Driver, rows
@@ -30,7 +30,7 @@ TRIAL = LoadTrial(
 def measured(kernel: Path, folder: Path, *trials: LoadTrial) -> list[tuple[LoadRecord, Connections]]:
     """The trials' records and all their connections, in order."""
     by_id = {trial.id: trial for trial in trials}
-    found = {seen.trial_id: (judged(by_id[seen.trial_id], seen)[0], read(joined(seen.files)))
+    found = {seen.trial_id: (judge(by_id[seen.trial_id], seen)[0], read(joined(seen.files)))
              for seen in UmlEngine(kernel, 2).run([trial.job() for trial in trials], {}, folder)}
     return [found[trial.id] for trial in trials]
 
@@ -92,7 +92,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
         files = {name: (tmp_path / place).read_bytes()
                  for name, place in observation["files"].items()}
 
-    record, _ = judged(short, Killed())
+    record, _ = judge(short, Killed())
     everything = read(joined(Killed.files))
     assert observation["ended_servers"] == [1]
     assert not record.ok and record.verdict == FAIL and "died" in record.error

@@ -29,7 +29,7 @@ class Chart:
 
     context: the lines under the title, what was measured and how. foot: below
     the axes, what was counted; caption: below that, how the run was measured,
-    of whoever draws (Report.caption). alarm: what was left out or differs, "" for
+    of whoever draws (Report.caption). alarm: what was excluded or differs, "" for
     nothing; it is drawn to be seen.
     """
 
@@ -229,7 +229,7 @@ class LineChart(Chart):
 class TraceRow:
     """One connection. Times in seconds after the request, the rest in segments.
 
-    sent, again: data sent for the first time, and again; acked: the
+    sent, again: data sent for the first time, and retransmitted; acked: the
     acknowledged sequence number, a step at each point. window, ssthresh,
     in_flight: steps; ssthresh only where it is finite. rtt_ms: smoothed.
     absent: why there is nothing to draw, "" if there is. flagged: its verdict
@@ -362,7 +362,7 @@ class SquareChart(Chart):
 class WaterfallStep:
     """One step; value: of the number behind it.
 
-    sure: how it is known, which the look of its bar tells; "start" is no step,
+    sure: how it is known, which the look of its bar shows; "start" is no step,
     but where they begin.
     """
 

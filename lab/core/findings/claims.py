@@ -53,7 +53,7 @@ class ComparedNumber:
 
     @property
     def result(self) -> str:
-        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or TOO_FEW to tell."""
+        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or TOO_FEW to decide."""
         low, high = (end - self.published for end in self.ends)
         return equivalent((low, high), self.allowed)
 
@@ -116,8 +116,8 @@ def word_of(holds: bool, direction: bool = False) -> str:
 
 def counts(words: Iterable[str]) -> dict[str, int]:
     """How many have each result, in the order of WORDS; "" is excluded."""
-    found = Counter(words)
-    return {word: found[word] for word in WORDS}
+    counts = Counter(words)
+    return {word: counts[word] for word in WORDS}
 
 
 def in_full(word: str) -> str:

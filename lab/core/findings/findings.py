@@ -1,7 +1,7 @@
-"""Findings: what a run says, as values; made once, and rendered by lab/render and drawing.
+"""Findings: what a run shows, as values; made once, and rendered by lab/render and drawing.
 
-A Report is all that a run says. It has findings, one for each figure: tables
-whose cells are values, statements beside what was found, and a chart. Text,
+A Report is all that a run shows. It has findings, one for each figure: tables
+whose cells are values, statements with what was measured, and a chart. Text,
 Markdown, HTML and figures are renderings of the same ones.
 """
 
@@ -92,7 +92,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a source says, beside what was found, and one word for it.
+    """What a source claims, what was measured, and the result in one word.
 
     word: of lab.core.findings.claims; "" where nothing is published: then `says` is
     the question and `found` the answer. numbers: of `found`, where somebody may quote them.
@@ -167,15 +167,15 @@ class Fact:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a run says.
+    """All that a run shows.
 
     path: of the run's folder, as seen from where results are. facts: run.json.
     verified, count: trials. summary: the lines above all tables; sentences:
-    what the records say, the most important first. trials: every trial or
+    what the records come to, the most important first. trials: every trial or
     cell; checks: each check with how many it judged; causes: of
     retransmissions; settings: the sysctls. timelines: of kept captures.
     opening: of a whole run, the scenario's own words, whose numbers are quotes
-    (lab/render/placeholders.py). answer: what is read first. alarms: what a reader must not
+    (lab/render/values.py). answer: what is read first. alarms: what a reader must not
     miss, in red. files: beside the page; wire: what its timelines are.
     """
 
@@ -221,12 +221,12 @@ class Report:
 
     @property
     def kernel(self) -> str:
-        """Release of the kernel that was measured, "" where run.json does not say."""
+        """Release of the kernel that was measured, "" where run.json lacks it."""
         return kernel_of(self.facts)
 
 
 def kernel_of(facts: Mapping[str, Any]) -> str:
-    """Release of the kernel that a run measured, "" where its run.json does not say."""
+    """Release of the kernel that a run measured, "" where its run.json lacks it."""
     kernel = facts.get("kernel", "")
     if not kernel and facts.get("engine") == "host":
         machine = facts.get("machine")
@@ -247,6 +247,6 @@ def bars(findings: Iterable[Finding], held_out: bool = False) -> Counter[str]:
 
 
 def listed(counted: Mapping[str, int]) -> str:
-    """Such as "3 reproduced, 1 direction only"; words that nothing has are left out."""
+    """Such as "3 reproduced, 1 direction only"; without words that nothing has."""
     order: Sequence[str] = (*WORDS, *sorted(set(counted) - set(WORDS)))
     return ", ".join(f"{counted[word]} {in_full(word)}" for word in order if counted.get(word))

@@ -96,7 +96,7 @@ class TrialBatch:
                        "trials": list(map(given, self.trials))})
 
     def read(self, content: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
-        """What a machine made of it, and what its kernel says of itself.
+        """What a machine made of it, and what its kernel reported of itself.
 
         Raises ValueError where that is not a result of these trials.
         """
@@ -105,20 +105,20 @@ class TrialBatch:
             raise ValueError(f"it has {len(result['trials'])} trials of {len(self.trials)}")
         try:
             reader = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
-            judged = [self._judged(trial, reader, told)
-                      for trial, told in zip(self.trials, result["trials"])]
+            judged = [self._judged(trial, reader, reply)
+                      for trial, reply in zip(self.trials, result["trials"])]
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"it is no result: {quoted(repr(error))}") from error
         return judged, result["facts"]
 
-    def _judged(self, trial: Any, reader: RowReader, told: Mapping[str, Any]) -> JudgedTrial:
-        record = reader.record(told["row"])
+    def _judged(self, trial: Any, reader: RowReader, reply: Mapping[str, Any]) -> JudgedTrial:
+        record = reader.record(reply["row"])
         if record.trial != trial:
             raise ValueError(f"it has another trial than {trial.id}")
         captures, files = (
             {name: base64.b64decode(content, validate=True)
-             for name, content in told[what].items()} for what in ("captures", "files"))
-        return JudgedTrial(record, captures, files, told["emulated_s"])
+             for name, content in reply[what].items()} for what in ("captures", "files"))
+        return JudgedTrial(record, captures, files, reply["emulated_s"])
 
     def failed(self, why: str) -> tuple[list[JudgedTrial], dict[str, Any]]:
         """In place of a result that no machine could give."""
@@ -129,7 +129,7 @@ class TrialBatch:
 
 @dataclass(frozen=True)
 class _Failed:
-    """What is seen of a trial that no machine measured (lab.core.run.kinds.SeenTrial)."""
+    """The observation of a trial that no machine measured (lab.core.run.kinds.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]
@@ -148,15 +148,15 @@ class ManyMachines:
     name, exact = "uml", True
 
     def __init__(self, cluster: MachinePool, kernel: Mapping[str, Any]) -> None:
-        """kernel: what run.json says of the source of its kernel (engines.uml.made_from)."""
+        """kernel: what run.json has of the source of its kernel (engines.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel
-        self.seen: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
         self.machines: dict[str, dict[str, Any]] = {}
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {**self.seen, **self.kernel,
+        return {**self.reported, **self.kernel,
                 "cluster": {**self.cluster.facts, "machines": self.machines}}
 
     @property
@@ -172,9 +172,9 @@ class ManyMachines:
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
-            if self.seen.get("confined") is False:  # of any machine
+            if self.reported.get("confined") is False:  # of any machine
                 facts.pop("confined", None)
-            self.seen.update(facts)
+            self.reported.update(facts)
             yield from judged
 
 
@@ -191,11 +191,11 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
         hand.append(trial)
         hand_s += study.kind.guest_s(trial)
         if hand_s >= longest_s:
-            yield TrialBatch(study, hand, [each.id for each in hand if each.id in captured],
+            yield TrialBatch(study, hand, [trial.id for trial in hand if trial.id in captured],
                              known_kernel)
             hand, hand_s = [], 0.0
     if hand:
-        yield TrialBatch(study, hand, [each.id for each in hand if each.id in captured],
+        yield TrialBatch(study, hand, [trial.id for trial in hand if trial.id in captured],
                          known_kernel)
 
 
@@ -212,8 +212,8 @@ def by_network(trials: Sequence[Any]) -> list[Any]:
 
 def given(trial: Any) -> dict[str, Any]:
     """A trial by the names of its fields, without those that have their default."""
-    return {each.name: value for each in fields(trial)
-            if (value := getattr(trial, each.name)) != each.default}
+    return {field.name: value for field in fields(trial)
+            if (value := getattr(trial, field.name)) != field.default}
 
 
 # On the machine that measures --------------------------------------------------------
@@ -230,22 +230,25 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     requested = unpacked(content)
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
-    waiting = {each.id: each for each in (trial(**values) for values in requested["trials"])}
-    order, captured, told = list(waiting), set(requested["captured"]), {}
+    waiting = {made.id: made for made in (trial(**values) for values in requested["trials"])}
+    order, captured, replies = list(waiting), set(requested["captured"]), {}
     writer = RowWriter(kind.record, columns_of(kind.record))
-    for seen in engine.run([each.job() for each in waiting.values()], requested["sysctls"], folder):
-        told[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
-                                          requested["sysctls"], seen.trial_id in captured,
-                                          bool(requested["known_kernel"])), writer)
+    jobs = [trial.job() for trial in waiting.values()]
+    for observed in engine.run(jobs, requested["sysctls"], folder):
+        trial_id = observed.trial_id
+        replies[trial_id] = _sent(judge(kind, waiting.pop(trial_id), observed, engine.exact,
+                                        requested["sysctls"], trial_id in captured,
+                                        bool(requested["known_kernel"])), writer)
     facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
     return packed({"facts": {**facts, "machine": dict(machine)},
-                   "trials": [told[each] for each in order]})
+                   "trials": [replies[trial_id] for trial_id in order]})
 
 
 def _sent(judged: JudgedTrial, writer: RowWriter) -> dict[str, Any]:
     """As Batch._judged reads it."""
-    captures, files = ({name: base64.b64encode(content).decode() for name, content in each.items()}
-                       for each in (judged.captures, judged.files))
+    captures, files = ({name: base64.b64encode(content).decode()
+                        for name, content in contents.items()}
+                       for contents in (judged.captures, judged.files))
     return {"row": writer.row(judged.record), "captures": captures, "files": files,
             "emulated_s": judged.emulated_s}
 
@@ -265,9 +268,9 @@ def inflated(content: bytes) -> bytes:
     """Raises ValueError where it is damaged, or larger than MOST_BYTES."""
     reading = zlib.decompressobj()
     try:
-        found = reading.decompress(content, MOST_BYTES)
+        content_whole = reading.decompress(content, MOST_BYTES)
     except zlib.error as error:
         raise ValueError(f"its bytes are damaged: {error}") from error
     if not reading.eof:
         raise ValueError("its bytes end too early, or there are too many")
-    return found
+    return content_whole

@@ -1,6 +1,6 @@
 """Runs side by side: the same cells paired, what differs in numbers, and in what was requested.
 
-A cell is all that a trial asks but for its number and what is drawn at random.
+A cell is all parameters of a trial but for its number and what is drawn at random.
 Of each cell the runs' means are compared, over repeats; the whole is the mean
 difference over all cells that the runs share.
 """
@@ -26,7 +26,7 @@ from lab.core.stats import Estimate, estimate
 
 METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
-# Keys of run.json that say what was requested and with what, and what differs each time anyway.
+# Keys of run.json that hold what was requested and with what, and what differs each time anyway.
 OF_EACH = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed", "scenario_file",
            "started_at", "trials", "wall_s", "emulated_s", "state"}
 
@@ -59,8 +59,8 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
     (base_name, base), *others = runs
     metric = _metric(base)
     pairs = {name: _pairs(base, run, metric) for name, run in others}
-    for name, found in pairs.items():
-        if not found:
+    for name, cells in pairs.items():
+        if not cells:
             raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
                              " they measured the same network, response and window")
     return Report(
@@ -72,9 +72,9 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
             "comparison", "The same cells in each run",
             (_whole(pairs, metric), _differs(runs), _cells(pairs, metric)),
             text="The difference of each cell that the runs share. " + " ".join(
-                _sentence(name, found) for name, found in pairs.items()),
+                _sentence(name, cells) for name, cells in pairs.items()),
             chart=_chart(base_name, pairs, metric)),),
-        summary=tuple(_sentence(name, found) for name, found in pairs.items()))
+        summary=tuple(_sentence(name, cells) for name, cells in pairs.items()))
 
 
 # Cells -------------------------------------------------------------------------------
@@ -97,14 +97,14 @@ def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
 
 def _by_cell(records: Iterable[Record], metric: str) -> dict[Key, list[float]]:
     """The values that count, by what was requested, in the order of the repeats."""
-    found: dict[Key, list[float]] = {}
+    cells: dict[Key, list[float]] = {}
     for record in records:
         value = getattr(record, metric, None)
         if record.counts and value is not None:
-            key = tuple((each.name, getattr(record.trial, each.name))
-                        for each in fields(record.trial) if each.name not in DRAWN)
-            found.setdefault(key, []).append(value)
-    return found
+            key = tuple((column.name, getattr(record.trial, column.name))
+                        for column in fields(record.trial) if column.name not in DRAWN)
+            cells.setdefault(key, []).append(value)
+    return cells
 
 
 def _difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
@@ -125,13 +125,13 @@ def _sentence(name: str, pairs: Sequence[ComparedCells]) -> str:
 
 def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for name, found in pairs.items():
-        over = estimate([pair.difference.value for pair in found])
-        rows.append((name, len(found), sum(pair.first for pair in found) / len(found),
-                     sum(pair.second for pair in found) / len(found), over.value,
+    for name, cells in pairs.items():
+        over = estimate([pair.difference.value for pair in cells])
+        rows.append((name, len(cells), sum(pair.first for pair in cells) / len(cells),
+                     sum(pair.second for pair in cells) / len(cells), over.value,
                      "" if over.interval is None else Interval(*over.interval),
-                     min(pair.difference.value for pair in found),
-                     max(pair.difference.value for pair in found)))
+                     min(pair.difference.value for pair in cells),
+                     max(pair.difference.value for pair in cells)))
     what = quantities.quantity(metric).head or metric
     return Table(f"All shared cells: {what} in ms", (
         Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
@@ -142,11 +142,11 @@ def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
 
 
 def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
-    """What run.json says otherwise of one of them: kernel, sysctls, seed, tools, machine."""
-    told = [dict(_flat(run.facts)) for _, run in runs]
-    names = sorted({name for facts in told for name in facts})
-    rows = [(name, *(facts.get(name, "") for facts in told)) for name in names
-            if len({facts.get(name, "") for facts in told}) > 1]
+    """What differs between the runs' run.json: kernel, sysctls, seed, tools, machine."""
+    descriptions = [dict(_flat(run.facts)) for _, run in runs]
+    names = sorted({name for facts in descriptions for name in facts})
+    rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
+            if len({facts.get(name, "") for facts in descriptions}) > 1]
     return Table("What was requested or used differently", (
         Column("of run.json", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
         tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
@@ -163,18 +163,18 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]
 
 
 def _cells(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
-    """A row a cell; what is the same in all of them is left out."""
-    every = [pair.cell for found in pairs.values() for pair in found]
+    """A row a cell; without what is the same in all of them."""
+    every = [pair.cell for cells in pairs.values() for pair in cells]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
     swept = varied(values)
     columns = [Column(_head(name), quantities.quantity(name).unit,
                       is_text=any(isinstance(cell.get(name), str) for cell in every))
                for name in swept]
     rows: list[tuple[Cell, ...]] = []
-    for name, found in pairs.items():
-        for pair in found:
+    for name, cells in pairs.items():
+        for pair in cells:
             base = pair.first
-            rows.append((name, *(_plain(pair.cell.get(each)) for each in swept), pair.first,
+            rows.append((name, *(_plain(pair.cell.get(column)) for column in swept), pair.first,
                          pair.second, pair.difference.value,
                          "" if pair.difference.interval is None else
                          Interval(*pair.difference.interval),
@@ -198,10 +198,10 @@ def _head(name: str) -> str:
 
 def _chart(base_name: str, pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> LineChart:
     """The difference of each cell, with its interval, from left to right in the run's order."""
-    lines = tuple(Line(name, tuple(map(float, range(1, len(found) + 1))),
-                       tuple(pair.difference.value for pair in found),
-                       tuple(pair.difference.interval for pair in found), look, "points")
-                  for look, (name, found) in enumerate(pairs.items(), start=1))
+    lines = tuple(Line(name, tuple(map(float, range(1, len(cells) + 1))),
+                       tuple(pair.difference.value for pair in cells),
+                       tuple(pair.difference.interval for pair in cells), look, "points")
+                  for look, (name, cells) in enumerate(pairs.items(), start=1))
     return LineChart(
         "The same cells in each run", (f"{quantities.quantity(metric).axis}, less that of"
                                        f" {base_name}",),

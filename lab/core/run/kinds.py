@@ -1,6 +1,6 @@
 """The contract of a kind of study: what every kind gives, and the one Study that it makes.
 
-A kind is one folder of lab/, whose study.py has a Kind. Measuring, resuming, telling and
+A kind is one folder of lab/, whose study.py has a Kind. Measuring, resuming, rendering and
 drawing know a Study only. lab/registry.py names the kinds.
 """
 
@@ -34,8 +34,8 @@ class AnyTrial(Protocol):
     def job(self) -> dict[str, Any]: ...
 
 
-class SeenTrial(Protocol):
-    """What an engine brings back of a trial (engines.job.Observation)."""
+class ObservedTrial(Protocol):
+    """What an engine observed of a trial (engines.job.Observation)."""
 
     @property
     def trial_id(self) -> str: ...
@@ -55,13 +55,13 @@ class SeenTrial(Protocol):
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line says in place of the scenario.
+    """What the command line has in place of the scenario.
 
     lists: values by the name of the quantity; client: the fetching program.
     sysctls: as NAME=VALUE, of a question of one's own only.
     sample: "full" for the large sample of a scenario that draws its responses.
-    own_server: of a server of one's own what its flags say, by their names.
-    many: more trials than people mean to ask for are meant (scenario_file.check_count).
+    own_server: the flags of a server of one's own, by their names.
+    many: more than 100,000 trials are allowed (scenario_file.check_count).
     """
 
     lists: Mapping[str, Sequence[Any]]
@@ -89,7 +89,7 @@ class Overrides:
             flag = FLAGS[name].flag
             if not values:
                 raise UsageError(f"{flag}: no value is given")
-            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(each, flag) for each in values))
+            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(value, flag) for value in values))
         return checked
 
 
@@ -119,12 +119,12 @@ class Judge(Protocol):
     """The record of a trial, and what of its files is kept, by name.
 
     exact: measured in virtual time. sysctls: the head's. known_kernel: the TCP is one that the
-    model of TCP was checked against. What the model says of another one is recorded, and is no
+    model of TCP was checked against. What the model predicts of another one is recorded, and is no
     part of the verdict. It takes nothing else of the study, so that another machine can do it,
     which has the trial only.
     """
 
-    def __call__(self, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+    def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
                  known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]: ...
 
 
@@ -137,11 +137,11 @@ class Kind:
     """What a kind does with its scenarios; a scenario has a `head`.
 
     record: the class of its records. read: a scenario of a file, with what of the overrides
-    chooses it; expand: its trials, with the others in place of what the file says, and the run's
-    seed; both raise UsageError. report: all that a run of a study says; raises FirstFlightError
+    chooses it; expand: its trials, with the others in place of what the file has, and the run's
+    seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
     where a file is missing. guest_s: wall seconds of a trial in a guest, network_s: seconds of it
     on a network in real time, both roughly. checks: the table that its verdicts rest on.
-    drawings: names of further drawings that figures of a scenario ask for, by the figure
+    drawings: names of further drawings of figures of a scenario, by the figure
     (Finding.also). covers: whether a scenario's trials are all among others, for its figures.
     all_captures: every trial's packets are kept.
     """
@@ -159,7 +159,7 @@ class Kind:
     all_captures: bool = False
 
     def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
-        """A scenario with what the command line says in place of it. Raises UsageError."""
+        """A scenario with what the command line has in place of it. Raises UsageError."""
         scenario = self.read(file, overrides)
         trials = tuple(self.expand(scenario, overrides, seed))
         whole = overrides.given.keys() <= {"sample"} or self.covers(
@@ -169,7 +169,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Study:
-    """One scenario made ready to be measured and told.
+    """One scenario, ready to be measured and rendered.
 
     trials: what to measure; whole: whether these are all that the figures need.
     """

@@ -14,7 +14,7 @@ from lab.core.command_line import Progress, say
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
 from lab.core.run import runs
-from lab.core.run.kinds import Kind, RunData, SeenTrial, Study
+from lab.core.run.kinds import Kind, ObservedTrial, RunData, Study
 from lab.core.run.runs import Run
 from lab.tcp.packets import capture_file
 
@@ -26,9 +26,9 @@ GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 class Engine(Protocol):
     """What runs trials here (engines.engine).
 
-    build: what tells its kernel from another one, before it runs. exact: its clock is virtual, so
+    build: what identifies its kernel, before it runs. exact: its clock is virtual, so
     times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
-    jobs: how many workers it runs side by side. facts: what its kernel says of itself, once
+    jobs: how many workers it runs side by side. facts: what its kernel reports of itself, once
     trials run.
     """
 
@@ -83,7 +83,7 @@ class Measurer(Protocol):
 
 
 class OneMachine:
-    """An engine of this machine's; what it sees is judged here."""
+    """An engine of this machine's; what it observes is judged here."""
 
     doing = ""
 
@@ -100,24 +100,26 @@ class OneMachine:
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
-        for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
-            yield judge(study.kind, waiting.pop(seen.trial_id), seen, self.exact,
-                        study.head.sysctls, seen.trial_id in captured, self.known_kernel)
+        jobs = [trial.job() for trial in trials]
+        for observed in self.engine.run(jobs, study.head.sysctls, folder):
+            yield judge(study.kind, waiting.pop(observed.trial_id), observed, self.exact,
+                        study.head.sysctls, observed.trial_id in captured, self.known_kernel)
 
 
-def judge(kind: Kind, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(kind: Kind, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           with_captures: bool, known_kernel: bool) -> JudgedTrial:
     """What an engine saw of a trial, judged."""
-    record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
-    captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
-    return JudgedTrial(record, captures, files_kept, seen.content.get("duration_s", 0.0))
+    record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
+    captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
+                if with_captures else {})
+    return JudgedTrial(record, captures, files_kept, observed.content.get("duration_s", 0.0))
 
 
 @dataclass(frozen=True)
 class MeasureOptions:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
-    facts: what else run.json is to say. quiet: without progress.
+    facts: what else run.json is to hold. quiet: without progress.
     """
 
     results: Path
@@ -159,7 +161,7 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
 
 
 def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
-    """Append the record of each trial as it comes, and add up what run.json says of them."""
+    """Append the record of each trial as it comes, and add up what run.json has of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = run.missing(study.trials)
     captured = ({trial.id for trial in missing}
@@ -190,7 +192,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
 
 
 def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, Any]:
-    """What run.json says about a run before it starts."""
+    """What run.json holds of a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **requested.facts}
@@ -253,7 +255,7 @@ def sample_of(trials: Sequence[Any]) -> set[str]:
     """
     if not trials:
         return set()
-    names = [each.name for each in fields(trials[0]) if each.name not in WITHIN_A_CELL]
+    names = [column.name for column in fields(trials[0]) if column.name not in WITHIN_A_CELL]
     cell_of = attrgetter(*names)
     first: dict[Cell, Any] = {}
     last: dict[Cell, Any] = {}
@@ -262,22 +264,22 @@ def sample_of(trials: Sequence[Any]) -> set[str]:
         first.setdefault(cell, trial)
         last[cell] = trial
     places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
-    kept: set[str] = set()
+    chosen: set[str] = set()
     ends: set[tuple[str, float]] = set()
     distance = dict.fromkeys(places, 0.0)
-    while distance and len(kept) < CAPTURES_KEPT:
-        cell = max(distance, key=lambda each: (len(_ends(places[each]) - ends), distance[each]))
-        kept |= {first[cell].id, last[cell].id}
+    while distance and len(chosen) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
+        chosen |= {first[cell].id, last[cell].id}
         ends |= _ends(places[cell])
         del distance[cell]
         for other in distance:
             apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
             distance[other] = min(distance[other] or apart, apart)
-    return kept
+    return chosen
 
 
 def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
-    return {each for each in place.items() if each[1] in (0.0, 1.0)}
+    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
 
 
 def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:

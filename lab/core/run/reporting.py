@@ -16,18 +16,18 @@ from lab.core.run import runs
 from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
 
-MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person has seen enough
+MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person reads no more
 
 
 def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: Any) -> Report:
-    """The report of a run; more: whatever else of a Report its kind has to say."""
+    """The report of a run; more: whatever else of a Report its kind has."""
     head, records = study.head, run.records
     name = head.name
     path = f"{name}/{run.folder.resolve().name}"
     whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
     tiles = (*verified_tiles(run, findings), *more.pop("tiles", ()))
-    told = [run.changed] if run.changed else []  # before anything that rests on the records
-    summary, sentences = ([*told, *more.pop(name, ())] for name in ("summary", "sentences"))
+    warnings = [run.changed] if run.changed else []  # before anything that rests on the records
+    summary, sentences = ([*warnings, *more.pop(name, ())] for name in ("summary", "sentences"))
     if run.facts.get("state") != runs.COMPLETE:
         sentences.append("The run is under way or was interrupted: this page shows what it had"
                          " measured when the page was built.")
@@ -46,18 +46,18 @@ def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...
     if not run.records:
         return ()
     counting = sum(record.counts for record in run.records)
-    found = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
+    tiles = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
     for held_out, which in ((False, "published bars"), (True, "held-out bars")):
         counted = bars(findings, held_out)
         if counted:
             more = f"; {counted[TOO_FEW]} {in_full(TOO_FEW)}" if counted[TOO_FEW] else ""
-            found.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
+            tiles.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
                               f"{which} reproduced{more}"))
     emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
     if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
-        found.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",
+        tiles.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",
                           "network time, and the time it took"))
-    return tuple(found)
+    return tuple(tiles)
 
 
 def failures(records: Sequence[Record]) -> Table | None:
@@ -90,7 +90,7 @@ def settings(facts: Mapping[str, Any]) -> Table | None:
 # Provenance --------------------------------------------------------------------------
 
 def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str) -> list[Fact]:
-    """What run.json says, in a reader's order; what it does not say is left out.
+    """What run.json holds, in a reader's order, without what it lacks.
 
     path: of the run's folder, as seen from where results are; text_now: the
     scenario's file as it is today.
@@ -127,7 +127,7 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
 
 
 def command(facts: Mapping[str, Any], scenario: str) -> str:
-    """The command line that measures this again; where its files went is left out."""
+    """The command line that repeats this, without where its files went."""
     given = facts.get("arguments")
     arguments = [str(word) for word in given] if isinstance(given, list) else []
     kept = [word for place, word in enumerate(arguments)
@@ -141,7 +141,7 @@ def command(facts: Mapping[str, Any], scenario: str) -> str:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
+    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
 
 
 def text(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv and run.json.
 
-A run that was interrupted is resumed by the next one that asks for the same;
+A run that was interrupted is resumed by the next one with the same request;
 nothing is ever overwritten. `latest` is a link to the newest whole run,
 `latest-partial` to the newest one of a part or of values of one's own.
 """
@@ -113,7 +113,7 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
     """The newest unfinished run of exactly what is requested, or a new one.
 
     A run that another process is still measuring is left alone. Where the
-    newest unfinished one is not resumed, a line says why. Raises FirstFlightError
+    newest unfinished one is not resumed, a line has the reason. Raises FirstFlightError
     where the scenario's name is none of a folder, or where nothing can be written.
     """
     home = files.make_folder(files.inside(results, study.head.name))
@@ -144,7 +144,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
     Of the trials every value that is not its default, with all digits: a
     column that a later version adds does not change what was requested. Neither
     the version of the project nor that of the tools splits a run: run.json
-    says with which it was begun and resumed. Raises UsageError where two
+    has with which it was begun and resumed. Raises UsageError where two
     trials have one name, which is that of their files.
     """
     names = Counter(trial.id for trial in study.trials)
@@ -154,12 +154,12 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
                          " does not show; choose one of them")
     return {"engine": engine, "kernel": kernel, "seed": str(seed),
             "scenario file": _digest([study.head.text]),
-            "trials": _digest(_asked_of(study.trials, trial_class(study.kind.record)))}
+            "trials": _digest(_values_of(study.trials, trial_class(study.kind.record)))}
 
 
-def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
+def _values_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
     """Every value of every trial; repr() of a float has all digits that it has."""
-    defaults = {each.name: each.default for each in fields(kind)}
+    defaults = {column.name: column.default for column in fields(kind)}
     return sorted(repr([(name, value) for name, default in defaults.items()
                         if (value := getattr(trial, name)) != default]) for trial in trials)
 
@@ -183,17 +183,17 @@ def whole(name: str, results: Path) -> list[Path]:
 
 def newest_whole(name: str, results: Path) -> Path:
     """The newest of `whole`. Raises FirstFlightError that names the command where there is none."""
-    found = whole(name, results)
-    if not found:
+    folders = whole(name, results)
+    if not folders:
         raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
                                f" ./run.sh --scenario {name}")
-    return found[0]
+    return folders[0]
 
 
 def load(folder: Path, study: Study) -> RunData:
     """A stored run. Raises FirstFlightError where it is not whole, or another scenario's.
 
-    Where its trials.csv was changed since it was measured, a line says so.
+    Where its trials.csv was changed since it was measured, a line reports it.
     """
     records = read_records(folder / TRIALS_CSV, study.kind.record)
     name = study.head.name
@@ -219,7 +219,7 @@ def load(folder: Path, study: Study) -> RunData:
 
 
 def scenario_of(folder: Path) -> str:
-    """The name of a stored run's scenario. Raises RecordsError where run.json does not say."""
+    """The name of a stored run's scenario. Raises RecordsError where run.json lacks it."""
     path = folder / RUN_JSON
     if not os.path.isdir(folder):
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
@@ -251,7 +251,7 @@ def now_text() -> str:
 
 
 def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
-    """An unfinished run; why it is not resumed, "" where there is no need to say it."""
+    """An unfinished run; why it is not resumed, "" where that needs no message."""
     facts = read_facts(folder)
     if facts.get("state") != RUNNING:
         return ""

@@ -33,7 +33,7 @@ BANDWIDTH_ENDS_KBPS = (9.6, 10_000.0)
 LAST_PERCENTILE = 0.98  # a curve known so far is continued; one that ends below is not
 SIZE_AXIS_END_BYTES = 499_000.0  # Figure 1 is cut there
 # Of a tail's points: numpy's powers differ in the last place between processors, and the
-# same seed is to ask for the same responses on each.
+# same seed is to request the same responses on each.
 TAIL_DECIMALS, SHARE_DECIMALS = 6, 12
 
 
@@ -131,7 +131,7 @@ def _curve(path: Path, named_by: Sequence[str], column: str, name: str) -> CdfCu
     """One series of a file: its values in `column`, its shares in cdf."""
     points: dict[str, list[tuple[float, float]]] = {}
     for row in published.rows(path, (*named_by, column, "cdf")):
-        points.setdefault(" ".join(row[each] for each in named_by), []).append(
+        points.setdefault(" ".join(row[column] for column in named_by), []).append(
             (published.number(row, column, path.name), published.number(row, "cdf", path.name)))
     if name not in points:
         raise UsageError(f"paper/{path.name}: has no series {name!r}{nearest(name, points)};"

@@ -57,7 +57,7 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
     if time not in header:
         _check_columns(file, header, ("responses_percent", "absolute_ms", "percent"))
-    found = {}
+    by_label = {}
     for row in rows(path_of(file, folder), ()):
         if row.get("panel", panel) != panel:
             continue
@@ -68,12 +68,12 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
             may_lack = time in header or column not in header
             return None if may_lack and not row.get(column) else number(row, column, file)
 
-        found[label] = PublishedBucket(
+        by_label[label] = PublishedBucket(
             label, value("responses_percent"), value("absolute_ms"), value("percent"),
             value(time), value("error_ms") or 0.0, value("error_points") or 0.0)
-    if not found:
+    if not by_label:
         raise UsageError(f"paper/{file}: has no panel {panel!r}")
-    return found
+    return by_label
 
 
 def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
@@ -105,16 +105,16 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     """The rows of a file, by column name. Raises UsageError where one of `columns` is missing."""
     reader = csv.DictReader(line for line in _lines(path) if not line.startswith("#"))
     try:
-        found = [{column: value or "" for column, value in row.items() if column}
-                 for row in reader]
+        rows_read = [{column: value or "" for column, value in row.items() if column}
+                     for row in reader]
     except csv.Error as error:
         raise UsageError(f"paper/{path.name}: is damaged: {error}") from error
     _check_columns(path.name, reader.fieldnames or (), columns)
-    return found
+    return rows_read
 
 
 def path_of(file: str, folder: Path = PAPER) -> Path:
-    """A file of the folder, whatever a scenario says. Raises UsageError."""
+    """A file of the folder, whatever a scenario names. Raises UsageError."""
     try:
         return files.inside(folder, file)
     except FirstFlightError as error:

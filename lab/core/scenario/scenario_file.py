@@ -74,8 +74,8 @@ class Head:
     """title: one line; source: who published it, where; note: for its readers; kind: of study
     (lab.registry.KINDS).
 
-    result: what was found, in words; its numbers are quotes of findings
-    (lab/render/placeholders.py).
+    result: what was measured, in words; its numbers are quotes of findings
+    (lab/render/values.py).
 
     claim: in one sentence. text: the whole file. sysctls: by name, what
     differs from engines.network.kernel.TCP_SYSCTLS.
@@ -177,13 +177,13 @@ def _is_deeper(value: Any, levels: int) -> bool:
     """Whether tables and lists stand in each other deeper than this."""
     inner = (value.values() if isinstance(value, dict) else
              value if isinstance(value, list) else ())
-    return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
+    return levels < 0 or any(_is_deeper(part, levels - 1) for part in inner)
 
 
 def check_count(count: int, what: str = "trials", many: bool = False) -> None:
     """Raises UsageError for more trials than one run takes; many: for more than MOST_TRIALS only.
 
-    To be asked before the trials are made: a slip can ask for billions.
+    To be called before the trials are made: a slip can request billions.
     """
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are requested, at most {MOST_TRIALS} fit in one run")

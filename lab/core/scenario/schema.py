@@ -1,6 +1,6 @@
 """Dataclasses read from TOML tables: the class is the list of keys, with types, ranges, defaults.
 
-A field's annotation and its `key(...)` say what a table may hold:
+A field's annotation and its `key(...)` are what a table may hold:
 
     str, bool                  a string, true or false
     Literal["a", "b"]          one of these words
@@ -10,7 +10,7 @@ A field's annotation and its `key(...)` say what a table may hold:
     a dataclass, tuple of it   a table, or tables [[name]]
 
 Every fault is one line that names file, table and key. A class may have a
-method `check(where)` for what one field cannot say; it raises UsageError.
+method `check(where)` for what one field cannot express; it raises UsageError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEY = "lab.core.scenario.schema"
 
 def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
         reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
-    """A field that is not read as its annotation alone says.
+    """A field that is not read by its annotation alone.
 
     default: where the table lacks it; without one the key is required.
     quantity: whose range a number has, if not the field's; quantity_in: the
@@ -47,12 +47,12 @@ def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
 
 def keys_of(kind: type[Any]) -> tuple[str, ...]:
     """The keys that a table of this class may have, in the order of its fields."""
-    return tuple(_name(each) for each in fields(kind) if not _option(each, "absent"))
+    return tuple(_name(attribute) for attribute in fields(kind) if not _option(attribute, "absent"))
 
 
 def name_of(kind: type[Any], attribute: str) -> str:
     """The key under which a table holds a field."""
-    return next(_name(each) for each in fields(kind) if each.name == attribute)
+    return next(_name(candidate) for candidate in fields(kind) if candidate.name == attribute)
 
 
 def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T:
@@ -63,19 +63,19 @@ def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T
     known_keys(table, keys_of(kind), where)
     hints = get_type_hints(kind)
     values = dict(given)
-    for each in fields(kind):
-        if each.name in values or _option(each, "absent"):
+    for attribute in fields(kind):
+        if attribute.name in values or _option(attribute, "absent"):
             continue
-        name = _name(each)
+        name = _name(attribute)
         if name in table:
-            values[each.name] = _reader(each, hints[each.name], values)(
+            values[attribute.name] = _reader(attribute, hints[attribute.name], values)(
                 table[name], f"{where}: {name}")
-        elif each.default is MISSING and each.default_factory is MISSING:
+        elif attribute.default is MISSING and attribute.default_factory is MISSING:
             raise UsageError(f"{where}: {name} is missing")
-    made = kind(**values)
-    if hasattr(made, "check"):
-        made.check(where)
-    return made
+    instance = kind(**values)
+    if hasattr(instance, "check"):
+        instance.check(where)
+    return instance
 
 
 def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
@@ -83,8 +83,8 @@ def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
                 **given: Any) -> tuple[T, ...]:
     """The [[name]] tables of a document.
 
-    called: the key that tells two of them apart. defaults: keys that each has
-    unless it says otherwise. Raises UsageError.
+    called: the key that distinguishes two of them. defaults: keys that each has
+    unless it has its own. Raises UsageError.
     """
     return tuple(read(kind, {**(defaults or {}), **table}, place, **given)
                  for table, place in tables(raw, name, where, called=called,
@@ -111,18 +111,19 @@ def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name
 
 def as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
-    found = raw.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    tables_read = raw.get(name, [])
+    if not isinstance(tables_read, list) or not all(
+            isinstance(inner, dict) for inner in tables_read):
         raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
-    return found
+    return tables_read
 
 
 def table(raw: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     """The [name] table of a document, {} where it has none. Raises UsageError."""
-    found = raw.get(name, {})
-    if not isinstance(found, dict):
+    inner = raw.get(name, {})
+    if not isinstance(inner, dict):
         raise UsageError(f"{where}: {name} has to be a table, [{name}]")
-    return found
+    return inner
 
 
 def known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
@@ -170,30 +171,30 @@ def one_of(value: Any, known: Sequence[str], where: str) -> str:
     return str(value)
 
 
-def values(of: Reader, what: str = "numbers", empty: bool = False,
+def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
     """A list of values, none of them twice if distinct; empty: it may have none."""
     def read_list(value: Any, where: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
-        checked = tuple(of(each, where) for each in value)
+        checked = tuple(read_item(item, where) for item in value)
         if distinct and len(set(checked)) != len(checked):
             raise UsageError(f"{where}: has a value twice")
         return checked
     return read_list
 
 
-def one_or_more(of: Reader, what: str = "numbers") -> Reader:
+def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
     """A list of values, or a single value without brackets."""
-    several = values(of, what)
+    several = values(read_item, what)
     return lambda value, where: several(value if isinstance(value, list) else [value], where)
 
 
-def _reader(each: Field[Any], hint: Any, above: Mapping[str, Any]) -> Reader:
+def _reader(attribute: Field[Any], hint: Any, above: Mapping[str, Any]) -> Reader:
     """What reads a field's value; above: those of the fields before it."""
-    given: Reader | None = _option(each, "reader")
-    named = above.get(_option(each, "quantity_in") or "")
-    return given or _of_hint(hint, named or _option(each, "quantity") or _name(each))
+    given: Reader | None = _option(attribute, "reader")
+    named = above.get(_option(attribute, "quantity_in") or "")
+    return given or _of_hint(hint, named or _option(attribute, "quantity") or _name(attribute))
 
 
 def _of_hint(hint: Any, quantity: str) -> Reader:
@@ -220,9 +221,9 @@ def _as_table(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
-def _name(each: Field[Any]) -> str:
-    return str(_option(each, "name") or each.name)
+def _name(attribute: Field[Any]) -> str:
+    return str(_option(attribute, "name") or attribute.name)
 
 
-def _option(each: Field[Any], option: str) -> Any:
-    return each.metadata.get(_KEY, {}).get(option)
+def _option(attribute: Field[Any], option: str) -> Any:
+    return attribute.metadata.get(_KEY, {}).get(option)

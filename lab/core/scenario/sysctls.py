@@ -15,7 +15,7 @@ from lab.core.scenario import schema
 from lab.core.words import nearest
 
 # Of Linux 7.2: ipv4_net_table in net/ipv4/sysctl_net_ipv4.c, netns_core_table in
-# net/core/sysctl_net_core.c, without what only tells. Older kernels lack some; they say so.
+# net/core/sysctl_net_core.c, without what is read-only. Older kernels refuse those that they lack.
 _TCP = """
     abort_on_overflow adv_win_scale app_win autocorking backlog_ack_defer base_mss
     challenge_ack_limit child_ehash_entries comp_sack_delay_ns comp_sack_nr

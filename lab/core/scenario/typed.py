@@ -41,11 +41,11 @@ _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")
 
 def number(word: str, unit: str) -> float:
     """A number in this unit. Raises ValueError with what is wrong, as the end of a sentence."""
-    found = _VALUE.fullmatch(word)
+    match = _VALUE.fullmatch(word)
     like = f"; write {EXAMPLES[unit]}" if unit in EXAMPLES else ""
-    if found is None:
+    if match is None:
         raise ValueError(f"{word.strip()!r} is not a number{like}")
-    value, suffix = float(found[1]), found[2]
+    value, suffix = float(match[1]), match[2]
     if abs(value) > MOST:
         raise ValueError(f"{word.strip()[:20]}… is out of any range")
     if unit == "kbit/s" and re.search(r"B(/s|ps|yte.*)?$", suffix):
@@ -76,12 +76,12 @@ def spread(words: str, unit: str, whole: bool) -> Iterator[str]:
         raise ValueError(f"{words!r}: a comma separates values; write"
                          f" {words.strip().replace(',', '')} for one number")
     for word in words.split(","):
-        found = _RANGE.fullmatch(word)
-        if found is None or _VALUE.fullmatch(word):  # 1e-3 is one number
+        match = _RANGE.fullmatch(word)
+        if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
             yield word.strip()
             continue
-        low, high = number(found[1], unit), number(found[2], unit)
-        step = number(found[3], unit) if found[3] else None
+        low, high = number(match[1], unit), number(match[2], unit)
+        step = number(match[3], unit) if match[3] else None
         yield from _range(word.strip(), low, high, step, whole)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
+from lab.tcp.model.receiver import RECEIVE_BUFFERS
 from lab.tcp.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"

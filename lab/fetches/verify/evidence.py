@@ -16,10 +16,10 @@ from lab.core.words import exact
 from lab.fetches.scenario import buffers, setup
 from lab.fetches.verify.observed import HOST, TCP, Observed
 from lab.fetches.verify.transfers import secure_of, transfer_of
-from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.delivery.packet_path import PATH
-from lab.tcp.model.advertised_window import receive_window
+from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.model.predict import Prediction, first_flight, predict, unacknowledged
+from lab.tcp.model.receiver import receive_window
 from lab.tcp.model.transfer import CONGESTION_CONTROLS, Transfer
 from lab.tcp.wire.exchange import clock_phases_ns, server_rtt_us
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lab.fetches.verify.evidence import Evidence
-from lab.tcp.model.advertised_window import Offered, offered
 from lab.tcp.packets import SYN, Segment
-from lab.tcp.wire.exchange import SAME_WRITE_NS, Exchange
+from lab.tcp.wire.exchange import SAME_WRITE_NS, Exchange, Offered, offered
 
 RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"

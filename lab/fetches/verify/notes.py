@@ -10,8 +10,8 @@ from lab.fetches.scenario.trial import BUILTIN, HTTP_3, OWN, Trial
 from lab.fetches.verify.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.observed import HOST, TCP
 from lab.fetches.verify.record import Record
-from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.delivery.qdiscs import CHOOSING
 
 LARGER_WINDOW = "set a larger initrwnd"
 NAMES = {OWN: "the server of your own"}

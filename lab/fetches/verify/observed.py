@@ -12,15 +12,14 @@ from typing import Any
 from lab.fetches.scenario.trial import OWN, Trial
 from lab.fetches.verify.tolerances import Tolerances
 from lab.fetches.verify.transfers import wire_bytes
-from lab.tcp.delivery.check import Delivery
 from lab.tcp.delivery.host import without_cause
-from lab.tcp.delivery.netem import CHOOSING
+from lab.tcp.delivery.packet_path import Delivery
+from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.model.transfer import CONGESTION_CONTROLS
 from lab.tcp.packets import MS, Segment
-from lab.tcp.wire.early_data import Early
 from lab.tcp.wire.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
 from lab.tcp.wire.flights import flights
-from lab.tcp.wire.messages import Messages
+from lab.tcp.wire.messages import Early, Messages
 from lab.tcp.wire.retransmissions import Retransmission, explain
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
@@ -156,7 +155,7 @@ class Observed:
         if not self.messages or not self.messages.flight_bytes:
             return None
         known: Iterator[int] = (window for _, received, window in self.said["samples"]
-                                if received >= self.messages.asked_bytes)
+                                if received >= self.messages.before_request_bytes)
         return next(known, None)
 
     @property

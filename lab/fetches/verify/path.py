@@ -15,9 +15,8 @@ from lab.core.results.checks import Check, Compared
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
 from lab.tcp.delivery import packet_path
-from lab.tcp.delivery.check import deliveries
-from lab.tcp.delivery.netem import Way
-from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.delivery.packet_path import PATH, deliveries
+from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.packets import frames
 from lab.tcp.path import bytes_per_s
 from lab.tcp.wire.exchange import read_exchanges

@@ -29,9 +29,8 @@ from lab.fetches.verify.tolerances import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.packets import CaptureError, frames, is_ip
-from lab.tcp.wire.early_data import early
 from lab.tcp.wire.exchange import Exchange, read_exchange
-from lab.tcp.wire.messages import messages, timed
+from lab.tcp.wire.messages import early, messages, timed
 
 NAMED = 3  # segments in one reason
 FQ = "fq"

@@ -1,7 +1,7 @@
 """Why a host sent: in virtual time computing takes no time, so all data has a cause.
 
 A host sends when a packet reaches it, when a timer of its kernel fires, or when a pause
-that a trial asks for is over. What leaves at another moment has been held up, and nothing
+that a trial requests is over. What leaves at another moment has been held up, and nothing
 that was built here may do that.
 """
 
@@ -26,10 +26,10 @@ def without_cause(exchange: Exchange, to_client: bool, tick_ns: int,
     """The data that a host sent although nothing had happened.
 
     to_client: whether the host is the server. tick_ns: some tick of the kernel's clock, which
-    has one each millisecond. pauses_ms: how long the host was asked to wait.
+    has one each millisecond. pauses_ms: how long the host was to wait.
     """
     pauses_ns = [round(pause_ms * 1e6) for pause_ms in pauses_ms if pause_ms]
-    found: list[Segment] = []
+    unexplained: list[Segment] = []
     came: list[int] = []
     caused_ns = -COMPUTING_NS  # when something last happened that makes the host send
     for segment in exchange.at_server if to_client else exchange.at_client:
@@ -41,11 +41,11 @@ def without_cause(exchange: Exchange, to_client: bool, tick_ns: int,
         if now - caused_ns > COMPUTING_NS and not (_is_tick(now - tick_ns)
                                                    or _is_pause(now, came, pauses_ns)):
             if segment.payload_bytes:
-                found.append(segment)
+                unexplained.append(segment)
             continue
         # What was sent for a cause may be followed by more, one call after another.
         caused_ns = max(caused_ns, now)
-    return tuple(found)
+    return tuple(unexplained)
 
 
 def _is_tick(since_ns: int) -> bool:

@@ -1,7 +1,7 @@
 """The lossless transfer, computed: what a fetch must take if nothing goes wrong.
 
 `predict` follows every segment and every acknowledgement of one fetch on an
-idle path, by the rules of Linux (sender.py, cubic.py, receiver.py), and is
+idle path, by the rules of Linux (sender.py, window.py, receiver.py), and is
 exact to microseconds.
 
 What `predict` knows: the handshake, the request and the server's immediate
@@ -43,7 +43,7 @@ class Prediction:
     peak_queue: packets at a bottleneck at most, towards the client or from it, the one
         being sent included: a queue that long loses nothing, a shorter one does.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
-    retransmissions: segments that the server's timers send again, all of them in vain.
+    retransmissions: segments that the server's timers retransmit, all of them in vain.
     appconnect_ms: at the client, the end of TLS's handshake; 0 without TLS.
     window_after_handshake: the server's when it has heard of that, segments.
     handshake_round_trips, response_round_trips: flights in which the server's first

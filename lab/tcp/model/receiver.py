@@ -7,7 +7,6 @@ nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
-from lab.tcp.model.advertised_window import first_window, receive_window, scaled
 from lab.tcp.model.timers import LossTimer
 from lab.tcp.packets import TIMESTAMP_BYTES
 from lab.tcp.path import Clock, RoundTrip, Sent
@@ -17,6 +16,10 @@ LEAST_FULL = 524  # TCP_MSS_DEFAULT less the time stamps
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
 MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
+SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
+RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
+MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
+LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 before
 
 
 class Receiver:
@@ -62,7 +65,7 @@ class Receiver:
         self.measured_at, self.measured_from = connected, 0
         self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
         self.window_round: tuple[int, int] | None = None
-        # The server's acknowledgement of the request has said it first.
+        # The server's acknowledgement of the request has echoed it first.
         self.last_echo_ms = self.clock.jiffies(connected)
 
     def hear(self, us: int) -> None:
@@ -136,15 +139,15 @@ class Receiver:
         if begin <= self.acknowledged:
             self.stamp = max(self.stamp, sent_at)
 
-    def receive_again(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
-        """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once.
+    def receive_duplicate(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
+        """Take a segment that is there already; it is acknowledged now (tcp_enter_quickack_mode).
 
         Before the window it is no more than that (tcp_validate_incoming); else
         it is measured, and its acknowledgement counts as one of data.
         """
         self.hurry()
-        if segment.again >= self.acknowledged:
-            self.note_stamp(segment.again - segment.payload, sent_at)
+        if segment.retransmitted >= self.acknowledged:
+            self.note_stamp(segment.retransmitted - segment.payload, sent_at)
             self._measure_echo(now, segment.payload, echo)
             self.scheduled = True
 
@@ -221,7 +224,7 @@ class Receiver:
         return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
 
     def _measure_full(self, payload: int) -> None:
-        """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss).
+        """The largest segment shows how much of the memory is payload (tcp_measure_rcv_mss).
 
         Two shorter ones of one length in a row count as full from then on.
         """
@@ -297,3 +300,33 @@ class Receiver:
         buffer = min((window << 8) // self.payload_share, self.most_buffer)
         if buffer > self.buffer:
             self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
+
+
+# The window -----------------------------------------------------------------------------
+
+def window_unit(buffers: tuple[int, int]) -> int:
+    """Bytes that a client's packets count the window in (tcp_select_initial_window).
+
+    Of older kernels the SYN has it: theirs may be less, by net.core.rmem_max.
+    """
+    space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
+    return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
+
+
+def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
+                   syn_mss: int = SYN_MSS, unit: int = 0) -> int:
+    """Bytes that the client's first acknowledgement offers, for a route's initrwnd.
+
+    unit: that its packets count in; 0 for window_unit's.
+    """
+    return scaled(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
+
+
+def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
+    """Half of the buffer in whole segments, or less by the route."""
+    return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
+
+
+def scaled(window: int, unit: int) -> int:
+    """A window as the header can express it, rounded up (__tcp_select_window)."""
+    return -(-window // unit) * unit

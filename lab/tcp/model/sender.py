@@ -21,7 +21,7 @@ from lab.tcp.path import Sent
 class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
-    beyond: int = 0  # segments that probes sent; the packets tell those that left alone
+    beyond: int = 0  # segments that probes sent; the packets show those that left alone
     # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None where that is emptied
     # at once: while the server writes.
     queued: int | None = None
@@ -151,7 +151,7 @@ class Sender(Windowed):
                 out = self._repeat_last(now)
             if out:
                 self.timer.probed_upto = self.sent
-                self.timer.repeated = out[0].again > 0
+                self.timer.repeated = out[0].retransmitted > 0
         if out:
             self.timer.restart(now)
         else:
@@ -159,17 +159,17 @@ class Sender(Windowed):
         return out
 
     def _repeat_last(self, now: int) -> list[Sent]:
-        """The last segment again, as a probe."""
+        """Retransmit the last segment, as a probe."""
         batch = self.batches[-1]
         if len(batch.ends) > 1:
             end, call_end = batch.ends.pop(), 0
             if batch.call_end > batch.ends[-1]:
                 batch.call_end, call_end = 0, batch.call_end
             self.batches.append(Batch(deque([end]), now, call_end=call_end))
-        return self._again(now, self.batches[-1])
+        return self._retransmit(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
-        """The first segment again, until its acknowledgement undoes it (tcp_retransmit_timer)."""
+        """Retransmit the first segment; its acknowledgement undoes it (tcp_retransmit_timer)."""
         self.timer.at = None
         if not self.batches or self.timer.gives_up(now):
             return []
@@ -180,19 +180,19 @@ class Sender(Windowed):
             end, call_end = batch.ends.popleft(), 0
             if 0 < batch.call_end <= end:
                 batch.call_end, call_end = 0, batch.call_end
-            self.batches.appendleft(Batch(deque([end]), now, batch.again, call_end))
-        out = self._again(now, self.batches[0])
+            self.batches.appendleft(Batch(deque([end]), now, batch.retransmitted, call_end))
+        out = self._retransmit(now, self.batches[0])
         self.timer.back_off(now)
         return out
 
-    def _again(self, now: int, batch: Batch) -> list[Sent]:
-        batch.sent_at, batch.again = now, True
+    def _retransmit(self, now: int, batch: Batch) -> list[Sent]:
+        batch.sent_at, batch.retransmitted = now, True
         self.last_sent_at = now
         if self.fin_sent and batch is self.batches[-1]:
-            return [Sent(0, False, again=self.sent)]
+            return [Sent(0, False, retransmitted=self.sent)]
         self.retransmitted += 1
         begin = self.acknowledged if batch is self.batches[0] else self.batches[-2].ends[-1]
-        return [Sent(batch.ends[-1] - begin, False, again=batch.ends[-1])]
+        return [Sent(batch.ends[-1] - begin, False, retransmitted=batch.ends[-1])]
 
     def acknowledge(self, now: int, upto: int, window_end: int, stamp: int,
                     duplicate: bool = False) -> None:
@@ -201,37 +201,37 @@ class Sender(Windowed):
         stamp: when what it echoes was sent; duplicate: it reports a segment that
         arrived twice (DSACK).
         """
-        count, first_sent, last_sent, again = 0, 0, 0, False
+        count, first_sent, last_sent, retransmitted = 0, 0, 0, False
         while self.batches and self.batches[0].ends[0] <= upto:
             batch = self.batches[0]
             first_sent = last_sent if count else batch.sent_at
             last_sent = batch.sent_at
-            again |= batch.again
+            retransmitted |= batch.retransmitted
             while batch.ends and batch.ends[0] <= upto:
                 batch.ends.popleft()
                 count += 1
             if not batch.ends:
                 self.batches.popleft()
-                self._tell(batch, upto)
+                self._note_acknowledged(batch, upto)
         if self.batches:
-            self._tell(self.batches[0], upto)
+            self._note_acknowledged(self.batches[0], upto)
         self.note_offer(window_end - upto)
         self.window_end = max(self.window_end, window_end)
         if self.timer.probed_upto and upto >= self.timer.probed_upto and (
                 duplicate or not self.timer.repeated):
             self.timer.probed_upto = 0
         if duplicate or not self.timer.open:  # tcp_try_keep_open
-            self.timer.open = not (self.batches and self.batches[0].again)
+            self.timer.open = not (self.batches and self.batches[0].retransmitted)
         if count:
             self.acknowledged = upto
             self.in_flight -= count
-            if again:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
+            if retransmitted:  # only the time stamps show it, in milliseconds (tcp_rtt_tsopt_us)
                 first_sent = last_sent = now - MS * max(
                     self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
             # What came twice counts as delivered twice (tcp_dsack_seen).
             self.grow(now, count + duplicate, first_sent, last_sent)
 
-    def _tell(self, batch: Batch, upto: int) -> None:
+    def _note_acknowledged(self, batch: Batch, upto: int) -> None:
         """The server hears when the end of one of its calls is acknowledged (tcp_ack_tstamp)."""
         self.call_acknowledged |= self.acknowledged < batch.call_end <= upto
 

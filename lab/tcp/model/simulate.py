@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate
 
 from lab.tcp.model.endpoints import Ends
-from lab.tcp.model.events import Happening
+from lab.tcp.model.network import Happening
 from lab.tcp.model.transfer import Secure, Transfer
 from lab.tcp.packets import HEADER_BYTES
 from lab.tcp.path import Sent, waited_ns
@@ -41,7 +41,7 @@ class Reads:
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 # A system call that fails takes so long in virtual time (um_udelay in UML's handle_syscall); the
-# server asks for time stamps in vain before it answers.
+# server reads time stamps in vain before it answers.
 FAILED_CALL_NS = 1000
 HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
@@ -60,8 +60,8 @@ class Course(Ends):
         self.expected = transfer.first_bytes
         self.readable = self.end = (transfer.response_bytes
                                     + transfer.earlier_count * transfer.earlier_bytes)
-        # Of kept connections: how many responses the client asks for yet, the server writes yet.
-        self.to_ask = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
+        # Of kept connections: how many responses the client has to request, the server to write.
+        self.to_request = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
         if transfer.secure is not None:
             before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
             self.readable = before + transfer.secure.first_bytes
@@ -74,7 +74,7 @@ class Course(Ends):
         self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
                                self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
-        self.told_at = 0  # when the server last heard of an acknowledgement
+        self.heard_at = 0  # when the server last heard of an acknowledgement
         self.writes_at = 0  # when the server, woken up, writes on
         self.at(self.shaken_hands.requested, self._first_request)
         for left, arrived in self.shaken_hands.challenges:
@@ -106,8 +106,8 @@ class Course(Ends):
                 self._acknowledged, upto, window_end, now, self.receiver.stamp)), partial(
                     self._fail_first, self._answer if number else self._take_finished))
             self.receiver.timer.sent(now, number == 0, number + 1, now)
-        self.asked_at = now
-        self.at(self.receiver.timer.at or now, self._ask_again)
+        self.messages_sent_at = now
+        self.at(self.receiver.timer.at or now, self._expire_client)
 
     def _fail_first(self, happen: Happening, now: int) -> None:
         self.at(now + FAILED_CALL_NS, happen)
@@ -125,20 +125,20 @@ class Course(Ends):
         """
         upto, window_end = self.receiver.ask(now)
         self.started, self.first_arrival = now, 0
-        self.to_ask -= 1
-        self.expected += (self.transfer.earlier_bytes if self.to_ask
+        self.to_request -= 1
+        self.expected += (self.transfer.earlier_bytes if self.to_request
                           else self.transfer.response_bytes)
         self.is_answered = self.receiver.timer.repeated = False
         size = self._request_bytes
         self.up.send(now, HEADER_BYTES + size, partial(self._take_message, size, partial(
             self._acknowledged, upto, window_end, now, self.receiver.stamp)), self._take_request)
         self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
-        self.at(self.receiver.timer.at or now, self._ask_again)
+        self.at(self.receiver.timer.at or now, self._expire_client)
 
     @property
     def _request_bytes(self) -> int:
         """Of the request that left last."""
-        return (self.transfer.earlier_request_bytes if self.to_ask
+        return (self.transfer.earlier_request_bytes if self.to_request
                 else self.transfer.request_bytes)
 
     def _take_request(self, now: int) -> None:
@@ -147,29 +147,30 @@ class Course(Ends):
         Having read its time stamp the server fails to read another, then to
         read a request. What is there by then it answers.
         """
-        since = now - self.told_at
-        at = self.told_at + FAILED_CALL_NS if since <= FAILED_CALL_NS else max(
-            now, self.told_at + HEARD_NS) + FAILED_CALL_NS
+        since = now - self.heard_at
+        at = self.heard_at + FAILED_CALL_NS if since <= FAILED_CALL_NS else max(
+            now, self.heard_at + HEARD_NS) + FAILED_CALL_NS
         self.at(at, self._answer)
 
-    def _ask_again(self, now: int) -> None:
+    def _expire_client(self, now: int) -> None:
         """The client's timer is due, and the answer is not there."""
         timer = self.receiver.timer
         if timer.at != now or timer.gives_up(now):
             return
         if timer.probe and timer.probed_upto:
-            timer.resume(now, self.asked_at)
+            timer.resume(now, self.messages_sent_at)
         else:
-            self._say_again(now, timer.probe)
-        self.at(timer.at or now, self._ask_again)
+            self._retransmit_message(now, timer.probe)
+        self.at(timer.at or now, self._expire_client)
 
-    def _say_again(self, now: int, probe: bool) -> None:
+    def _retransmit_message(self, now: int, probe: bool) -> None:
         """A probe is the last message, a timeout repeats the first that is not acknowledged."""
         timer, secure, size = self.receiver.timer, self.transfer.secure, self._request_bytes
-        end = self.said
-        if secure and not probe and self.heard < secure.hello_bytes + secure.finished_bytes:
-            size, end = secure.finished_bytes, secure.hello_bytes + secure.finished_bytes
-        self.said_again.add(end)
+        end = self.message_bytes
+        finished = secure.hello_bytes + secure.finished_bytes if secure else 0
+        if secure and not probe and self.acknowledged_bytes < finished:
+            size, end = secure.finished_bytes, finished
+        self.retransmitted_ends.add(end)
         upto, window_end = self.receiver.ask(now)
         heard = (partial(self._acknowledged, upto, window_end, now, self.receiver.stamp),)
         self.up.send(now, HEADER_BYTES + size, *heard * bool(secure), partial(self._refuse, now))
@@ -180,7 +181,7 @@ class Course(Ends):
             timer.back_off(now)
 
     def _refuse(self, sent_at: int, now: int) -> None:
-        """The server has the request already, and says so (DSACK, tcp_ack_snd_check).
+        """The server has the request already, and reports it (DSACK, tcp_ack_snd_check).
 
         What waits and may leave by then takes that along (tcp_data_snd_check); else it leaves
         alone, before what is written then.
@@ -194,7 +195,7 @@ class Course(Ends):
         self._wake(now)
 
     def _take_answer(self, now: int) -> None:
-        """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
+        """The answer acknowledges the request; only time stamps show the RTT of a repeated one."""
         self.is_answered = True
         us = self.clock.us(now) - self.clock.us(self.started)
         if self.receiver.timer.repeated:
@@ -247,9 +248,10 @@ class Course(Ends):
             if self.flights.note(segment, self.sender.acknowledged):
                 self.first_sent = now
             receive = partial(self._receive_fin, now) if not segment.payload else partial(
-                self._receive_again if segment.again else self._receive, segment, self.echo, now)
+                self._receive_duplicate if segment.retransmitted else self._receive,
+                segment, self.echo, now)
             self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload,
-                           *self._told_client(), receive)
+                           *self._acknowledging(), receive)
         due = self.sender.timer.at
         if due is not None and due != self.timer_set:
             self.timer_set = due
@@ -260,9 +262,9 @@ class Course(Ends):
         if self.sender.timer.at == now:
             self._send(now, self.sender.expire(now))
 
-    def _receive_again(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
+    def _receive_duplicate(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
         """A segment that is there already is acknowledged at once, as such (DSACK, RFC 2883)."""
-        self.receiver.receive_again(now, segment, echo, sent_at)
+        self.receiver.receive_duplicate(now, segment, echo, sent_at)
         self._acknowledge(now, DSACK_BYTES)
 
     def _receive_fin(self, sent_at: int, now: int) -> None:
@@ -287,7 +289,7 @@ class Course(Ends):
             self.receiver.end()
         at_once = self.receiver.read(now, segment, self.reads.first(
             self.receiver.received - segment.payload, self.receiver.received))
-        # With its last byte the client closes: what it says acknowledges, unless that was done.
+        # With its last byte the client closes: what it sends acknowledges, unless that was done.
         closing = self.transfer.secure.close_bytes if self.transfer.secure is not None else 0
         if at_once:
             self._acknowledge(now)
@@ -300,7 +302,7 @@ class Course(Ends):
         if complete and not is_last:
             if self.transfer.secure is not None:
                 self._finish_handshake(self.transfer.secure, now)
-            elif self.to_ask == 1 and self.transfer.idle_ms:
+            elif self.to_request == 1 and self.transfer.idle_ms:
                 self.at(now + round(self.transfer.idle_ms * 1e6), self._next_request)
             else:
                 self._next_request(now)
@@ -325,7 +327,7 @@ class Course(Ends):
             self.last_acknowledged = now
         self.sender.acknowledge(now, upto, window_end, stamp, duplicate)
         if self.sender.call_acknowledged:
-            self.told_at = now
+            self.heard_at = now
             if self.rest_due:
                 self._wait(now + HEARD_NS)
         self._release(now)

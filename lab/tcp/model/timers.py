@@ -18,7 +18,7 @@ GIVEN_UP_MS = 924_600
 
 @dataclass
 class LossTimer:
-    """When a sender that hears nothing sends again, or sends a probe (ICSK_TIME_LOSS_PROBE).
+    """When a sender that hears nothing retransmits, or sends a probe (ICSK_TIME_LOSS_PROBE).
 
     probes: whether there are any (tcp_early_retrans). timeout: jiffies
     (icsk_rto); at: when it fires, None while it does not run; probe: whether

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS, window_unit
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, window_unit
 from lab.tcp.model.writer import SEND_BUFFERS
 from lab.tcp.packets import MSS
 
@@ -18,7 +18,7 @@ class Secure:
     hello_bytes, finished_bytes: of the client's two messages. flight, tickets:
     of the server's, each write of its own. first_bytes: of the response, that
     have to be there before any can be read: its first record. close_bytes: what
-    the client says when it closes.
+    the client sends when it closes.
     """
 
     hello_bytes: int
@@ -49,7 +49,7 @@ class Transfer:
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
-    window_scale: bits, as the client's SYN says; None for what offered.window_unit makes
+    window_scale: bits, as of the client's SYN; None for what window_unit makes
         of its buffers.
     handshake_us: its RTT as the server takes it, where the path is not an idle one; None for
         that of an idle one.
@@ -95,7 +95,7 @@ class Transfer:
 
     @property
     def first_bytes(self) -> int:
-        """What the server sends on the connection before the client asks again."""
+        """What the server sends on the connection before the client's next request."""
         if self.secure is not None:
             return sum(self.secure.flight)
         return self.earlier_bytes or self.response_bytes

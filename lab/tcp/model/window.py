@@ -24,7 +24,7 @@ class Cubic:
 
     hystart: whether there is any; without, slow start never ends, as Reno's.
     threshold: ssthresh, segments. ended_at: the window at which HyStart ended
-    slow start, 0 before; found: whether it did since the last timeout.
+    slow start, 0 before; found: whether it ended since the last timeout.
     """
 
     hystart: bool = True
@@ -67,7 +67,7 @@ class Cubic:
                 self.found, self.threshold, self.ended_at = True, window, window
 
     def shift(self, now_ms: int, idle_ms: int) -> None:
-        """Sending starts again after a pause (cubictcp_cwnd_event_tx_start).
+        """Sending resumes after a pause (cubictcp_cwnd_event_tx_start).
 
         The epoch moves by the pause, but never beyond now: the pause counts
         from what was sent last, and the epoch may have begun after that.

@@ -45,12 +45,12 @@ class Waiting:
 class Batch:
     """Segments that left together as one skb: where those not acknowledged end.
 
-    again: whether it was sent a second time, last at sent_at. call_end: as of Waiting.
+    retransmitted: whether it was, last at sent_at. call_end: as of Waiting.
     """
 
     ends: deque[int]
     sent_at: int
-    again: bool = False
+    retransmitted: bool = False
     call_end: int = 0
 
 
@@ -61,7 +61,7 @@ class Writer:
     mss: at most; less where the largest window that was offered is small.
     window: initcwnd at first, segments; window_end: what the receiver offers;
     buffers: bytes that the send buffer has at first and at most (tcp_wmem).
-    Counts of bytes unless it says otherwise.
+    Counts of bytes but where a unit is named.
     """
 
     mss: int
@@ -120,7 +120,7 @@ class Writer:
                 self.closed = self.last_write
             self._note_call()
             self.calls.popleft()
-        self._is_writable()  # the server's next wait asks (tcp_poll)
+        self._is_writable()  # the server's next wait checks (tcp_poll)
         return out
 
     def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
@@ -159,11 +159,12 @@ class Writer:
         """Whether an acknowledgement wakes up a server that has more to write (tcp_check_space).
 
         A buffer in which there was room is not looked at, unless a time stamp wakes the server up
-        (tcp_poll), to whom selectors tells that as a socket that is writable.
+        (tcp_poll), for whom selectors then has a writable socket.
         """
         self.make_room(now)
-        told, self.call_acknowledged = self.call_acknowledged, False
-        return (self.starved or told) and (self._is_writable() or told) and bool(self.calls)
+        acknowledged, self.call_acknowledged = self.call_acknowledged, False
+        return ((self.starved or acknowledged) and (self._is_writable() or acknowledged)
+                and bool(self.calls))
 
     def make_room(self, now: int) -> bool:
         """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""
@@ -201,11 +202,11 @@ class Writer:
         return self.transmit(now)
 
     def _note_call(self) -> None:
-        """A call's last byte asks for a time stamp when acknowledged (tcp_tx_timestamp)."""
+        """A call's last byte requests a time stamp when acknowledged (tcp_tx_timestamp)."""
         (self.waiting or self.batches)[-1].call_end = self.written
 
     def _is_writable(self) -> bool:
-        """Whether the server hears that there is room again (sk_stream_is_writeable)."""
+        """Whether the server learns that there is room (sk_stream_is_writeable)."""
         memory = self._memory()
         self.starved = self.buffer - memory < memory // 2
         return not self.starved

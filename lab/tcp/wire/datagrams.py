@@ -1,4 +1,4 @@
-"""What the datagrams of a QUIC connection say: the two captures of a trial, summed up.
+"""What the datagrams of a QUIC connection show: the two captures of a trial, summed up.
 
 QUIC encrypts almost all of itself. In the open are each datagram's size and time, and of its
 first packet whether the header is long, of the handshake, or short (RFC 9000, 17.2 and 17.3).
@@ -54,24 +54,24 @@ class Datagrams:
     @property
     def lost(self) -> tuple[int, int]:
         """How many were lost towards the client, and towards the server."""
-        towards, back = (sum(came is None for _, came in each)
-                         for each in (self.to_client, self.to_server))
+        towards, back = (sum(came is None for _, came in direction)
+                         for direction in (self.to_client, self.to_server))
         return towards, back
 
     @property
     def allowed_bytes(self) -> int:
         """The most that a server may send before the client's address is validated."""
-        return AMPLIFICATION * sum(each.payload_bytes for each in self.requested)
+        return AMPLIFICATION * sum(datagram.payload_bytes for datagram in self.requested)
 
     @property
     def unvalidated_bytes(self) -> int:
-        return sum(each.payload_bytes for each in self.unvalidated)
+        return sum(datagram.payload_bytes for datagram in self.unvalidated)
 
     def rtt_ms(self, down_kbps: float, up_kbps: float) -> float | None:
         """Of the empty path: how long the first each way were under way, less serialisation."""
         total_ms = 0.0
-        for each, rate in ((self.to_client, down_kbps), (self.to_server, up_kbps)):
-            left, came = each[0]
+        for direction, rate in ((self.to_client, down_kbps), (self.to_server, up_kbps)):
+            left, came = direction[0]
             if came is None:
                 return None
             total_ms += (came.time_ns - left.time_ns) / 1e6 - serialised_ms(left.frame_bytes, rate)
@@ -96,18 +96,18 @@ class Datagrams:
         """From the spacing of `busy`; None where it is too short."""
         if len(self.busy) < 2 or self.busy[-1].time_ns == self.busy[0].time_ns:
             return None
-        bits = 8 * sum(each.frame_bytes for each in self.busy[1:])
+        bits = 8 * sum(datagram.frame_bytes for datagram in self.busy[1:])
         return bits / ((self.busy[-1].time_ns - self.busy[0].time_ns) / 1e6)
 
 
 def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
     """Raises CaptureError where there is no connection, or it is damaged."""
-    at_client, at_server = (_of(pcap, side) for pcap, side in
+    at_client, at_server = (_datagrams(pcap, side) for pcap, side in
                             ((client_pcap, "client"), (server_pcap, "server")))
-    to_client = _paired([each for each in at_server if each.to_client],
-                        [each for each in at_client if each.to_client])
-    to_server = _paired([each for each in at_client if not each.to_client],
-                        [each for each in at_server if not each.to_client])
+    to_client = _paired([datagram for datagram in at_server if datagram.to_client],
+                        [datagram for datagram in at_client if datagram.to_client])
+    to_server = _paired([datagram for datagram in at_client if not datagram.to_client],
+                        [datagram for datagram in at_server if not datagram.to_client])
     if not to_client or not to_server:
         raise CaptureError("no datagram of QUIC each way in the captures")
     answered_ns = min((came.time_ns for _, came in to_client if came), default=NEVER)
@@ -143,18 +143,18 @@ def _paired(sent: Sequence[Datagram], came: Sequence[Datagram]
     """Each that was sent with its arrival: of what is as long, the next one."""
     pairs: list[tuple[Datagram, Datagram | None]] = []
     place = 0
-    for each in sent:
-        is_next = place < len(came) and came[place].payload_bytes == each.payload_bytes
-        pairs.append((each, came[place] if is_next else None))
+    for datagram in sent:
+        is_next = place < len(came) and came[place].payload_bytes == datagram.payload_bytes
+        pairs.append((datagram, came[place] if is_next else None))
         place += is_next
     if place < len(came):
         raise CaptureError(f"{len(came) - place} datagrams came that nobody sent")
     return tuple(pairs)
 
 
-def _of(pcap: bytes, side: str) -> list[Datagram]:
-    found = (_datagram(*each) for each in frames(pcap, side))
-    return [each for each in found if each is not None]
+def _datagrams(pcap: bytes, side: str) -> list[Datagram]:
+    datagrams = (_datagram(*frame) for frame in frames(pcap, side))
+    return [datagram for datagram in datagrams if datagram is not None]
 
 
 def _datagram(time_ns: int, frame: bytes, frame_bytes: int) -> Datagram | None:

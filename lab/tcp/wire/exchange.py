@@ -1,4 +1,4 @@
-"""What the packets of an exchange say: the two captures of a connection, summed up."""
+"""What the packets of an exchange show: the two captures of a connection, summed up."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Exchange:
     probes: new data, or a first FIN, that a timer sent beyond the window
         (tail loss probe, RFC 8985 section 7).
     retransmissions: data that the server retransmitted; fin_retransmissions:
-        its FIN alone, again; client_retransmissions: the client's request
-        or FIN, again.
+        its FIN alone; client_retransmissions: the client's request
+        or FIN.
     lost_to_client, lost_to_server: sent and never received, whatever it was.
     response_start_ns, response_acknowledged_ns: at the server, the first
         segment of the response and the first acknowledgement of all of it.
@@ -93,7 +93,7 @@ def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
 def read_exchanges(client_pcap: bytes, server_pcap: bytes) -> dict[tuple[str, int], Exchange]:
     """All exchanges of captures of many, by the client's address and port.
 
-    A port that was used more than once is left out. Raises CaptureError.
+    A port that was used more than once is excluded. Raises CaptureError.
     """
     return {client: _sum_up(connection, response_bytes=0) for client, connection
             in read_connections(client_pcap, server_pcap).items()}
@@ -109,7 +109,7 @@ def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
     """How far into a millisecond of the kernel's clock the client's first packet left.
 
     The client's time stamps (RFC 7323) count whole milliseconds of that
-    clock; each packet says within which one it left, and all of them together
+    clock; each packet shows within which one it left, and all of them together
     narrow the phase down. The least and the most that remain; None without
     stamps, or where they contradict each other.
     """
@@ -153,7 +153,7 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     """The least and the most that the handshake's RTT can be to the server, µs; None without any.
 
     TCP takes it as a difference of whole µs. Where SYN-ACKs were retransmitted only the time stamp
-    that comes back tells it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
+    that comes back shows it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
     """
     sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
     heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
@@ -173,7 +173,7 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
     """First SYN or SYN-ACK to its acknowledgement, at the side that sent it.
 
-    at_sender: all that was seen there; to_client: whether that is the server.
+    at_sender: all segments there; to_client: whether that is the server.
     """
     sent = next((s.time_ns for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
     answered = next((s.time_ns for s in at_sender if s.to_client != to_client and s.ack == 1), None)
@@ -187,16 +187,18 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
     probes = _probes(at_server)
     flight, flight_end_ns = _first_flight(at_server, probes)
     arrivals = _busy_arrivals(flight, at_client)
-    again = _sent_again(s for s in at_server if s.to_client)
-    start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
+    retransmitted = _retransmitted(s for s in at_server if s.to_client)
+    end = max((s.end for s in at_server if s.to_client and s.payload_bytes), default=0)
+    start_ns, acknowledged_ns = response_times(
+        at_server, end - response_bytes if response_bytes else 1, end) if end else (None, None)
     return Exchange(
         client_port=connection.client_port, at_client=at_client, at_server=at_server,
         syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
         first_flight=flight, first_flight_end_ns=flight_end_ns, flight_arrivals=arrivals,
         bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
-        retransmissions=tuple(s for s in again if s.payload_bytes),
-        fin_retransmissions=tuple(s for s in again if not s.payload_bytes),
-        client_retransmissions=_sent_again(s for s in at_client if not s.to_client),
+        retransmissions=tuple(s for s in retransmitted if s.payload_bytes),
+        fin_retransmissions=tuple(s for s in retransmitted if not s.payload_bytes),
+        client_retransmissions=_retransmitted(s for s in at_client if not s.to_client),
         lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
         lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
         response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns)
@@ -254,7 +256,7 @@ def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
 
 
 def _key(segment: Segment) -> tuple[int, int, int, int]:
-    """Tells one transmission from another on either capture."""
+    """What identifies one transmission on either capture."""
     return segment.identification, segment.seq, segment.payload_bytes, segment.flags
 
 
@@ -290,9 +292,9 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
     return sum(arrived[counted]) * 8e6 / (run[-1].time_ns - run[0].time_ns)
 
 
-def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
+def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
     """Segments with data or a FIN, none of it new. Keep-alives and SYNs do not count."""
-    again = []
+    retransmitted = []
     highest, fin_sent = 1, False
     for segment in sent:
         if segment.flags & (SYN | RST):
@@ -300,10 +302,10 @@ def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
         repeats_data = segment.payload_bytes > 0 and segment.seq < highest
         repeats_fin = segment.payload_bytes == 0 and segment.is_fin and fin_sent
         if repeats_data or repeats_fin:
-            again.append(segment)
+            retransmitted.append(segment)
         highest = max(highest, segment.end)
         fin_sent = fin_sent or segment.is_fin
-    return tuple(again)
+    return tuple(retransmitted)
 
 
 def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:
@@ -319,13 +321,50 @@ def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[
     return tuple(lost)
 
 
-def _response_times(at_server: tuple[Segment, ...], response_bytes: int
-                    ) -> tuple[int | None, int | None]:
-    """T_Res1 and T_ACK, ns: first data sent, first acknowledgement of all data."""
-    data = [s for s in at_server if s.to_client and s.payload_bytes]
-    end = max((segment.end for segment in data), default=0)
-    start = end - response_bytes if response_bytes else 1
-    sent = next((s.time_ns for s in data if s.end > start), None)
-    acknowledged = next((s.time_ns for s in at_server if data
-                         and not s.to_client and s.ack is not None and s.ack >= end), None)
+def response_times(at_server: tuple[Segment, ...], start: int, end: int
+                   ) -> tuple[int | None, int | None]:
+    """T_Res1 and T_ACK of a response, ns: when its first data was sent, and all acknowledged.
+
+    start, end: sequence numbers of its first byte and behind its last one.
+    """
+    sent = next((s.time_ns for s in at_server
+                 if s.to_client and s.payload_bytes and s.end > start), None)
+    acknowledged = next((s.time_ns for s in at_server if not s.to_client
+                         and s.ack is not None and s.ack >= end), None)
     return sent, acknowledged
+
+
+# The receive window -----------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Offered:
+    """What a client offered on one connection, as its server saw it.
+
+    least_bytes, most_bytes: of the windows while data was to be sent. waits: how often the server
+    had no room for a full segment left in the window, with more to send, until the client
+    offered more.
+    """
+
+    least_bytes: int
+    most_bytes: int
+    waits: int
+
+
+def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | None:
+    """The windows of a connection, by the packets at its server; None where none was offered.
+
+    scale: of the client's SYN, bits; mss: bytes of a full segment.
+    """
+    end = max((segment.end for segment in at_server if segment.to_client
+               and segment.payload_bytes), default=0)
+    windows, edge, sent, waits = [], 0, 1, 0
+    for segment in at_server:
+        if segment.to_client:
+            sent = max(sent, segment.end)
+        elif segment.ack is not None and not segment.flags & SYN and segment.ack < end:
+            window = segment.window << scale
+            waits += bool(edge and sent < end and edge - sent < mss
+                          and segment.ack + window > edge)
+            edge = max(edge, segment.ack + window)
+            windows.append(window)
+    return Offered(min(windows), max(windows), waits) if windows else None

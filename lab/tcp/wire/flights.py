@@ -27,7 +27,7 @@ class Flights:
 
     def note(self, segment: Sent, acknowledged: int) -> bool:
         """A segment leaves, while so many bytes are acknowledged; whether it begins the response"""
-        if segment.again or not segment.payload:
+        if segment.retransmitted or not segment.payload:
             return False
         begin, self.sent = self.sent, self.sent + segment.payload
         if begin < self.handshake_bytes:
@@ -57,26 +57,26 @@ class Rounds:
         return True
 
 
-def flights(seen: Iterable[Segment], start: int, end: int,
+def flights(at_sender: Iterable[Segment], start: int, end: int,
             to_client: bool = True) -> list[list[Segment]]:
     """A sender's bytes from start to end, from 0, by the flight in which they left (Rounds).
 
-    seen: at the sender, the server or else the client. Segments that are retransmitted are in none.
+    at_sender: all segments there, both directions. Those that are retransmitted are in no flight.
     """
-    found: list[list[Segment]] = []
+    by_flight: list[list[Segment]] = []
     rounds, highest, acknowledged = Rounds(), 1 + start, 1
-    for segment in seen:
+    for segment in at_sender:
         if segment.to_client != to_client:
             acknowledged = max(acknowledged, segment.ack or 0)
         elif segment.payload_bytes and segment.end > highest and segment.seq <= end:
             if rounds.note(segment.seq, acknowledged):
-                found.append([])
-            found[-1].append(segment)
+                by_flight.append([])
+            by_flight[-1].append(segment)
             highest = segment.end
-    return found
+    return by_flight
 
 
-def listed_flights(found: Sequence[Sequence[Segment]]) -> str:
+def listed_flights(flights: Sequence[Sequence[Segment]]) -> str:
     """Segments of each flight, as "10+20+40"; of more than MOST_LISTED the first, then "+…"."""
-    sizes = [str(len(flight)) for flight in found[:MOST_LISTED]]
-    return "+".join([*sizes, *(["…"] if len(found) > MOST_LISTED else [])])
+    sizes = [str(len(flight)) for flight in flights[:MOST_LISTED]]
+    return "+".join([*sizes, *(["…"] if len(flights) > MOST_LISTED else [])])

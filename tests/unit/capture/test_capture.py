@@ -14,12 +14,14 @@ import pytest
 
 from lab.capture import headers, pcapng
 from lab.capture.connections import merged, observed
-from lab.capture.exchanges import exchanges
-from lab.capture.links import Link, links
+from lab.capture.conversations import conversations
+from lab.capture.headers import TCP, UDP
+from lab.capture.links import Link, links, wire_bytes
 from lab.capture.pcapng import Capture, NoCapture, Packet, read
 from lab.capture.report import Reported, reported
-from lab.capture.settings import parsed, rate_words
+from lab.capture.qdiscs import parsed, rate_words
 from lab.core.errors import FirstFlightError
+from lab.render.data import table_csv
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
 ORIGIN_NS = 1_767_225_600_000_000_000
@@ -85,7 +87,7 @@ def test_a_packet_between_two_settings_may_spoil_the_last_one(
 
 def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> None:
     capture = small(tmp_path)
-    seen = [observed(each) for each in exchanges(capture, links(capture)).connections]
+    seen = [observed(each) for each in conversations(capture, links(capture)).connections]
     lossy, clean, refused = (each for each in seen if each)
     assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
     assert clean.handshake_ms == pytest.approx(40, abs=0.01)
@@ -93,9 +95,9 @@ def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> Non
         assert each.to_client.bytes == 60203 and each.state == ""
         assert each.to_client.first_flight == (13235, 10, True)  # the header's segment is short
         assert sum(each.to_client.shares.values()) == pytest.approx(1)
-    assert lossy.to_client.again == {"lost at random, s1 → h2": 3}
+    assert lossy.to_client.retransmitted == {"lost at random, s1 → h2": 3}
     assert lossy.to_client.limited_by == "loss recovery" and clean.to_client.limited_by == "the link"
-    assert not clean.to_client.again and refused.state == "refused"
+    assert not clean.to_client.retransmitted and refused.state == "refused"
 
 
 def test_the_answer_names_what_was_never_applied_and_the_files_have_all(tmp_path: Path) -> None:
@@ -103,8 +105,9 @@ def test_the_answer_names_what_was_never_applied_and_the_files_have_all(tmp_path
     assert made.report.answer.sentence.startswith(
         "1 of 6 directions of links did not do what was set: of 338 packets 0 were dropped")
     assert len(made.report.alarms) == 2 and "never used" in made.report.alarms[0]
-    assert len(made.links_csv.splitlines()) == 7 and len(made.connections_csv.splitlines()) == 4
-    assert "retransmitted_segments" in made.connections_csv.splitlines()[0]
+    assert len(table_csv(made.links).splitlines()) == 7
+    assert len(table_csv(made.connections).splitlines()) == 4
+    assert "retransmitted_segments" in table_csv(made.connections).splitlines()[0]
     said = " ".join(statement.says for finding in made.report.findings
                     for statement in finding.statements)
     assert "Offloads" in said and "ARP" in said
@@ -216,7 +219,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
     made = of(small(tmp_path, content().replace(b"h1-eth0", b"=1+h1()")))
-    assert "\n=1+h1" not in made.links_csv and ",=1+h1" not in made.links_csv
+    assert "\n=1+h1" not in table_csv(made.links) and ",=1+h1" not in table_csv(made.links)
 
 
 # Parts ----------------------------------------------------------------------------------
@@ -248,3 +251,16 @@ def test_settings_of_a_cut_message_are_refused(tmp_path: Path) -> None:
     assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
     with pytest.raises((ValueError, struct.error)):
         parsed(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
+
+
+@pytest.mark.parametrize(("version", "protocol", "header_bytes"), [(4, TCP, 54), (6, UDP, 62)])
+def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
+        version: int, protocol: int, header_bytes: int) -> None:
+    transport = struct.pack(">HHIIHHHH", 1, 2, 3, 4, 5 << 12, 6, 0, 0) if protocol == TCP else \
+        struct.pack(">HHHH", 1, 2, 3008, 0)
+    size = len(transport) + 3000
+    ip = struct.pack(">BBHIBB10x", 0x45, 0, size + 20, 0, 64, protocol) if version == 4 else \
+        struct.pack(">IHBB32x", 6 << 28, size, protocol, 64)
+    head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
+    packet = Packet(0, 1, 1, 1, True, 0, 3, header_bytes + 3000, head)
+    assert wire_bytes(packet) == 3000 + 3 * header_bytes

@@ -21,7 +21,7 @@ def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
     with Progress(5, 2, "zhao2019") as shown:
         assert said.get_nowait() == "zhao2019: 3 of 5 trials to measure"
         shown.step()
-    assert shown.done == 3 and said.empty() and not shown.teller.is_alive()
+    assert shown.done == 3 and said.empty() and not shown.reporter.is_alive()
     monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
     with Progress(5, 2, "zhao2019"):  # also where no trial ends
         assert said.get(timeout=10).endswith("to measure")
@@ -47,7 +47,7 @@ def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatc
         with shown as same:
             assert same is shown
             shown.step()
-            assert not shown.teller.is_alive()
+            assert not shown.reporter.is_alive()
     assert capsys.readouterr().err == ""
 
 

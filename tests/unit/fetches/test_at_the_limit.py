@@ -26,8 +26,8 @@ from lab.fetches.verify import integrity, path
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.tolerances import EXACT, REAL_TIME
-from lab.tcp.model.advertised_window import receive_window
 from lab.tcp.model.predict import predict
+from lab.tcp.model.receiver import receive_window
 from lab.tcp.model.transfer import Transfer
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored

@@ -72,7 +72,7 @@ def test_the_packets_of_our_server_say_what_it_tells(name: str) -> None:
     assert found is not None and found.flight_bytes == (record.flight_bytes or 0)
     told = ours.observation["server"]
     if "tls" in told:
-        assert found.asked_bytes == told["tls"]["hello_bytes"] + told["tls"]["finished_bytes"]
+        assert found.before_request_bytes == told["tls"]["hello_bytes"] + told["tls"]["finished_bytes"]
         response = sum(told["tls"]["response"])
     else:
         response = told["header_bytes"] + told["body_bytes"]

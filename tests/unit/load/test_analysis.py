@@ -25,7 +25,7 @@ def _records() -> list[LoadRecord]:
 
 
 def runs_of(figure: LoadFigure, records: list[LoadRecord]) -> Runs:
-    return Runs.of(figure, records, RUN)
+    return Runs.of_figure(figure, records, RUN)
 
 
 def test_gains_are_taken_seed_by_seed() -> None:
@@ -83,7 +83,7 @@ def test_runs_that_fall_on_one_place_are_told(records: list[LoadRecord]) -> None
 
 
 def test_a_missing_file_is_told_by_its_name(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["distribution"], records, RUN / "nowhere")
+    runs = Runs.of_figure(FIGURES["distribution"], records, RUN / "nowhere")
     for read in (runs.connections, runs.queue):
         with pytest.raises(FirstFlightError, match="nowhere.*cannot be read"):
             read(records[0])

@@ -10,7 +10,7 @@ from lab.core.findings.charts import LineChart, Plot
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS
 from lab.core.findings.findings import Finding, Rounded
 from lab.core.results.records import FAIL
-from lab.core.run.kinds import Overrides
+from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.stats import Estimate
 from lab.load import analysis, charts, findings
@@ -63,7 +63,7 @@ def test_the_report_has_the_checks_and_counts_the_runs() -> None:
 # Claims ------------------------------------------------------------------------------
 
 def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["gain"], records, RUN)
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     # Ten segments at once into a buffer of 25 packets lose more than three, in every cell.
     words = {expects: findings.statement(runs, replace(CLAIM, expects=expects)).word
              for expects in ("less", "more", "alike")}
@@ -74,7 +74,7 @@ def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> No
 
 
 def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["gain"], records, RUN)
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     full = findings.statement(runs, replace(CLAIM, where=(("load", (0.9,)),)))
     gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
                          "retransmission_percent")
@@ -85,7 +85,7 @@ def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
 
 
 def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["mix"], records, RUN)
+    runs = Runs.of_figure(FIGURES["mix"], records, RUN)
     claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
                     quantity="mean_ms", expects="alike")
     found = findings.statement(runs, claim).found
@@ -104,7 +104,7 @@ def test_an_estimate_reads_with_its_interval() -> None:
 def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
         records: list[LoadRecord]) -> None:
     some = [record for record in records if record.trial.part == "one"]
-    finding = findings.of_runs(list(reversed(some)))
+    finding = findings.partial(list(reversed(some)))
     runs_table, changes = finding.tables
     assert finding.name == "runs" and len(runs_table.rows) == len(some)
     assert [str(row[0]).partition(":")[0] for row in changes.rows] == [
@@ -115,8 +115,8 @@ def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
     assert gain is not None
     assert changes.rows[0][1:4] == (gain.experiment, gain.base, gain.percent)
     # One window alone changes nothing; runs that do not count are shown and not compared.
-    assert len(findings.of_runs(some[:1]).tables) == 1
-    assert len(findings.of_runs([replace(record, verdict=FAIL) for record in some]).tables) == 1
+    assert len(findings.partial(some[:1]).tables) == 1
+    assert len(findings.partial([replace(record, verdict=FAIL) for record in some]).tables) == 1
 
 
 def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) -> None:
@@ -132,7 +132,7 @@ def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) ->
                                ("queue_packets", 50, ": one, load 0.9, 15000 B, queue 50")):
         elsewhere = [replace(record, trial=replace(record.trial, **{field: other}))
                      for record in some]
-        _, changes = findings.of_runs([*some, *elsewhere]).tables
+        _, changes = findings.partial([*some, *elsewhere]).tables
         names = [str(row[0]) for row in changes.rows]
         assert len(names) == len(set(names)) == 4
         assert sum(name.endswith(told) for name in names) == 2
@@ -149,7 +149,7 @@ def test_a_partial_study_reports_its_runs() -> None:
 def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
     some = [record for record in records if record.trial.part == "one"]
     by_name = {finding.name: finding for finding in
-               findings.of_figures(SCENARIO, some, RUN)}
+               findings.findings(SCENARIO, RunData(RUN, {}, some))}
     assert "no run with the window 3 counts" in by_name["gain"].missing
     assert by_name["gain"].chart is None and by_name["gain"].tables == ()
     assert by_name["distribution"].missing == ""
@@ -160,7 +160,7 @@ def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
 def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None:
     some = [replace(record, verdict=FAIL) if record.trial.repeat == 1 else record
             for record in records]
-    (finding, *_) = findings.of_figures(SCENARIO, some, RUN)
+    (finding, *_) = findings.findings(SCENARIO, RunData(RUN, {}, some))
     assert finding.chart is not None
     assert finding.chart.alarm == "4 runs are excluded: not measured, or not verified"
     assert finding.chart.foot == ("small · 4 runs, 6 s each after the warm-up · one seed: no"
@@ -212,7 +212,7 @@ def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> No
 
 def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
                                                                   ) -> None:
-    runs = Runs.of(FIGURES["gain"], records, RUN)
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     (line,) = analysis.lines(runs)
     alone = replace(line, window="")
     assert [charts.gain(runs, found).legend for found in ([line], [alone], [alone] * 2)] == [

@@ -14,7 +14,7 @@ from lab.load.trial import Clients
     (Clients(10, 1.0, 300.0, 0.0, 1.5), "iw10*1@300ms~1.5%"),
     (Clients(1, 0.0001, 20.0, 1000.5, 2.0), "iw1*0.0001@20ms/1000.5k~2%")])
 def test_clients_are_told_in_one_word(clients: Clients, text: str) -> None:
-    assert str(clients) == text and Clients.of(text) == clients
+    assert str(clients) == text and Clients.parse(text) == clients
 
 
 positive = any_.floats(0.001, 1e6)
@@ -26,4 +26,4 @@ positive = any_.floats(0.001, 1e6)
 def test_no_number_is_lost(initcwnd: int, share: float, rtt_ms: float, kbps: float,
                            loss_percent: float) -> None:
     made = Clients(initcwnd, share, rtt_ms, kbps, loss_percent)
-    assert Clients.of(str(made)) == made
+    assert Clients.parse(str(made)) == made

@@ -83,7 +83,7 @@ def test_sizes_of_a_service_have_the_papers_mean() -> None:
 
 def test_clients_are_read_back_from_their_column() -> None:
     for clients in (Clients(3, 0.5, 300), Clients(10, 0.25, 120.5, 512, 1.5)):
-        assert Clients.of(str(clients)) == clients
+        assert Clients.parse(str(clients)) == clients
 
 
 def test_a_mix_is_named_by_its_windows() -> None:
@@ -208,7 +208,7 @@ def test_runs_are_counted_before_they_are_made() -> None:
 
 def test_a_fast_link_of_a_client_can_be_read_back() -> None:
     link = Clients(3, 0.5, 100_000.0, 10_000_000.0, 1.0)
-    assert Clients.of(str(link)) == link and "+" not in str(link)
+    assert Clients.parse(str(link)) == link and "+" not in str(link)
 
 
 def test_a_queue_of_millions_is_refused() -> None:

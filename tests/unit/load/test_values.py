@@ -15,7 +15,7 @@ from lab.load.analysis import Distribution, Gain, MissingRuns, Runs
 from lab.load.record import joined, read, wire_flights
 from lab.load.scenario import LoadClaim
 from lab.load.study import START_S
-from lab.load.verify import judged
+from lab.load.verify import judge
 from lab.tcp.packets import ACK, SYN
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
@@ -53,7 +53,7 @@ def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     figure = next(each for each in STUDY.scenario.figures if each.kind == "gain")
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="p99_ms",
                       expects="less")
-    said = findings.statement(Runs.of(figure, records, RUN), claim)
+    said = findings.statement(Runs.of_figure(figure, records, RUN), claim)
     assert said.found == "no run measured it."
 
 
@@ -116,7 +116,7 @@ def test_only_a_flight_of_which_nothing_was_lost_or_sent_again_counts(happens: A
 
 
 def test_the_share_that_was_hit_is_of_those_that_completed() -> None:
-    record = judged(TRIAL, edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
+    record = judge(TRIAL, edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
     assert record.completed == 130 and record.hit_percent == 10
 
 

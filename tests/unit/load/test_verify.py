@@ -11,10 +11,11 @@ import pytest
 
 from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS, SKIPPED, measured_columns
+from lab.load import verify
 from lab.load.record import (FILE, QUEUE_FILE, ConnectionsError, LoadRecord, joined, read,
                              read_bottleneck)
 from lab.load.trial import LoadTrial
-from lab.load.verify import CHECKS, judged
+from lab.load.verify import CHECKS
 from tests.golden import stored_load
 from tests.golden.stored_load import Seen
 from tests.unit.tcp.conversation import CLIENT, Conversation, capture
@@ -73,7 +74,7 @@ def test_the_raw_run_gives_the_record_that_is_stored(record: LoadRecord) -> None
 
 
 def test_what_is_kept_are_joined_connections_and_the_queue() -> None:
-    kept = judged(TRIAL, RAW)[1]
+    kept = verify.judge(TRIAL, RAW)[1]
     assert kept == {FILE: joined(RAW.files), QUEUE_FILE: RAW.files[QUEUE_FILE]}
 
 
@@ -89,7 +90,7 @@ def test_a_run_without_its_records_is_a_failure() -> None:
     (replace(RAW, client_pcap=on_wire(3).client_pcap[:-3]), "client capture ends within a packet"),
 ])
 def test_what_cannot_be_read_is_a_failure_with_its_reason(seen: Seen, said: str) -> None:
-    record, kept = judged(TRIAL, seen)
+    record, kept = verify.judge(TRIAL, seen)
     assert not record.ok and said in record.error and record.verdict == SKIPPED
     assert set(kept) == {FILE, QUEUE_FILE}
 

@@ -30,7 +30,7 @@ def told(expects: Any, *saved: tuple[float, ...]) -> tuple[str, str]:
         records.append(replace(record, mean_ms=100.0 - less))
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
                       expects=expects)
-    said = findings.statement(Runs.of(GAIN, records, RUN), claim)
+    said = findings.statement(Runs.of_figure(GAIN, records, RUN), claim)
     return said.word, said.found
 
 
@@ -75,7 +75,7 @@ def test_of_nothing_no_part_is_small() -> None:
     records: list[Any] = [
         replace(record, retransmission_percent=float(record.trial.window == "10") * (  # type: ignore[union-attr]
             9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
-    runs = Runs.of(GAIN, records, RUN)
+    runs = Runs.of_figure(GAIN, records, RUN)
     words = [findings.statement(runs, LoadClaim(
         figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
         expects=expects)).word for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found:
         slower = trial.window == "10" and (30 + trial.repeat if trial.load > 0.5 else
                                            20 + by * (trial.repeat - 1))
         records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
-    runs = Runs.of(GAIN, records, RUN)
+    runs = Runs.of_figure(GAIN, records, RUN)
     mean, tail = findings._gain_answers(runs, analysis.lines(runs))
     assert mean.found == "in no cell whose 95 % interval excludes zero."
     assert tail.says == "Where a larger window than 3 makes the 99th percentile longer:"
@@ -121,7 +121,7 @@ def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found:
 def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
     hit = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "hit")
     records: Any = stored_load.run().records
-    runs = Runs.of(hit, records, RUN)
+    runs = Runs.of_figure(hit, records, RUN)
     for record in records:
         own = runs.connections(record)
         runs._read[record.trial.id] = replace(own, retransmitted_bytes=own.host * 0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lab.core.findings.findings import Answer, Column, Report, Table
-from lab.render import brief
+from lab.render import text
 from tests.golden import rendering
 
 
@@ -16,21 +16,21 @@ from tests.golden import rendering
 def test_no_line_of_words_is_wider_than_asked_and_few_lines_are_printed(name: str, width: int
                                                                         ) -> None:
     report = rendering.REPORTS[name]()
-    lines = [line for line in brief.brief(report, width).splitlines()
+    lines = [line for line in text.brief(report, width).splitlines()
              if not report.answer.command or report.answer.command not in line]
     assert len(lines) <= 40 * 110 // width
-    assert all(len(line) <= width for line in lines if not line.startswith(brief.INDENT + "─"))
+    assert all(len(line) <= width for line in lines if not line.startswith(text.INDENT + "─"))
 
 
 def test_a_command_is_on_one_line() -> None:
     """However narrow the terminal is: it is copied."""
     report = rendering.REPORTS["users"]()
     assert report.answer.command.startswith("ip route change ")
-    assert f"\n{2 * brief.INDENT}{report.answer.command}\n" in brief.brief(report, 60)
+    assert f"\n{2 * text.INDENT}{report.answer.command}\n" in text.brief(report, 60)
 
 
 def test_what_does_not_count_is_named_with_its_reason() -> None:
-    told = brief.brief(rendering.REPORTS["judged"]())
+    told = text.brief(rendering.REPORTS["judged"]())
     assert "33 of 64 trials do not count:" in told and "… and 29 more" in told
     assert "- failed transfer, 2 trials: TLS: observed a new session, expected resumed (first rtt" in (
         " ".join(told.split()))
@@ -40,14 +40,14 @@ def test_what_does_not_count_is_named_with_its_reason() -> None:
 def test_the_run_the_scenario_and_then_the_claim_answer() -> None:
     report: Report = rendering.REPORTS["zhao2019"]()
     own = replace(report, answer=Answer("The answer."), opening="Not said.")
-    assert brief.answer_of(own).sentence == "The answer."
+    assert text.answer_of(own).sentence == "The answer."
     words = replace(report, answer=Answer(), opening="Ten save {fig5_rtt / 100 / improved: ms} ms.")
-    assert brief.answer_of(words).sentence == "Ten save 78.9 ms."
+    assert text.answer_of(words).sentence == "Ten save 78.9 ms."
     lacking = replace(words, opening="{nothing / 1 / 2}", findings=())
-    assert brief.answer_of(lacking).sentence == f"Claim: {report.claim}"
+    assert text.answer_of(lacking).sentence == f"Claim: {report.claim}"
 
 
 def test_a_table_has_its_rows_and_how_many_are_left_out() -> None:
     table = Table("", (Column("RTT", "ms"),), ((20,), (50,)), left_out=3)
     report: Report = replace(rendering.REPORTS["zhao2019"](), answer=Answer("So.", table))
-    assert "\n  RTT\n   ms\n   20\n   50\n  The first 2 of 5 rows.\n" in brief.brief(report)
+    assert "\n  RTT\n   ms\n   20\n   50\n  The first 2 of 5 rows.\n" in text.brief(report)

@@ -6,7 +6,7 @@ import pytest
 
 from lab.core.findings.findings import Cell, Column, Finding, Interval, Rounded, Statement
 from lab.core.stats import Estimate
-from lab.render.text import counted, written
+from lab.render.values import counted, written
 
 PLAIN, SIGNED, WHOLE = Column("saved"), Column("off", signed=True), Column("mean", digits=0)
 

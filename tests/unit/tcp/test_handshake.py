@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lab.tcp.model.events import Events
-from lab.tcp.model.handshake import Handshake
-from lab.tcp.model.link import Link
+from lab.tcp.model.endpoints import Handshake
+from lab.tcp.model.network import Events, Link
 from lab.tcp.path import Clock
 
 CLOCK = Clock(phase_ns=2002)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS, receive_window, window_unit
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, Sent
-from lab.tcp.model.receiver import Receiver
 
 CLOCK = Clock(phase_ns=0)
 START = 1000 * MS
@@ -33,12 +32,15 @@ def test_what_was_not_acknowledged_yet_is_echoed_first_and_its_copy_in_its_place
     for sent_at in (1 * MS, 2 * MS):
         receiver.take(1000 * MS, Sent(MSS, pushed=False), echo=START, sent_at=sent_at)
     assert receiver.stamp == 1 * MS
-    receiver.receive_again(1000 * MS, Sent(MSS, False, again=2 * MSS), echo=START, sent_at=3 * MS)
+    receiver.receive_duplicate(1000 * MS, Sent(MSS, False, retransmitted=2 * MSS),
+                               echo=START, sent_at=3 * MS)
     assert receiver.stamp == 1 * MS
-    receiver.receive_again(1000 * MS, Sent(MSS, False, again=MSS), echo=START, sent_at=4 * MS)
+    receiver.receive_duplicate(1000 * MS, Sent(MSS, False, retransmitted=MSS),
+                               echo=START, sent_at=4 * MS)
     assert receiver.stamp == 4 * MS
     receiver.acknowledge()
-    receiver.receive_again(1000 * MS, Sent(MSS, False, again=MSS), echo=START, sent_at=5 * MS)
+    receiver.receive_duplicate(1000 * MS, Sent(MSS, False, retransmitted=MSS),
+                               echo=START, sent_at=5 * MS)
     assert receiver.stamp == 4 * MS  # before the window: tcp_validate_incoming
     receiver.take(1000 * MS, Sent(MSS, pushed=False), echo=START, sent_at=6 * MS)
     assert receiver.stamp == 6 * MS

@@ -6,7 +6,9 @@ import pytest
 
 from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.packets import ACK, PUSH, SYN, Segment
-from lab.tcp.wire.retransmissions import (ASKING, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER, Retransmission, explain)
+from lab.tcp.wire.retransmissions import (ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE,
+                                          RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER,
+                                          Retransmission, explain)
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
 from tests.unit.tcp.conversation import MS, Conversation
@@ -112,7 +114,8 @@ def test_three_seconds_explain_the_head_only_after_a_second_syn_ack(syn_ack_ms: 
 
 def test_no_cause_is_empty() -> None:
     """That is what a loss is told by."""
-    assert all((ASKING, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER))
+    assert all((ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER,
+                SYN_TIMER))
 
 
 def test_a_fallback_timer_is_named() -> None:
@@ -132,14 +135,14 @@ def shaken(one_way_ms: int, syn_ms: float = 0.0, syn_ack_ms: float = 0.0) -> Con
     return talk.send(2 * one_way_ms, False, ACK | PUSH, seq=1, ack=1, payload=95)
 
 
-@pytest.mark.parametrize(("one_way_ms", "asked_ms", "syn_ms", "cause"), [
+@pytest.mark.parametrize(("one_way_ms", "arp_ms", "syn_ms", "cause"), [
     (600, 0, 1000, SYN_TIMER), (600, 0, 999, None), (500, 0, 1000, SYN_TIMER),
     (499, 0, 1000, None),  # the answer was there before
-    (350, 400, 600, ASKING), (350, 400, 599, None), (299, 400, 600, None)])
+    (350, 400, 600, ARP_AND_SYN_TIMER), (350, 400, 599, None), (299, 400, 600, None)])
 def test_a_syn_leaves_again_a_second_after_the_client_began(
-        one_way_ms: int, asked_ms: float, syn_ms: float, cause: str | None) -> None:
-    """asked_ms: what its question for an address took (ARP), before its first SYN left."""
-    (found,) = explain(shaken(one_way_ms, syn_ms=syn_ms).read(), asked_ms)
+        one_way_ms: int, arp_ms: float, syn_ms: float, cause: str | None) -> None:
+    """arp_ms: what its question for an address took (ARP), before its first SYN left."""
+    (found,) = explain(shaken(one_way_ms, syn_ms=syn_ms).read(), arp_ms)
     assert found.cause == cause and not found.segment.to_client
 
 

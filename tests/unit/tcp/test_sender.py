@@ -6,13 +6,12 @@ from collections import deque
 
 import pytest
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
-from lab.tcp.packets import MS, MSS
-from lab.tcp.path import Clock, RoundTrip, Sent
-from lab.tcp.model.receiver import Receiver
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver
 from lab.tcp.model.sender import Sender
 from lab.tcp.model.timers import LONGEST_TIMEOUT, LossTimer
 from lab.tcp.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
+from lab.tcp.packets import MS, MSS
+from lab.tcp.path import Clock, RoundTrip, Sent
 
 CLOCK = Clock(phase_ns=0)
 
@@ -96,7 +95,7 @@ def test_a_segment_twice_makes_acknowledgements_quick(receiver: Receiver, end: i
     """tcp_enter_quickack_mode; of one before the window tcp_validate_incoming counts none."""
     receiver.received = receiver.acknowledged = 1000
     receiver.interactive, receiver.patience_ms, receiver.quick = True, 200, 0
-    receiver.receive_again(0, Sent(500, pushed=False, again=end), echo=0, sent_at=0)
+    receiver.receive_duplicate(0, Sent(500, pushed=False, retransmitted=end), echo=0, sent_at=0)
     assert (receiver.interactive, receiver.patience_ms) == (False, 40)
     receiver.acknowledge()
     assert receiver.quick == left
@@ -106,7 +105,7 @@ def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(recei
                                                                            ) -> None:
     """tcp_dec_quickack_mode"""
     receiver.received = 1000
-    receiver.receive_again(0, Sent(500, pushed=False, again=1000), echo=0, sent_at=0)
+    receiver.receive_duplicate(0, Sent(500, pushed=False, retransmitted=1000), echo=0, sent_at=0)
     receiver.acknowledge()
     assert receiver.quick == 15
 
@@ -221,7 +220,7 @@ def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
     assert sender.write_fin(0) == []
     assert sender.expire(250 * MS) == [Sent(0, pushed=False)]
     assert sender.in_flight == 11 and not sender.retransmitted
-    assert [segment.again for segment in sender.expire(10_000 * MS)] == [MSS]
+    assert [segment.retransmitted for segment in sender.expire(10_000 * MS)] == [MSS]
 
 
 def test_what_comes_twice_counts_as_delivered_twice(sender: Sender) -> None:
@@ -256,7 +255,7 @@ def test_a_timeout_forgets_the_round(sender: Sender) -> None:
     sender.cubic.least_us, sender.cubic.epoch_ms, sender.cubic.credit = 100_000, 5, 7
     sender.write(0, 3 * MSS, last=True)
     sender.timer.probe = False
-    assert [segment.again for segment in sender.expire(300 * MS)] == [MSS]
+    assert [segment.retransmitted for segment in sender.expire(300 * MS)] == [MSS]
     assert (sender.cubic.least_us, sender.cubic.epoch_ms, sender.cubic.credit) == (0, None, 0)
     assert sender.retransmitted == 1 and sender.timer.timeout == 600
 

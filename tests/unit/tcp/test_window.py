@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver
+from lab.tcp.model.sender import Sender
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, Sent
-from lab.tcp.model.receiver import Receiver
-from lab.tcp.model.sender import Sender
 
 CLOCK = Clock(phase_ns=0)
 
@@ -116,7 +115,7 @@ def test_a_fin_is_a_byte_of_the_receive_window(room: int, sent_again: int) -> No
     sender.write_fin(0)
     sender.window_end = 10 * MSS + room
     (probe,) = sender.expire(250 * MS)
-    assert (probe.payload, probe.again) == (sent_again, 10 * MSS if sent_again else 0)
+    assert (probe.payload, probe.retransmitted) == (sent_again, 10 * MSS if sent_again else 0)
 
 
 # The client's ------------------------------------------------------------------------

@@ -30,18 +30,18 @@ def test_a_figure_tells_restarts_within_its_time_its_ends_included() -> None:
 
 def test_a_trace_is_read_once_and_one_that_failed_is_not() -> None:
     found, linux = views(), TraceCurve("idle", "linux")
-    assert found.of(linux) is found.of(TraceCurve("idle", "linux", 10)) is not None
-    assert found.of(TraceCurve("idle", "absent")) is None
+    assert found.view(linux) is found.view(TraceCurve("idle", "linux", 10)) is not None
+    assert found.view(TraceCurve("idle", "absent")) is None
     assert list(found.read) == ["idle-linux-iw10"]
     failed = [replace(record, ok=False) for record in found.records]
-    assert Views(failed, RUN).of(linux) is None
+    assert Views(failed, RUN).view(linux) is None
     with pytest.raises(FirstFlightError, match="^idle/other was not measured"):
-        found.of(TraceCurve("idle", "other"))
+        found.view(TraceCurve("idle", "other"))
 
 
 def test_points_are_segments_by_their_ends_and_what_is_sent_again_stands_apart() -> None:
     found = Views(stored_trace.lossy_run().records, LOSSY)
-    view = found.of(TraceCurve("outage", "linux"))
+    view = found.view(TraceCurve("outage", "linux"))
     assert view is not None
     row = row_of("A title", view, flagged=True)
     assert (row.title, row.flagged, row.absent) == ("A title", True, "")

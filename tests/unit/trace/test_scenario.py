@@ -12,7 +12,7 @@ from lab import registry
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.scenario import scenario_file
-from lab.trace.scenario import TraceCurve, TraceScenario, overridden, read
+from lab.trace.scenario import TraceCurve, TraceScenario, apply, read
 from lab.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
@@ -254,11 +254,11 @@ def test_a_bad_claim_is_refused(tmp_path: Path, wrong: dict[str, object], said: 
 
 def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     scenario = load(tmp_path, GOOD)
-    other = overridden(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
+    other = apply(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
     assert [(trial.rtt_ms, trial.initcwnd) for trial in other.trials()] == [(50.0, 3), (50.0, 4)]
-    wider = overridden(scenario, Overrides({"bandwidth_kbps": [2000]}))
+    wider = apply(scenario, Overrides({"bandwidth_kbps": [2000]}))
     assert [trial.uplink_kbps for trial in wider.trials()] == [2000]
-    assert overridden(scenario, NOTHING) == scenario
+    assert apply(scenario, NOTHING) == scenario
 
 
 @pytest.mark.parametrize(("requested", "said"), [
@@ -272,7 +272,7 @@ def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
 def test_another_flag_is_refused_by_its_name(tmp_path: Path, requested: dict[str, Any],
                                              said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
-        overridden(load(tmp_path, GOOD), Overrides(**requested))
+        apply(load(tmp_path, GOOD), Overrides(**requested))
     assert "\n" not in str(error.value)
 
 

@@ -14,7 +14,7 @@ from lab.fetches.figures.cells import Reason, WindowChange, mean
 from lab.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from lab.fetches.verify.notes import LARGER_WINDOW, remedy_of
 from lab.fetches.verify.record import Record
-from lab.tcp.delivery.netem import CHOOSING
+from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.packets import HEADER_BYTES
 
 MOSTLY = 0.6  # of the time, in which the bottleneck sends

@@ -22,9 +22,8 @@ from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.verify import every_check
 from lab.tcp.packets import CaptureError
-from lab.tcp.wire.early_data import Early, early
 from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.wire.messages import Messages
+from lab.tcp.wire.messages import Early, Messages, early
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
 
@@ -71,7 +70,7 @@ def test_the_request_leaves_with_the_hello_and_is_answered_at_once() -> None:
     assert record.first_byte_ms is not None and record.first_byte_ms < 215
     found = early(read_exchange(GOOD.client, GOOD.server, PORT), GOOD.client, 3022)
     assert found.wire_bytes == 3022 and found.answer_ms < 0.01
-    assert found.messages.asked_bytes == 548 + 6 + 3022 and found.messages.start == 282
+    assert found.messages.before_request_bytes == 548 + 6 + 3022 and found.messages.start == 282
 
 
 @pytest.mark.parametrize(("tampered", "words"), [

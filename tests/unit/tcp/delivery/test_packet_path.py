@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.delivery.check import Delivery, deliveries
-from lab.tcp.delivery.netem import Way, random_numbers, reached
+from lab.tcp.delivery.packet_path import Delivery, deliveries
+from lab.tcp.delivery.qdiscs import Way, random_numbers, reached
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 

@@ -1,15 +1,62 @@
-"""One direction of the path of a model: netem's delay, and in it netem's rate.
+"""The network of the model: what happens on a connection, in order of time, and its two links.
 
 Times are integer nanoseconds since the first SYN left.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from lab.tcp.model.events import Events, Happening
-from lab.tcp.path import LATE_NS, bytes_per_s, delay_ns
+from lab.tcp.path import LATE_NS, LEAST_TIMER_NS, bytes_per_s, delay_ns
+
+Happening = Callable[[int], None]  # given when it happens, in ns
+
+
+class Events:
+    """What is due, each with its time; of one time in the order in which it was set.
+
+    Qdiscs wait by timers: the guest has one clock for them all, which is set to the first
+    (clockevents_program_event) and handles all that are due by then.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, Happening]] = []
+        self.timers: list[tuple[int, int, Happening]] = []
+        self.fires = 0  # when the clock does, for the first of the timers
+        self.count = 0
+        self.is_over = False
+
+    def at(self, when: int, happen: Happening) -> None:
+        self.count += 1
+        heapq.heappush(self.events, (when, self.count, happen))
+
+    def set_timer(self, now: int, due: int, happen: Happening) -> None:
+        """Have this happen when the clock fires that is due then."""
+        self.count += 1
+        heapq.heappush(self.timers, (due, self.count, happen))
+        if self.timers[0][1] == self.count:
+            self._set_clock(now)
+
+    def run(self) -> None:
+        """Until nothing is due any more, or enough is known."""
+        while (self.events or self.timers) and not self.is_over:
+            if self.timers and not (self.events and self.events[0][0] < self.fires):
+                self._fire(self.fires)
+            else:
+                now, _, happen = heapq.heappop(self.events)
+                happen(now)
+
+    def _fire(self, now: int) -> None:
+        while self.timers and self.timers[0][0] <= now:
+            _, _, happen = heapq.heappop(self.timers)
+            happen(now)
+        if self.timers:
+            self._set_clock(now)
+
+    def _set_clock(self, now: int) -> None:
+        self.fires = max(self.timers[0][0] + LATE_NS, now + LEAST_TIMER_NS)
 
 
 class Link:
@@ -43,8 +90,8 @@ class Link:
             if travelling and travelling[0][0] <= due:
                 self._let_in(now, due)
             while leaving and leaving[0][0] <= due:
-                for each in leaving.popleft()[1]:
-                    each(now)
+                for happening in leaving.popleft()[1]:
+                    happening(now)
         self._set_timers(now)
 
     def _let_in(self, now: int, due: int) -> None:
@@ -66,5 +113,5 @@ class Link:
             self.events.set_timer(now, self.leaves_at, self._look)
 
     def _arrive(self, now: int, happen: Sequence[Happening]) -> None:
-        for each in happen:
-            each(now)
+        for happening in happen:
+            happening(now)

@@ -1,4 +1,4 @@
-"""How the queue of a device was set: its qdiscs and classes, as its kernel tells them.
+"""How the queue of a device was set: its qdiscs and classes, as the kernel reports them.
 
 Netlink's RTM_NEWQDISC and RTM_NEWTCLASS messages; structures from include/uapi/linux/pkt_sched.h.
 """
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from lab.tcp.delivery.netem import Way
+from lab.tcp.delivery.qdiscs import CEILING_BURST_BYTES, MOST_U32, Way
 from lab.tcp.path import TICK_NS
 
 _NEWQDISC, _NEWTCLASS = 36, 40
@@ -23,10 +23,13 @@ _NETEM = struct.Struct("=6I")  # latency, limit, loss, gap, duplicate, jitter
 (_CORRELATION, _REORDER, _CORRUPT, _LOSS_MODEL, _RATE, _ECN, _RATE64, _LATENCY64, _JITTER64
  ) = 1, 3, 4, 5, 6, 7, 8, 10, 11
 _SEED = 14
-_MOST_U32 = 0xFFFFFFFF
-_CEILING_BURST_BYTES = 1600  # what tc says where nobody does
+# Attributes of the other qdiscs' options (TCA_HTB_PARMS and so on).
+_HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
+_HFSC_USC = 3
+_TBF_PARMS, _TBF_RATE64 = 1, 4
+_CODEL_LIMIT = 2  # of fq_codel as well
 _UNLIMITED = 1 << 31
-# These take what comes and let it go at once, while nothing shapes above or below them.
+# These take what comes and release it at once, while nothing shapes above or below them.
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
          "prio", "pie")
 
@@ -35,9 +38,10 @@ PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq
 class Queue:
     """One qdisc or class.
 
-    handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets: that it has let go, drops:
-    that it counted. rate_kbps: inf for none; limit_packets, limit_bytes: None where it has none.
-    loss_percent: None where it is no single number. also: what else is set, in tc's words.
+    handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets, drops: counted by the
+    kernel, of what left and what was dropped. rate_kbps: inf for none; limit_packets, limit_bytes:
+    None where it has none. loss_percent: None where it is no single number. also: what else is
+    set, in tc's words.
     """
 
     kind: str
@@ -60,21 +64,21 @@ class Queue:
 
     @property
     def words(self) -> str:
-        """As a reader is told it."""
-        said = [self.kind]
+        """What is set, much as tc prints it."""
+        words = [self.kind]
         if not math.isinf(self.rate_kbps):
-            said.append(rate_words(self.rate_kbps))
+            words.append(rate_words(self.rate_kbps))
         if self.delay_ms or self.jitter_ms:
             spread = f" ± {self.jitter_ms:g}" if self.jitter_ms else ""
-            said.append(f"delay {self.delay_ms:g}{spread} ms")
+            words.append(f"delay {self.delay_ms:g}{spread} ms")
         if self.loss_percent:
-            said.append(f"loss {self.loss_percent:g} %")
-        said += self.also
+            words.append(f"loss {self.loss_percent:g} %")
+        words += self.also
         if self.limit_packets is not None:
-            said.append(f"limit {self.limit_packets} packets")
+            words.append(f"limit {self.limit_packets} packets")
         elif self.limit_bytes is not None:
-            said.append(f"limit {self.limit_bytes} bytes")
-        return " ".join(said)
+            words.append(f"limit {self.limit_bytes} bytes")
+        return " ".join(words)
 
 
 def rate_words(kbps: float) -> str:
@@ -87,9 +91,9 @@ def rate_words(kbps: float) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """All of a device's queues at one time: from the root down, classes before what they hold.
+    """All qdiscs and classes of a device from one time on: from the root down.
 
-    way: the same for lab.tcp.delivery, None where `unknown` says what it cannot follow.
+    way: the same for lab.tcp.delivery, None where `unknown` names what that does not model.
     """
 
     time_ns: int
@@ -99,6 +103,7 @@ class Setting:
 
     @property
     def words(self) -> str:
+        """What limits packets, from the root down."""
         shown = [queue.words for queue in self.queues if queue.words != queue.kind
                  and (queue.kind not in PLAIN or queue.limit_packets not in (None, 1000))]
         return " → ".join(shown) or "no limit set"
@@ -149,7 +154,7 @@ class Setting:
 
 
 def parsed(time_ns: int, messages: bytes) -> Setting:
-    """Raises ValueError, struct.error for what is no such messages."""
+    """A setting from netlink messages. Raises ValueError, struct.error where they are damaged."""
     queues = tuple(sorted(_queues(messages), key=lambda queue: (queue.handle >> 16,
                                                                queue.is_class, queue.handle)))
     ordered = tuple(_down(queues, _ROOT)) or queues
@@ -158,7 +163,7 @@ def parsed(time_ns: int, messages: bytes) -> Setting:
 
 
 def _down(queues: tuple[Queue, ...], parent: int) -> Iterator[Queue]:
-    """From a parent down. A class that no other class holds stands under its qdisc."""
+    """The children of a parent, each before its own. A class without a parent is its qdisc's."""
     for queue in queues:
         above = queue.handle & 0xFFFF0000 if queue.is_class and queue.parent == _ROOT \
             else queue.parent
@@ -179,77 +184,78 @@ def _queues(messages: bytes) -> Iterator[Queue]:
 
 
 def _attributes(content: bytes) -> dict[int, bytes]:
-    found, place = {}, 0
+    """By type. Raises ValueError."""
+    attributes, place = {}, 0
     while place + 4 <= len(content):
         size, kind = struct.unpack_from("=HH", content, place)
         if size < 4 or place + size > len(content):
             raise ValueError("a netlink attribute that is cut")
-        found[kind & 0x3FFF] = content[place + 4:place + size]
+        attributes[kind & 0x3FFF] = content[place + 4:place + size]
         place += (size + 3) // 4 * 4
-    return found
+    return attributes
 
 
 def _queue(message: bytes, is_class: bool) -> Queue:
     _, _, handle, parent, _ = _TCMSG.unpack_from(message)
-    found = _attributes(message[_TCMSG.size:])
-    counters = _attributes(found.get(_STATS2, b""))
+    attributes = _attributes(message[_TCMSG.size:])
+    counters = _attributes(attributes.get(_STATS2, b""))
     sent_bytes, packets = struct.unpack_from("=QI", counters.get(_BASIC, bytes(12)))
     _, _, drops = struct.unpack_from("=III", counters.get(_QUEUE, bytes(12)))
-    kind = found.get(_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
+    kind = attributes.get(_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
     queue = Queue(kind, is_class, handle, parent, sent_bytes, packets, drops)
-    options = found.get(_OPTIONS, b"")
+    options = attributes.get(_OPTIONS, b"")
     reader = (_CLASSES if is_class else _QDISCS).get(kind)
     return reader(queue, options) if reader and options else queue
 
 
 def _kbps(spec: bytes, rate64: bytes | None) -> float:
-    """A struct tc_ratespec, or the 64 bits beside it, in kbit/s."""
+    """The rate of a struct tc_ratespec, or of the 64-bit attribute with it, kbit/s."""
     rate = int(struct.unpack("=Q", rate64)[0]) if rate64 else int(_RATESPEC.unpack_from(spec)[5])
     return rate * 8 / 1000 if rate else math.inf
 
 
 def _burst(ticks: int, kbps: float) -> int:
-    """What a bucket of so many ticks holds, bytes."""
+    """The bytes that a bucket of so many ticks holds."""
     return 0 if math.isinf(kbps) else round(ticks * TICK_NS * kbps / 8e6)
 
 
 def _netem(queue: Queue, options: bytes) -> Queue:
     latency, limit, loss, _, duplicate, jitter = _NETEM.unpack_from(options)
-    found = _attributes(options[_NETEM.size:])
+    attributes = _attributes(options[_NETEM.size:])
     latency_ns, jitter_ns = latency * TICK_NS, jitter * TICK_NS
-    if _LATENCY64 in found:
-        latency_ns, = struct.unpack("=q", found[_LATENCY64])
-    if _JITTER64 in found:
-        jitter_ns, = struct.unpack("=q", found[_JITTER64])
-    rate, overhead, *_ = struct.unpack("=IiIi", found.get(_RATE, bytes(16)))
-    if _RATE64 in found:
-        rate, = struct.unpack("=Q", found[_RATE64])
-    seed, = struct.unpack("=Q", found.get(_SEED, bytes(8)))
+    if _LATENCY64 in attributes:
+        latency_ns, = struct.unpack("=q", attributes[_LATENCY64])
+    if _JITTER64 in attributes:
+        jitter_ns, = struct.unpack("=q", attributes[_JITTER64])
+    rate, overhead, *_ = struct.unpack("=IiIi", attributes.get(_RATE, bytes(16)))
+    if _RATE64 in attributes:
+        rate, = struct.unpack("=Q", attributes[_RATE64])
+    seed, = struct.unpack("=Q", attributes.get(_SEED, bytes(8)))
     also = []
     for name, share in (("duplicate", duplicate), *(
-            (name, struct.unpack_from("=I", found.get(kind, bytes(8)))[0])
+            (name, struct.unpack_from("=I", attributes.get(kind, bytes(8)))[0])
             for kind, name in ((_REORDER, "reorder"), (_CORRUPT, "corrupt")))):
         if share:
-            also.append(f"{name} {100 * share / _MOST_U32:.4g} %")
-    if any(found.get(_CORRELATION, b"")):
+            also.append(f"{name} {100 * share / MOST_U32:.4g} %")
+    if any(attributes.get(_CORRELATION, b"")):
         also.append("correlated")
     if overhead:
         also.append(f"overhead {overhead} bytes")
-    if any(found.get(_ECN, b"")):
+    if any(attributes.get(_ECN, b"")):
         also.append("ecn")
-    models = _LOSS_MODEL in found
+    models = _LOSS_MODEL in attributes
     return replace(queue, delay_ms=latency_ns / 1e6, jitter_ms=jitter_ns / 1e6,
                    rate_kbps=rate * 8 / 1000 if rate else math.inf, seed=seed,
-                   loss_percent=None if models else float(f"{100 * loss / _MOST_U32:.4g}"),
+                   loss_percent=None if models else float(f"{100 * loss / MOST_U32:.4g}"),
                    limit_packets=limit, also=(*also, *(("loss in bursts",) if models else ())))
 
 
 def _htb_class(queue: Queue, options: bytes) -> Queue:
-    found = _attributes(options)
-    parameters = found.get(1, b"")
-    ceiling = _kbps(parameters[12:], found.get(7))
+    attributes = _attributes(options)
+    parameters = attributes.get(_HTB_PARMS, b"")
+    ceiling = _kbps(parameters[12:], attributes.get(_HTB_CEIL64))
     buffer, ceiling_buffer, _, level, _ = struct.unpack_from("=5I", parameters, 24)
-    rate = _kbps(parameters, found.get(6))
+    rate = _kbps(parameters, attributes.get(_HTB_RATE64))
     if level:
         return replace(queue, also=("with classes below",))
     return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(buffer, rate),
@@ -259,18 +265,18 @@ def _htb_class(queue: Queue, options: bytes) -> Queue:
 
 
 def _hfsc_class(queue: Queue, options: bytes) -> Queue:
-    found = _attributes(options)
-    if 3 not in found:  # of what is shared, no limit
+    attributes = _attributes(options)
+    if _HFSC_USC not in attributes:  # without an upper limit (ulimit)
         return queue
-    rate = struct.unpack("=3I", found[3])[2]
+    rate = struct.unpack("=3I", attributes[_HFSC_USC])[2]
     return replace(queue, rate_kbps=rate * 8 / 1000 if rate else math.inf)
 
 
 def _tbf(queue: Queue, options: bytes) -> Queue:
-    found = _attributes(options)
-    parameters = found.get(1, b"")
+    attributes = _attributes(options)
+    parameters = attributes.get(_TBF_PARMS, b"")
     limit, buffer, _ = struct.unpack_from("=3I", parameters, 24)
-    rate = _kbps(parameters, found.get(4))
+    rate = _kbps(parameters, attributes.get(_TBF_RATE64))
     return replace(queue, rate_kbps=rate, burst_bytes=_burst(buffer, rate),
                    limit_bytes=limit if limit < _UNLIMITED else None)
 
@@ -284,7 +290,7 @@ def _in_bytes(queue: Queue, options: bytes) -> Queue:
 
 
 def _codel(queue: Queue, options: bytes) -> Queue:
-    limit = _attributes(options).get(2)
+    limit = _attributes(options).get(_CODEL_LIMIT)
     return replace(queue, limit_packets=struct.unpack("=I", limit)[0] if limit else None)
 
 
@@ -294,7 +300,7 @@ _QDISCS: dict[str, Callable[[Queue, bytes], Queue]] = {
 _CLASSES: dict[str, Callable[[Queue, bytes], Queue]] = {"htb": _htb_class, "hfsc": _hfsc_class}
 
 
-# What lab.tcp.delivery can follow ------------------------------------------------------
+# What lab.tcp.delivery models -----------------------------------------------------------
 
 def _way(queues: tuple[Queue, ...]) -> tuple[Way | None, str]:
     """The queues as one way, or why they are none."""
@@ -311,8 +317,8 @@ def _way(queues: tuple[Queue, ...]) -> tuple[Way | None, str]:
     if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
         return None, " → ".join(kinds)
     shaped = queues[1]
-    if shaped.ceiling_burst_bytes not in range(_CEILING_BURST_BYTES - 20,
-                                               _CEILING_BURST_BYTES + 20):
+    if shaped.ceiling_burst_bytes not in range(CEILING_BURST_BYTES - 20,
+                                               CEILING_BURST_BYTES + 20):
         return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
     leaf = queues[2] if len(queues) == 3 else None
     base = _netem_way(netem) if netem else Way(0.0, math.inf, (leaf and leaf.limit_packets)

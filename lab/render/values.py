@@ -1,9 +1,10 @@
-"""Sentences that people write take their numbers from findings: nothing is typed twice.
+"""How values become text in the terminal, in Markdown and on a page, and sentences that quote them.
 
-A quote stands in braces, its parts apart by " / ":
+Sentences that people write take their numbers from findings: nothing is typed twice. A quote
+stands in braces, its parts apart by " / ":
 
     {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
-    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by several cells of the row
+    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by every cells of the row
     {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
     {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
                                              zero itself there is none
@@ -19,10 +20,67 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
+from lab.core.findings import claims
+from lab.core.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Table,
+                                        bars, listed, words)
 from lab.core.stats import Estimate
-from lab.core.words import number
-from lab.render.text import head, written
+from lab.core.words import MINUS, UNKNOWN, between, clean, number
+
+
+def written(cell: Cell, column: Column) -> str:
+    """A cell as its column, or its Rounded, has numbers written.
+
+    An Estimate is "1205 ± 3", half of its interval, and an Interval
+    "1202 … 1208". Whole numbers have no decimals whatever the column has.
+    """
+    if isinstance(cell, Rounded):
+        return _value(cell.value, cell.digits, cell.signed)
+    return _value(cell, column.digits, column.signed)
+
+
+def _value(value: str | int | float | Estimate | Interval | None, digits: int,
+           signed: bool) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, bool):
+        return str(value).lower()  # as in trials.csv
+    if isinstance(value, int):
+        return f"{value:{'+' if signed else ''}d}".replace("-", MINUS)
+    if isinstance(value, Interval):
+        return between((value.low, value.high), digits)
+    if isinstance(value, Estimate):
+        text = number(value.value, digits, signed)
+        if value.interval is None:
+            return text
+        low, high = value.interval
+        return f"{text} ± {number((high - low) / 2, digits)}"
+    return number(value, digits, signed)
+
+
+def head(column: Column) -> str:
+    """Such as "published: saved, ms"."""
+    name = ", ".join(part for part in (column.name, column.unit) if part)
+    return ": ".join(part for part in (column.group, name) if part)
+
+
+def shortened(table: Table) -> str:
+    """That a table shows its first rows only; "" where it shows all."""
+    shown = len(table.rows)
+    return f"The first {shown} of {shown + table.left_out} rows" if table.left_out else ""
+
+
+def counted(findings: Iterable[Finding]) -> list[str]:
+    """How many published bars and how many statements have which result; held out ones apart."""
+    every = list(findings)
+    counted = (("bars", claims.summary(bars(every))),
+               ("bars held out", claims.summary(bars(every, held_out=True))),
+               ("statements", listed(words(every))))
+    return [f"{what}: {how_many}" for what, how_many in counted if how_many]
+
+
+# Quotes --------------------------------------------------------------------------------
 
 QUOTE = re.compile(r"\{([^{}]*)\}")
 
@@ -39,7 +97,7 @@ def quoted(text: str, reports: Iterable[Report]) -> str:
             findings[f"{report.name}.{finding.name}"] = finding
             if own:
                 findings.setdefault(finding.name, finding)
-    return QUOTE.sub(lambda found: _quote(str(found[1]), findings), text)
+    return QUOTE.sub(lambda match: _quote(str(match[1]), findings), text)
 
 
 def _quote(words: str, findings: dict[str, Finding]) -> str:
@@ -61,8 +119,8 @@ def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, 
     for table in finding.tables:
         for cells in table.rows:
             known = list(zip(cells, table.columns))
-            if [written(*each) for each in known[:len(row)]] == row:
-                yield from (each for each in known if head(each[1]) == name)
+            if [written(*pair) for pair in known[:len(row)]] == row:
+                yield from (pair for pair in known if head(pair[1]) == name)
 
 
 def _formed(cell: Cell, form: str, words: str) -> str:
