@@ -34,7 +34,8 @@ from mininet.topo import Topo
 from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, pin_sysctls,
                                     set_sysctls, switch_offloads_off)
 from engines.network.nodes import Cable, Host, Interface, Router, Switch
-from engines.network.ports import Netem, Port
+from engines.network.netem import Netem
+from engines.network.ports import Port
 from engines.network.routes import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
                                     Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
 from engines.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,

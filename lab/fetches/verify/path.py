@@ -7,7 +7,7 @@ processors are busy and timers late, RTT, bandwidth and losses are estimated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from hosts.distribution import normal_distribution
@@ -22,6 +22,7 @@ from lab.tcp.packets import frames
 from lab.tcp.path import bytes_per_s
 from lab.tcp.wire.exchange import read_exchanges
 
+_BOTH_WAYS = ("queue_packets", "htb_burst_bytes")
 STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
 
 
@@ -30,13 +31,15 @@ def packets(evidence: Evidence) -> Iterable[Compared]:
 
 
 def ways(trial: Trial) -> tuple[Way, Way]:
-    """Towards the client and towards the server."""
-    both: dict[str, Any] = {
-        "delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets,
-        "htb_burst_bytes": trial.htb_burst_bytes}
-    return (Way(rate_kbps=trial.down_kbps, loss_percent=trial.loss_percent,
-                loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
-                qdisc=trial.qdisc, **both), Way(rate_kbps=trial.up_kbps, **both))
+    """Towards the client and towards the server.
+
+    What a Way has under the name of a trial's parameter is that of the way to the client.
+    """
+    both: dict[str, Any] = {name: getattr(trial, name) for name in _BOTH_WAYS}
+    to_client: dict[str, Any] = {column.name: getattr(trial, column.name)
+                                 for column in fields(Way) if hasattr(trial, column.name)}
+    return (Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps, **to_client),
+            Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps, **both))
 
 
 def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:

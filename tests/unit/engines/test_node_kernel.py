@@ -20,7 +20,8 @@ from engines import engine
 from engines.network import kernel, links
 from engines.network.kernel import KernelLacks, NetworkError, NodeKernel
 from engines.network.netlink import attributes
-from engines.network.ports import Netem, Port, Queue
+from engines.network.netem import Netem
+from engines.network.ports import Port, Queue
 from engines.network.routes import Neighbour, Route
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
