@@ -72,6 +72,35 @@ class Length(Quantity):
         return f"{ends}, like 100, 50ms or 0.5bdp; {AUTO}"
 
 
+# What is measured of a fetch, in the order of the columns (lab.fetches.verify.record): what a
+# figure can be of.
+_METRICS: tuple[Quantity, ...] = (
+    Quantity("first_byte_ms", "the time to the first byte", "ms", head="first byte",
+             label="time to the first byte"),
+    Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
+             label="total time"),
+    Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
+             label="latency"),
+    Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
+             label="goodput", more_is_better=True),
+    Quantity("appconnect_ms", "the time of both handshakes", "ms", head="handshake",
+             label="handshake, TLS included"),
+    Quantity("handshake_round_trips", "round trips of the TLS handshake", "",
+             head="round trips", label="round trips of the TLS handshake"),
+    Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
+             label="the server's messages of the handshake"),
+    Quantity("flight_segments", "the number of segments of a server's handshake", "segments",
+             head="flight", label="segments of the server's messages of the handshake"),
+    Quantity("window_after_handshake", "the window after the handshake", "segments",
+             head="window", label="the server's window after the handshake"),
+    Quantity("response_round_trips", "round trips of the response", "", head="round trips",
+             label="round trips of the response"),
+    Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
+             head="at once", label="sent before the client's second flight"),
+    Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",
+             label="the most allowed, three times the client's first datagrams"),
+)
+
 _ALL: tuple[Quantity, ...] = (
     # The network. Below 0.1 ms the guest's own processing outweighs the link.
     Quantity("rtt_ms", "an RTT", "ms", 0.1, 100_000, head="RTT", flag="--rtt",
@@ -232,31 +261,8 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("sample_ms", "an interval", "ms", 0.05, 60_000),
     Quantity("published", "a published number", "", -1e9, 1e9),
     Quantity("within", "a tolerance", "", 0, 1e9),
-    # What is measured.
-    Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
-             label="total time"),
-    Quantity("appconnect_ms", "the time of both handshakes", "ms", head="handshake",
-             label="handshake, TLS included"),
-    Quantity("first_byte_ms", "the time to the first byte", "ms", head="first byte",
-             label="time to the first byte"),
-    Quantity("handshake_round_trips", "round trips of the TLS handshake", "",
-             head="round trips", label="round trips of the TLS handshake"),
-    Quantity("response_round_trips", "round trips of the response", "", head="round trips",
-             label="round trips of the response"),
-    Quantity("window_after_handshake", "the window after the handshake", "segments",
-             head="window", label="the server's window after the handshake"),
-    Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
-             label="the server's messages of the handshake"),
-    Quantity("flight_segments", "the number of segments of a server's handshake", "segments",
-             head="flight", label="segments of the server's messages of the handshake"),
-    Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
-             head="at once", label="sent before the client's second flight"),
-    Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",
-             label="the most allowed, three times the client's first datagrams"),
-    Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
-             label="latency"),
-    Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
-             label="goodput", more_is_better=True),
+    *_METRICS,
+    # What else is measured.
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
     Quantity("p50_ms", "the median completion time", "ms", head="p50"),
     Quantity("p90_ms", "the 90th percentile", "ms", head="p90"),
@@ -271,6 +277,7 @@ _ALL: tuple[Quantity, ...] = (
 
 QUANTITIES = {quantity.name: quantity for quantity in _ALL}
 FLAGS = {quantity.name: quantity for quantity in _ALL if quantity.flag}
+METRICS = tuple(quantity.name for quantity in _METRICS)
 
 
 def quantity(name: str) -> Quantity:

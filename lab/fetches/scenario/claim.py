@@ -8,8 +8,8 @@ from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
+from lab.core.scenario.quantities import METRICS
 from lab.core.scenario.schema import key
-from lab.fetches.scenario.metrics import METRICS
 
 
 def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ...]]:

@@ -51,7 +51,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
                                   # of RTT and bandwidth (lab.fetches.features.population.joint)
     baseline_initcwnd = 3
     experiment_initcwnd = 10      # "window_sweep" compares all and needs none
-    metric = "total_ms"           # or any other of lab.fetches.scenario.metrics
+    metric = "total_ms"           # or any other of lab.core.scenario.quantities.METRICS
     also = ["ccdf"]               # optional: further drawings of the same, by name
     published = "paper_figure5.csv"   # optional, with its panel
     panel = "RTT"
@@ -100,7 +100,6 @@ from lab.core.scenario.schema import key
 from lab.core.words import plain
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.feature import Part
-from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
@@ -109,7 +108,7 @@ OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a 
 
 P = TypeVar("P", bound=Part)
 _BY = schema.word(BUCKETED)
-_METRIC = schema.word(METRICS)
+_METRIC = schema.word(quantities.METRICS)
 
 
 @dataclass(frozen=True)
