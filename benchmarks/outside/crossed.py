@@ -21,8 +21,9 @@ from lab.core.results.records import FAIL, SKIPPED
 from lab.core.scenario.quantities import FLAGS
 from lab.core.words import exact
 from lab.fetches.scenario.own import ASKED
+from lab.fetches.scenario.server import HERE
 from lab.fetches.scenario.sweep import queue_of, seed_of
-from lab.fetches.scenario.trial import HERE, Trial
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import every_check
 

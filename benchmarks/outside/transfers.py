@@ -44,7 +44,7 @@ from lab.core.results.records import PASS
 from lab.core.scenario.sysctls import sysctls_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import transfer_of
 from lab.fetches.verify.verify import is_modelled, judge
 from lab.tcp.model.predict import predict

@@ -44,8 +44,8 @@ class Quantity:
     what: in a sentence, with its article. unit: "" for a plain number.
     lowest, highest: the range of what may be requested, both ends included.
     head: of a table's column. label: on an axis, and where there is room.
-    flag, flag_help: of the command line, "" for none. default: the values of a
-    question of one's own that does not say them, as on the command line. why:
+    flag, flag_help: of the command line, "" for none. default: the values where none are
+    given, as on the command line: of a question of one's own, and of a trial. why:
     behind the range in the message that refuses a value. more_is_better: an
     improvement is a gain of it, not a saving.
     """
@@ -94,6 +94,12 @@ class Quantity:
             raise ValueError(f"{word!r} is not a whole number"
                              f"{f' of {self.unit}' if self.unit else ''}")
         return int(value) if self.whole else value
+
+    @property
+    def defaults(self) -> tuple[Any, ...]:
+        """The values of `default`."""
+        return tuple(self.check(self.parsed(word), self.flag or self.name)
+                     for word in self.default.split(","))
 
     @property
     def metavar(self) -> str:

@@ -12,7 +12,7 @@ from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cells import CellSetting, WindowChange
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.trial import BUILTIN, HTTP_1, HTTP_3, OWN
+from lab.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, OWN
 from lab.fetches.verify.record import Record
 
 

@@ -15,9 +15,8 @@ from lab.fetches.figures import bars, grid, steps, timelines
 from lab.fetches.figures import panels as of_records
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.figure import Analysis, Made
-from lab.fetches.scenario.claim import OF_BARS, OF_TRIALS
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 from lab.fetches.verify.record import Record
 

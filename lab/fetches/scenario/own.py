@@ -18,9 +18,8 @@ from lab.core.scenario import schema
 from lab.core.scenario.quantities import FLAGS, quantity
 from lab.core.scenario.scenario_file import OWN_SERVER, ScenarioFile, names, parsed
 from lab.core.words import plain, toml
-from lab.fetches.scenario.own_server import OwnServer
+from lab.fetches.scenario.server import OwnServer, OWN
 from lab.fetches.scenario.sweep import CLIENTS, SWEPT, Sweep, system_for
-from lab.fetches.scenario.trial import OWN
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
@@ -68,11 +67,7 @@ def errors_by_flags() -> Iterator[None]:
 
 def _usual(name: str) -> tuple[Any, ...]:
     """The values of a quantity that the question does not say."""
-    known = FLAGS[name]
-    if name in _FOLLOWS:
-        return _FOLLOWS[name]
-    return tuple(known.check(known.parsed(word), known.flag)
-                 for word in known.default.split(","))
+    return _FOLLOWS[name] if name in _FOLLOWS else FLAGS[name].defaults
 
 
 def _text(values: Mapping[str, tuple[Any, ...]], client: str, requested: Overrides) -> str:

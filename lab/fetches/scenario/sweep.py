@@ -19,12 +19,12 @@ from lab.core.scenario import schema
 from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
 from lab.core.scenario.schema import key
 from lab.fetches import features
-from lab.fetches.scenario import own_server
-from lab.fetches.scenario.buffers import AMPLE_WINDOW
-from lab.fetches.scenario.trial import (ANY, BUILTIN, FEATURE, HERE, HTTP_1, NEEDS, NEWER, OWN,
-                                        RANDOM)
-from lab.fetches.scenario.trial import SWEPT as SWEPT_BY
-from lab.fetches.scenario.trial import Trial, is_random
+from lab.fetches.scenario import parameter, server
+from lab.fetches.scenario.parameter import ANY, FEATURE, NEEDS
+from lab.fetches.scenario.path import RANDOM, is_random
+from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, NEWER, OWN
+from lab.fetches.scenario.tcp import AMPLE_WINDOW
+from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -84,8 +84,9 @@ def _chains(value: Any, where: str) -> tuple[Chain, ...]:
 _TYPES = {"int": tuple[int, ...], "float": tuple[float, ...], "str": tuple[str, ...]}
 # What a trial has a default of: mss, qdisc, chain_bytes and so on, one value each unless it says.
 _Lists: Any = make_dataclass("_Lists", [
-    (each.name, _TYPES[str(each.type)], key((each.default,), reader=_list(each.name)))
-    for each in fields(Trial) if each.metadata.get(SWEPT_BY) and each.default is not MISSING],
+    (column.name, _TYPES[str(column.type)], key((column.default,), reader=_list(column.name)))
+    for column in fields(Trial)
+    if column.metadata.get(parameter.SWEPT) and column.default is not MISSING],
     frozen=True, kw_only=True)
 
 
@@ -387,4 +388,4 @@ def _check_server(requested: Sweep, where: str) -> None:
 
 def has_own_chain(requested: Sweep) -> bool:
     """Whether the server brings its certificate."""
-    return bool(requested.own_server and own_server.parsed(requested.own_server).ca)
+    return bool(requested.own_server and server.parsed(requested.own_server).ca)

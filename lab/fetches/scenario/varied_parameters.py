@@ -10,7 +10,8 @@ from lab.core.findings.findings import Cell, Column, Rounded
 from lab.core.scenario.quantities import AUTO, quantity
 from lab.core.scenario.quantity import in_words
 from lab.core.words import plain
-from lab.fetches.scenario.trial import UNSAID, Trial
+from lab.fetches.scenario.parameter import UNSAID
+from lab.fetches.scenario.trial import Trial
 
 Requested = tuple[Column, Callable[[Trial], Cell]]
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from lab.core.results.checks import Compared
 from lab.core.words import exact
-from lab.fetches.scenario import buffers, setup
+from lab.fetches.scenario.response import segments_at_once
+from lab.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes
 from lab.fetches.verify.observed import HOST, TCP, Observed
 from lab.fetches.verify.transfers import secure_of, transfer_of
 from lab.tcp.delivery.netem import CHOOSING
@@ -30,7 +31,7 @@ MOST_SEGMENTS = 75_000
 # Of smaller segments over TLS the model is up to 0.13 % off.
 LEAST_SECURE_MSS = 256
 # Those that the model follows, and those that a transfer without losses does not notice.
-MODELLED_SYSCTLS = frozenset((buffers.RECEIVE, buffers.SEND, *(f"net.ipv4.tcp_{name}" for name in (
+MODELLED_SYSCTLS = frozenset((RECEIVE, SEND, *(f"net.ipv4.tcp_{name}" for name in (
     "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
 
 
@@ -66,9 +67,9 @@ class Evidence(Observed):
             moved = bool(trial.disorder or trial.qdisc in CHOOSING or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
-        room = receive_window(trial.client_window, buffers.limits(
-            trial.with_buffers(self.sysctls), buffers.RECEIVE))
-        whole = setup.segments_at_once(
+        room = receive_window(trial.client_window, buffer_sizes(
+            trial.with_buffers(self.sysctls), RECEIVE))
+        whole = segments_at_once(
             trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)
         fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED
-from lab.fetches.scenario.trial import BUILTIN, HTTP_1, NEWER, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_1, NEWER
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 

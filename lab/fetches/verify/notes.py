@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.core.words import plain
-from lab.fetches.scenario.trial import BUILTIN, HTTP_3, OWN, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_3, OWN
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.observed import HOST, TCP
 from lab.fetches.verify.record import Record

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lab.fetches.scenario.trial import OWN, Trial
-from lab.fetches.verify.tolerances import Tolerances
+from lab.fetches.scenario.server import OWN
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.transfers import wire_bytes
 from lab.tcp.delivery.check import Delivery
 from lab.tcp.delivery.host import without_cause
 from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.model.transfer import CONGESTION_CONTROLS
 from lab.tcp.packets import MS, Segment
+from lab.tcp.path import STAMP_MS
 from lab.tcp.wire.early_data import Early
 from lab.tcp.wire.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
 from lab.tcp.wire.flights import flights
@@ -31,6 +32,31 @@ JITTER_SIGMAS = 4.0
 HTB_UNSHAPED_PACKETS = 3
 # Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
 HOST, TCP = "host", "TCP"
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far what was seen may be from what was requested: the larger of ms and share.
+
+    model_ms is None where the model is no part of the verdict.
+    """
+
+    rtt_ms: float
+    rtt_share: float
+    bandwidth_share: float
+    spacing_ms: float
+    latency_ms: float
+    latency_share: float
+    model_ms: float | None
+    model_share: float
+
+
+# Virtual time: computing takes none, what remains is rounding.
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
+                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001)
+# Real time: timers fire late and processors are busy.
+REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
+                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import Any
 
 from hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of, newer_openssl,
                                writes_of)
-from lab.fetches.scenario import buffers
-from lab.fetches.scenario.trial import NEWER, Trial
+from lab.fetches.scenario.server import NEWER
+from lab.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buffer
+from lab.fetches.scenario.trial import Trial
 from lab.tcp.model.transfer import Secure, Transfer
 
 # Of curl and server.py, by whether OpenSSL is 3.5 or newer (SHA-384), bytes on the wire; a server
@@ -37,9 +38,9 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
         mss=trial.mss, idle_ms=trial.idle_ms, gap_ms=trial.gap_ms,
         burst_bytes=header_bytes + trial.burst_bytes,
-        receive_buffers=buffers.limits(settings, buffers.RECEIVE),
-        send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
-                      else buffers.limits(settings, buffers.SEND)),
+        receive_buffers=buffer_sizes(settings, RECEIVE),
+        send_buffers=(fixed_send_buffer(trial.send_buffer_bytes) if trial.send_buffer_bytes
+                      else buffer_sizes(settings, SEND)),
         restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),

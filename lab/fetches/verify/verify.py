@@ -19,13 +19,14 @@ from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
 from lab.fetches import features
-from lab.fetches.scenario.trial import BUILTIN, HTTP_3, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_3
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import path
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import INTEGRITY, around_chain, is_fetched
 from lab.fetches.verify.observed import HOST
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.packets import CaptureError, frames, is_ip

@@ -18,13 +18,13 @@ from lab.fetches.features.cliff import search
 from lab.fetches.features.population import ablation, fit
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures import bars, figure, panels
-from lab.fetches.scenario import own_server, reading, setup
-from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.trial import NEWER
+from lab.fetches.scenario import reading
+from lab.fetches.scenario.response import segments_at_once
+from lab.fetches.scenario.server import NEWER, OwnServer, parsed
 from lab.fetches.verify import integrity, path
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.tcp.model.advertised_window import receive_window
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
@@ -149,7 +149,7 @@ def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
                                                   "example.org", ("here", "/srv"))])
 def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer) -> None:
-    assert "  " not in server.text and own_server.parsed(server.text) == server
+    assert "  " not in server.text and parsed(server.text) == server
 
 
 @pytest.mark.parametrize(("server", "key"), [
@@ -223,7 +223,7 @@ def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said:
 @pytest.mark.parametrize(("receive_bytes", "segments"), [(1548, 2), (1547, 1), (99, 0)])
 def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
                                                                   segments: int) -> None:
-    assert setup.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
+    assert segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
 
 
 @pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])

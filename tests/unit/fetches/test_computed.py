@@ -10,7 +10,7 @@ import pytest
 
 from lab.fetches.verify import transfers
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import computed
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored

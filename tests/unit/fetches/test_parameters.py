@@ -16,7 +16,7 @@ from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile, find
-from lab.fetches.scenario.setup import segments_at_once
+from lab.fetches.scenario.response import segments_at_once
 from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
 from lab.fetches.study import KIND
@@ -58,7 +58,8 @@ def test_a_value_is_installed(lists: dict[str, list[Any]], words: str) -> None:
 
 
 def test_every_flag_of_a_network_is_a_list_of_sweeps() -> None:
-    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {"htb_burst_bytes", *SWITCHES}
+    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {
+        "htb_burst_bytes", *(switch.name for switch in SWITCHES)}
     assert {each.name for each in fields(Shape)} == {*trials()[0].job()["shape"]}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.tcp.wire.exchange import clock_phases_ns, read_exchange
 from lab.tcp.model.predict import Prediction, predict
 from tests.golden import stored

@@ -1,4 +1,7 @@
-"""A server of the user's own: the command that starts it, and what is asked of it."""
+"""The server of a trial: which one, whose programs run, and one of the user's own.
+
+A server of the user's own is the command that starts it, and what is requested of it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 from lab.core.errors import UsageError
+from lab.fetches.scenario.parameter import swept
 
+BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
+HTTP_1, HTTP_3 = "1.1", "3"  # the latter over QUIC
+HERE, NEWER = "here", "debian13"  # whose programs run
 SIZE = "{size}"  # in a path: of the response, in bytes
 
 
@@ -75,3 +82,23 @@ def parsed(text: str) -> OwnServer:
     known = json.loads(text)
     known["folders"] = tuple(known.get("folders", ()))
     return OwnServer(**known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """Who answers.
+
+    server: who answers, "builtin" for server.py. http: the version of HTTP.
+    system: whose programs run, HERE for the machine's (engines/system.py).
+    own_server: what a server of the user's own is (lab.fetches.scenario.server.OwnServer).
+    """
+
+    server: str = swept("server")
+    http: str = swept("http", newer=(HTTP_3,))
+    system: str = HERE
+    own_server: str = ""
+
+    @property
+    def own(self) -> OwnServer | None:
+        """The server of the user's own, None of another."""
+        return parsed(self.own_server) if self.own_server else None
