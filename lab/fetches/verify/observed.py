@@ -1,4 +1,4 @@
-"""What was said and seen of one trial: by the client, the server, the packets, the qdiscs."""
+"""What was observed of one trial: by the client, the server, the packets, the qdiscs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOST, TCP = "host", "TCP"
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far what was seen may be from what was requested: the larger of ms and share.
+    """How far what was observed may be from what was requested: the larger of ms and share.
 
     model_ms is None where the model is no part of the verdict.
     """
@@ -61,12 +61,12 @@ REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing
 
 @dataclass(frozen=True)
 class Observed:
-    """What there is of one trial.
+    """What was observed of one trial.
 
-    fetch, said: what the client and the server reported (client.py,
+    fetch, report: what the client and the server reported (client.py,
     server.py), or what is known of a server that reports nothing
     (engines/servers/external.py); nothing where the transfer failed. exchange: what the packets
-    say, None where they cannot be read; messages: the same of a server that reports
+    show, None where they cannot be read; messages: the same of a server that reports
     nothing; early: of early data that was accepted. lost_in_all: packets of all its connections, by
     direction, where it has another one than the exchange. sysctls: what the scenario set
     otherwise than engines.network.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
@@ -77,7 +77,7 @@ class Observed:
 
     trial: Trial
     fetch: Mapping[str, Any]
-    said: Mapping[str, Any]
+    report: Mapping[str, Any]
     exchange: Exchange | None
     tolerances: Tolerances
     sysctls: Mapping[str, str]
@@ -89,16 +89,16 @@ class Observed:
     tick_ns: int = 0
 
     @property
-    def tells(self) -> bool:
+    def has_report(self) -> bool:
         """Whether the server reported what it did, as server.py does."""
-        return "latency_ms" in self.said
+        return "latency_ms" in self.report
 
     @property
     def accepted_early_bytes(self) -> int | None:
         """By the client, who reads in the server's extensions whether it took it; None of none."""
         return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
 
-    # What the packets say ------------------------------------------------------------
+    # What the packets show -----------------------------------------------------------
 
     @property
     def wire(self) -> Exchange:
@@ -135,7 +135,7 @@ class Observed:
 
     @property
     def rtt_allowed_ms(self) -> float:
-        """How far the RTT seen may be from the requested one."""
+        """How far the observed RTT may be from the requested one."""
         return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
                 + JITTER_SIGMAS * self.trial.jitter_ms)
 
@@ -153,13 +153,13 @@ class Observed:
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
         """All that was retransmitted, with its cause as far as there is one."""
-        return tuple(replace(found, cause=self.trial.disorder)
-                     if found.cause is None and self.trial.disorder else found
-                     for found in explain(self.wire, self.asked_ms))
+        return tuple(replace(segment, cause=self.trial.disorder)
+                     if segment.cause is None and self.trial.disorder else segment
+                     for segment in explain(self.wire, self.arp_wait_ms))
 
     @property
-    def asked_ms(self) -> float:
-        """How long the client asked for the server's address: as long as an RTT."""
+    def arp_wait_ms(self) -> float:
+        """How long the client waited for the server's address: an RTT."""
         return self.trial.rtt_ms if self.trial.arp_ms else 0.0
 
     @cached_property
@@ -169,19 +169,19 @@ class Observed:
 
     @property
     def flight_bytes(self) -> int | None:
-        """Of the server's messages up to its Finished, told or seen; None without TLS."""
-        if "tls" in self.said:
-            return int(sum(self.said["tls"]["flight"]))
+        """Of the server's messages up to its Finished, by its report or the wire; None without TLS."""
+        if "tls" in self.report:
+            return int(sum(self.report["tls"]["flight"]))
         return self.messages.flight_bytes or None if self.messages else None
 
     @property
     def window_after_handshake(self) -> int | None:
         """By TCP_INFO, when the client's Finished was there."""
-        if "tls" in self.said:
-            return int(self.said["tls"]["window"])
+        if "tls" in self.report:
+            return int(self.report["tls"]["window"])
         if not self.messages or not self.messages.flight_bytes:
             return None
-        known: Iterator[int] = (window for _, received, window in self.said["samples"]
+        known: Iterator[int] = (window for _, received, window in self.report["samples"]
                                 if received >= self.messages.asked_bytes)
         return next(known, None)
 
@@ -194,30 +194,30 @@ class Observed:
     @property
     def may_wait(self) -> bool:
         """Whether a response may leave later than it is written: behind tickets, or paced."""
-        return "tls" in self.said or self.is_paced
+        return "tls" in self.report or self.is_paced
 
     @property
     def latency_ms(self) -> float | None:
-        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'.
+        """The server's own T_ACK − T_Res1; of one that reports nothing the packets'.
 
         The packets' also where the response waited, for tickets or a pacer, and the server heard
         late that it had left.
         """
-        told: float | None = self.said.get("latency_ms")
+        reported: float | None = self.report.get("latency_ms")
         wire = self.exchange.latency_ms if self.exchange is not None else None
         if self.messages is not None:
             return wire
-        if told is None or wire is None or not self.may_wait:
-            return told
-        return wire if wire - told > max(self.tolerances.latency_ms,
-                                         self.tolerances.latency_share * wire) else told
+        if reported is None or wire is None or not self.may_wait:
+            return reported
+        allowed_ms = max(self.tolerances.latency_ms, self.tolerances.latency_share * wire)
+        return wire if wire - reported > allowed_ms else reported
 
     @cached_property
     def response_flights(self) -> list[list[Segment]]:
         """The response, the last that the server sent, by the flights in which it left."""
         if self.messages is not None:
             return flights(self.wire.at_server, self.messages.start, self.messages.end)
-        size = wire_bytes(self.said)
+        size = wire_bytes(self.report)
         end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
         return flights(self.wire.at_server, end - size, end) if size else []
 
@@ -226,8 +226,8 @@ class Observed:
         """Why data or the handshake was retransmitted although nothing was lost."""
         # A FIN retransmitted comes after all data, and the request before it.
         counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
-        return "; ".join(dict.fromkeys(found.cause for found in self.retransmissions
-                                       if found.cause and found.segment in counted))
+        return "; ".join(dict.fromkeys(sent.cause for sent in self.retransmissions
+                                       if sent.cause and sent.segment in counted))
 
     @cached_property
     def _paused_writes(self) -> tuple[Segment, ...]:

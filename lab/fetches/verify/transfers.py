@@ -13,7 +13,7 @@ from lab.fetches.scenario.trial import Trial
 from lab.tcp.model.transfer import Secure, Transfer
 
 # Of curl and server.py, by whether OpenSSL is 3.5 or newer (SHA-384), bytes on the wire; a server
-# that resumes a session says no more than hello and Finished, and sends one ticket.
+# that resumes a session sends no more than hello and Finished, and sends one ticket.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
 FINISHED_BYTES, TICKET_BYTES = 80, 255
 # Of server.py's headers and curl's request, but for the digits of the size.
@@ -87,20 +87,20 @@ def is_computable(trial: Trial) -> bool:
                 or trial.send_buffer_bytes)
 
 
-def secure_of(said: Mapping[str, Any]) -> Secure | None:
-    """The handshake that a server told of (hosts.tls.Tls.told), None for plain HTTP."""
-    tls = said.get("tls")
+def secure_of(report: Mapping[str, Any]) -> Secure | None:
+    """The handshake that a server reported (hosts.tls.Tls.told), None for plain HTTP."""
+    tls = report.get("tls")
     if tls is None:
         return None
     return Secure(tls["hello_bytes"], tuple(tls["flight"]), tls["finished_bytes"],
                   tuple(tls["tickets"]), tls["response"][0])
 
 
-def wire_bytes(said: Mapping[str, Any]) -> int:
-    """Of the response, as it went over the network; 0 where nothing was told."""
-    if "tls" in said:
-        return sum(said["tls"]["response"])
-    return int(said.get("header_bytes", 0) + said.get("body_bytes", 0))
+def wire_bytes(report: Mapping[str, Any]) -> int:
+    """Of the response, as it went over the network; 0 where nothing was reported."""
+    if "tls" in report:
+        return sum(report["tls"]["response"])
+    return int(report.get("header_bytes", 0) + report.get("body_bytes", 0))
 
 
 def sealed(early_bytes: int) -> int:

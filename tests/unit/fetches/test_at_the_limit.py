@@ -101,7 +101,7 @@ def test_a_transfer_is_whole_and_the_one_that_was_asked_for(name: str, said: dic
 def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
     for requested, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
         seen = evidence(PLAIN, response_bytes=requested)
-        seen.said["body_bytes"] = sent  # type: ignore[index]
+        seen.report["body_bytes"] = sent  # type: ignore[index]
         assert agrees(CHECKS["size"](seen)) is is_so
 
 
@@ -123,7 +123,7 @@ def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict
                          is_so: bool) -> None:
     seen = evidence(of, **requested)
     if tls is not None:
-        seen.said["tls"].update(tls)
+        seen.report["tls"].update(tls)
     assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
 
 
@@ -131,14 +131,14 @@ def test_what_was_to_be_resumed_or_new_is_said() -> None:
     for of, seen_so, asked_so in ((NEWEST, "resumed", "a new session"),
                                   (RESUMED, "a new session", "resumed")):
         seen = evidence(of)
-        seen.said["tls"]["resumed"] = not seen.said["tls"]["resumed"]
+        seen.report["tls"]["resumed"] = not seen.report["tls"]["resumed"]
         (failed,) = (each for each in CHECKS["TLS"](seen) if not each.passed)
         assert (failed.observed, failed.requested) == (seen_so, asked_so)
 
 
 def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     seen = evidence(NEWEST)
-    del seen.said["latency_ms"]  # type: ignore[attr-defined]
+    del seen.report["latency_ms"]  # type: ignore[attr-defined]
     assert agrees(CHECKS["TLS"](seen)) is None
     assert EXACT.model_ms is not None and REAL_TIME.model_ms is None
 
