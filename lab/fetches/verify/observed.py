@@ -169,7 +169,7 @@ class Observed:
 
     @property
     def flight_bytes(self) -> int | None:
-        """Of the server's messages up to its Finished, by its report or the wire; None without TLS."""
+        """Bytes of the server's messages up to its Finished, by report or wire; None without TLS."""
         if "tls" in self.report:
             return int(sum(self.report["tls"]["flight"]))
         return self.messages.flight_bytes or None if self.messages else None
