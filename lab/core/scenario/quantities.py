@@ -2,7 +2,7 @@
 
 A quantity's name is its column in records, its key in scenario files and its
 attribute in trials; it ends in the unit. Reading, checking, messages, --help,
-heads of tables and axes of figures all follow from its line here.
+heads of tables and axes of figures all follow from its line.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Length(Quantity):
             return str(QUANTITIES["queue_packets"].check(value, where))
         if value == AUTO:
             return AUTO
-        found = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
+        match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
             if isinstance(value, str) else None
-        if found is None or not found[1] and found[2] != "bdp":
+        if match is None or not match[1] and match[2] != "bdp":
             raise UsageError(f"{where}: {value!r} is no length of a queue; say packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")
-        name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[found[2]]
-        return f"{plain(QUANTITIES[name].check(float(found[1] or 1), where))}{found[2]}"
+        name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[match[2]]
+        return f"{plain(QUANTITIES[name].check(float(match[1] or 1), where))}{match[2]}"
 
     def listed(self, words: str) -> list[str]:
         """With its unit in any case; a length in bytes is refused with what it is in packets."""
-        found = []
+        lengths = []
         for word in typed.spread(words, "packets", whole=True):
             low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
             if re.fullmatch(r"[\d.]+[kmg]?i?b(ytes)?", low):
@@ -55,8 +55,8 @@ class Length(Quantity):
                                  " 1bdp")
             if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
                 low = f"{plain(typed.number(seconds[0], 'ms'))}ms"
-            found.append(low)
-        return found
+            lengths.append(low)
+        return lengths
 
     def parsed(self, word: str) -> str:
         return word
@@ -253,7 +253,7 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("warmup_s", "a warm-up", "s", 0, 86_400),
     Quantity("cooldown_s", "a cool-down", "s", 0, 86_400),
     Quantity("share", "a share", "", 0.0001, 1),
-    # Times and counts of what is asked.
+    # Times and counts of what is requested.
     Quantity("repeat", "a number of repeats", "", 1, 10_000, whole=True, head="repeat"),
     Quantity("one_in", "a part of a grid", "", 1, 10_000, whole=True),
     Quantity("seed", "a seed", "", 0, 2**32 - 1, whole=True),
@@ -272,7 +272,7 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("p99_ms", "the 99th percentile", "ms", head="p99"),
     Quantity("hit_mean_ms", "the mean of transfers with a retransmission", "ms"),
     Quantity("retransmission_percent", "the retransmission rate", "%", head="retransmitted"),
-    # What runs and queues are told apart by.
+    # What distinguishes runs and queues.
     Quantity("variant", "a sender and queue", head="sender and queue"),
     Quantity("window", "an initial window", head="initial window"),
 )
@@ -283,6 +283,6 @@ METRICS = tuple(quantity.name for quantity in _METRICS)
 
 
 def quantity(name: str) -> Quantity:
-    """A quantity by its name; one that has no line here has only its name."""
+    """A quantity by its name; one that has no line has only its name."""
     return QUANTITIES.get(name) or Quantity(name, name.replace("_", " "),
                                             head=name.replace("_", " "))

@@ -18,17 +18,17 @@ from lab.core.words import nearest, plain
 _MOST_WINDOW = 65_535  # segments: that of initcwnd
 
 
-# Of units that people write larger ones for: theirs, each a thousand times the one before.
+# Units that have larger ones, and these, each a thousand times the one before.
 LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
 
 
 def _is_round(value: Any) -> bool:
-    """Whether it is a number that three digits say exactly."""
+    """Whether it is a number that three digits write exactly."""
     return isinstance(value, (int, float)) and float(f"{value:.3g}") == value
 
 
 def in_words(value: Any, unit: str) -> str:
-    """A value with its unit, or a larger one where that says it in three digits: "300 kB"."""
+    """A value with its unit, or a larger one where three digits write it: "300 kB"."""
     units, power = LARGER_UNITS.get(unit, (unit,)), 0
     if not _is_round(value):
         return f"{plain(value)} {unit}".rstrip()
@@ -83,8 +83,7 @@ class Quantity:
         return int(value) if self.whole else float(value)
 
     def listed(self, words: str) -> list[Any]:
-        """A list as typed on a command line, unchecked. Raises ValueError that says what to type.
-        """
+        """A list as typed on a command line, unchecked. Raises ValueError with an example."""
         return [self.parsed(word) for word in typed.spread(words, self.unit, self.whole)]
 
     def parsed(self, word: str) -> Any:

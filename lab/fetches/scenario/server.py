@@ -24,7 +24,7 @@ SIZE = "{size}"  # in a path: of the response, in bytes
 
 @dataclass(frozen=True)
 class OwnServer:
-    """What [own_server] says, and the flags of a server of one's own.
+    """A [own_server] table, and the flags of a server of one's own.
 
     command: its words, as a shell would split them; no shell runs it. {p} is the port that
     it has to listen on (8080, with TLS 8443), {address} the address; {chain} and {key} files
@@ -57,9 +57,9 @@ class OwnServer:
         if self.name and not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", self.name):
             raise UsageError(f"{where}: name: {self.name!r} is no host's name")
 
-    def check_sizes(self, is_size_said: bool, where: str) -> None:
-        """Raises UsageError where nobody says how large its responses are."""
-        if SIZE not in self.url_path and not is_size_said:
+    def check_sizes(self, has_size: bool, where: str) -> None:
+        """Raises UsageError where the size of its responses is not given."""
+        if SIZE not in self.url_path and not has_size:
             raise UsageError(f"{where}: say how large the response is (response_bytes, --size), or"
                              f" let its path do so, as /{SIZE}")
 

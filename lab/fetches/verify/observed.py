@@ -169,7 +169,7 @@ class Observed:
 
     @property
     def flight_bytes(self) -> int | None:
-        """Bytes of the server's messages up to its Finished, by report or wire; None without TLS."""
+        """Bytes of the server's messages up to its Finished, by report or wire, or None."""
         if "tls" in self.report:
             return int(sum(self.report["tls"]["flight"]))
         return self.messages.flight_bytes or None if self.messages else None
