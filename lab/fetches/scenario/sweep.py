@@ -63,23 +63,16 @@ def _list(name: str) -> schema.Reader:
     return schema.one_or_more(schema.number(name))
 
 
-def _pairs(value: Any, where: str) -> tuple[Network, ...]:
-    if not isinstance(value, list) or not value or not all(
-            isinstance(pair, list) and len(pair) == 2 for pair in value):
-        raise UsageError(f"{where} has to be a list of [rtt_ms, bandwidth_kbps]")
-    return tuple(dict.fromkeys(
-        (schema.number("rtt_ms")(rtt_ms, where),
-         schema.number("bandwidth_kbps")(bandwidth_kbps, where))
-        for rtt_ms, bandwidth_kbps in value))
-
-
-def _chains(value: Any, where: str) -> tuple[Chain, ...]:
-    if not isinstance(value, list) or not value or not all(
-            isinstance(chain, list) and len(chain) == len(CHAIN) for chain in value):
-        raise UsageError(f"{where} has to be a list of [{', '.join(CHAIN)}]")
-    return tuple(dict.fromkeys(
-        tuple(schema.number(name)(part, where) for name, part in zip(CHAIN, chain))
-        for chain in value))
+def _together(*names: str) -> schema.Reader:
+    """Lists of one value for each of these quantities, none twice."""
+    def read(value: Any, where: str) -> tuple[tuple[Any, ...], ...]:
+        if not isinstance(value, list) or not value or not all(
+                isinstance(row, list) and len(row) == len(names) for row in value):
+            raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
+        return tuple(dict.fromkeys(
+            tuple(schema.number(name)(part, where) for name, part in zip(names, row))
+            for row in value))
+    return read
 
 
 _TYPES = {"int": tuple[int, ...], "float": tuple[float, ...], "str": tuple[str, ...]}
@@ -109,7 +102,7 @@ class Sweep(_Lists):  # type: ignore[misc]
     name: str
     rtt_ms: tuple[float, ...] = ()
     bandwidth_kbps: tuple[float, ...] = ()
-    pairs: tuple[Network, ...] = key((), reader=_pairs)
+    pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
     uplink_kbps: tuple[float | None, ...] = key(name="uplink",
                                                 reader=schema.one_or_more(_uplink))
     queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
@@ -118,7 +111,7 @@ class Sweep(_Lists):  # type: ignore[misc]
     initcwnd: tuple[int, ...]
     initrwnd: tuple[int, ...] = key((AMPLE_WINDOW,), reader=_list("initrwnd"))
     congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
-    chains: tuple[Chain, ...] = key((), reader=_chains)
+    chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
     system: tuple[str, ...] = key((), reader=_list("system"))
     own_server: str = key("", absent=True)
     client: Client

@@ -181,32 +181,36 @@ class Evidence(Observed):
     def judged_by(self) -> str:
         """Which of PATH, HOST and TCP judge the trial, as words."""
         words = {PATH: self.path is not None, HOST: self.shows_causes,
-                 TCP: self.is_modelled and bool(self.against(self.prediction))}
+                 TCP: self._is_comparable}
         return " ".join(word for word, judges in words.items() if judges)
 
-    def against(self, prediction: Prediction) -> list[Compared]:
-        """Total time and latency against the model; none where it does not know all of it."""
-        if not self._is_comparable(prediction):
-            return []
-        return [self._near(self.fetch.get("total_ms"), self._total_ms(prediction)),
-                self._near(self.latency_ms, prediction.latency_ms)]
+    # Against the model; nothing where it does not know all of it.
 
-    def handshake_against(self, prediction: Prediction) -> list[Compared]:
-        """The end of TLS's handshake, the first byte, the server's window, against the model."""
-        if "tls" not in self.report or not self._is_comparable(prediction):
+    def total_compared(self) -> list[Compared]:
+        return ([self._near(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+                if self._is_comparable else [])
+
+    def latency_compared(self) -> list[Compared]:
+        return ([self._near(self.latency_ms, self.prediction.latency_ms)]
+                if self._is_comparable else [])
+
+    def handshake_compared(self) -> list[Compared]:
+        """The end of TLS's handshake, the first byte, the server's window."""
+        if "tls" not in self.report or not self._is_comparable:
             return []
-        window, predicted = self.report["tls"]["window"], prediction.window_after_handshake
-        trips, computed = len(self.flights), prediction.handshake_round_trips
+        prediction, window, trips = self.prediction, self.report["tls"]["window"], len(self.flights)
         return [self._near(self.fetch.get("appconnect_ms"), prediction.appconnect_ms),
                 self._near(self.fetch.get("first_byte_ms"), prediction.first_byte_ms),
-                Compared(window == predicted, f"a window of {window} segments", f"{predicted}"),
-                Compared(trips == computed, f"{trips} round trips", f"{computed}")]
+                Compared(window == prediction.window_after_handshake,
+                         f"a window of {window} segments", f"{prediction.window_after_handshake}"),
+                Compared(trips == prediction.handshake_round_trips, f"{trips} round trips",
+                         f"{prediction.handshake_round_trips}")]
 
-    def _is_comparable(self, prediction: Prediction) -> bool:
-        retransmitted = len(self.wire.retransmissions)
-        return not (self.tolerances.model_ms is None or not self.is_modelled
-                    or self.wire.lost_to_client or self.wire.lost_to_server
-                    or (retransmitted and retransmitted != prediction.retransmissions))
+    @property
+    def _is_comparable(self) -> bool:
+        return (self.tolerances.model_ms is not None and self.is_modelled
+                and not (self.wire.lost_to_client or self.wire.lost_to_server)
+                and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
     def _near(self, observed: float | None, predicted_ms: float) -> Compared:
         """A time that the model predicts, within its tolerance."""

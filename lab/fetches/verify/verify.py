@@ -269,14 +269,6 @@ def _requested_ns(wire: Exchange, before_ns: int) -> int:
     return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
 
 
-def _model(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.against(evidence.prediction)[:1] if evidence.is_modelled else ()
-
-
-def _model_latency(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.against(evidence.prediction)[1:] if evidence.is_modelled else ()
-
-
 def _flight(evidence: Evidence) -> Iterable[Compared]:
     """The server's messages on the wire: as its OpenSSL reports, else as large as its chain."""
     if not evidence.flights:
@@ -293,10 +285,6 @@ def _flight(evidence: Evidence) -> Iterable[Compared]:
     most = least + around_chain(trial)
     yield Compared(least < end <= most, f"{end} bytes on the wire",
                    f"more than {least} and at most {most}")
-
-
-def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.handshake_against(evidence.prediction) if evidence.is_modelled else ()
 
 
 # Which stored records were judged ----------------------------------------------------
@@ -348,12 +336,14 @@ ON_THE_WIRE = (
     Check("TLS flight", "the server's messages, byte for byte", _flight,
           lambda record: is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
-    Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
-    Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
+    Check("model", "the client's total time, computed", Evidence.total_compared, is_modelled,
           exact_only=True),
+    Check("model latency", "T_ACK − T_Res1, computed", Evidence.latency_compared,
+          is_modelled, exact_only=True),
     Check("model handshake", "TLS's handshake, the first byte, the window then, computed",
-          _model_handshake, lambda record: is_modelled(record) and bool(record.flight_bytes),
-          exact_only=True, seldom=True),
+          Evidence.handshake_compared,
+          lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True,
+          seldom=True),
 )
 CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
                    lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
