@@ -49,7 +49,7 @@ def file(name: str, requested: Overrides) -> ScenarioFile:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
-    values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
+    values = {known: given.get(known) or _usual(known) for known in (*ASKED, "initcwnd")}
     usual = TLS_CLIENT if any(values["chain_bytes"]) or requested.own_server.get("ca") else CLIENT
     client = schema.one_of(requested.client or usual, CLIENTS, "--client")
     return parsed(name, _text(values, client, requested), _WHERE)
@@ -120,12 +120,12 @@ def _title(windows: tuple[int, ...], varied: list[str]) -> str:
 
 def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
     """The question in one sentence: the windows, and the network that they are requested."""
-    told = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
-            for name in ASKED
-            if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
-            or name in varied or values[name] != _usual(name)]
+    named = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
+             for name in ASKED
+             if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
+             or name in varied or values[name] != _usual(name)]
     verb = "do" if len(values["initcwnd"]) > 1 else "does"
-    return f"What {verb} {_title(values['initcwnd'], [])} change? {', '.join(told)}"
+    return f"What {verb} {_title(values['initcwnd'], [])} change? {', '.join(named)}"
 
 
 def _named(name: str) -> str:

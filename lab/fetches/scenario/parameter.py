@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from lab.core.scenario.quantities import QUANTITIES
 
-SWEPT = "swept"  # a sweep has a list of it, the field's default where it is left out
+SWEPT = "swept"  # whose quantity it is: a sweep has a list of it, of its default if not given
 MODELLED = "modelled"  # whether the model of TCP follows any other value than the default
 FEATURE = "feature"  # whose rules (lab/fetches/features) it is requested by
 # Its values that only Debian 13's programs have; ANY for all but its default.
@@ -29,7 +29,7 @@ def swept(name: str, *, required: bool = False, modelled: bool = True,
           newer: tuple[str, ...] = (), **more: Any) -> Any:
     """A parameter that a sweep has a list of; required: it has no default."""
     return field(default=MISSING if required else QUANTITIES[name].defaults[0],
-                 metadata={SWEPT: True, MODELLED: modelled, NEEDS: newer, **more})
+                 metadata={SWEPT: name, MODELLED: modelled, NEEDS: newer, **more})
 
 
 def network(name: str, tag: str, *, required: bool = False, random: bool = False,
