@@ -36,7 +36,8 @@ from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, I
                                     switch_offloads_off)
 from engines.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
                                    Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
-from engines.network.ports import Netem, Port
+from engines.network.netem import Netem
+from engines.network.ports import Port
 from engines.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                                      Shape, dropped, server_port)
 

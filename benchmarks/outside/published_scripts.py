@@ -1,4 +1,4 @@
-"""Two published experiments by their authors' own scripts, in virtual time, with what they published.
+"""Two published experiments by their authors' own scripts, in virtual time.
 
     /usr/bin/python3 -m benchmarks.outside.published_scripts --marrama PATH --zhao PATH
 
@@ -84,7 +84,8 @@ MARRAMA_NEAR = 0.10, 5.0  # as a share, or in ms
 ZHAO_NEAR = 0.03, 10.0
 MEASURED = "as they measured it"  # a column of a report's tables
 # A cause of a scenario's file that was fitted to the published numbers.
-FITTED = re.compile(r'\[\[cause\]\]\n(?:(?!\[).*\n)*?known = "(?:calibrated|inferred)"\n(?:(?!\[).*\n)*')
+FITTED = re.compile(r'\[\[cause\]\]\n(?:(?!\[).*\n)*?'
+                    r'known = "(?:calibrated|inferred)"\n(?:(?!\[).*\n)*')
 
 
 def prepared(source: Path, folder: Path, files: Sequence[str],
@@ -145,7 +146,7 @@ def as_published(name: str, folder: Path) -> list[dict[str, float]]:
 
 @dataclass(frozen=True)
 class Number:
-    """One of their numbers, in ms: as published, of our scenario, by their script; None for none."""
+    """One of their numbers, in ms: published, of our scenario, by their script; None: none."""
 
     name: str
     published: float
@@ -163,8 +164,8 @@ def table(title: str, numbers: Sequence[Number], within: tuple[float, float]) ->
     return [f"{title}, ms: published, our scenario, their script ({sum(agree)} of {len(numbers)}"
             f" within {within[0]:.0%} or {within[1]:g} ms of the published; {len(apart)} of ours at"
             f" most {max(apart, default=math.nan):.1f} ms from their script)",
-            *(f"  {number.name:<24}{number.published:9.0f}{_cell(number.ours)}{_cell(number.script)}"
-              f"{'' if agrees else '  apart'}" for number, agrees in zip(numbers, agree))]
+            *(f"  {number.name:<24}{number.published:9.0f}{_cell(number.ours)}"
+              f"{_cell(number.script)}{'' if agrees else '  apart'}" for number, agrees in zip(numbers, agree))]
 
 
 def _cell(value: float | None) -> str:

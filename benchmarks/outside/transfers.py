@@ -50,10 +50,11 @@ from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.sysctls import sysctls_of
 from lab.core.words import exact
 from lab.fetches.scenario.own import ASKED
+from lab.fetches.scenario.server import HERE
 from lab.fetches.scenario.sweep import queue_of, seed_of
-from lab.fetches.scenario.trial import HERE, Trial
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import transfer_of
 from lab.fetches.verify.verify import every_check, is_modelled, judge
 from lab.tcp.model.predict import predict

@@ -1,121 +1,16 @@
 """What ports of a network carry: qdiscs as data, tc's words for them, and what must be told back.
 
-A new parameter of the network is a field of Netem, whose `_parameter` tells tc's
-words for it and the kernel's number, a field of Shape, and its place in
-Shape.ports (engines/network/shaping.py); its bytes are in engines/network/qdiscs.py.
+netem, with all its parameters, has a file of its own (engines/network/netem.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from engines.network import qdiscs
+from engines.network.netem import Netem, bits
 from engines.network.qdiscs import Told
-
-# netem counts the packets that it delays against its limit, so the limit of
-# a delay has to exceed any bandwidth-delay product ever asked for.
-DELAY_LIMIT_PACKETS = 1_000_000
-_PERCENT = 100 / (2**32 - 1)  # the kernel's unit of a probability
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """How a parameter of netem's is said to tc, and to a kernel.
-
-    argument: tc's words for a value; none are said for 0, netem's default.
-    place: its name in engines.network.qdiscs.netem. number: what a kernel is told, and
-        tells back. units: ours in one of the kernel's, for messages.
-    random: whether netem then draws numbers, which are to be seeded.
-    """
-
-    argument: Callable[[float], str]
-    place: str
-    number: Callable[[float], int]
-    units: float = 1.0
-    random: bool = False
-
-
-def _parameter(default: Any, argument: Callable[[Any], str], place: str,
-               number: Callable[[Any], int], **how: Any) -> Any:
-    """A field of Netem; `how`: the other fields of Parameter."""
-    return field(default=default, metadata={"parameter": Parameter(argument, place, number,
-                                                                   **how)})
-
-
-def _ticks(ms: float) -> int:
-    return qdiscs.ticks(round(ms * 1000))
-
-
-def _share(percent: float) -> int:
-    return qdiscs.share(float(f"{percent:g}"))
-
-
-def bits(kbps: float) -> int:
-    """As tc is told a rate."""
-    return round(kbps * 1000)
-
-
-@dataclass(frozen=True)
-class Netem:
-    """A netem qdisc: its parameters in the order in which tc takes them."""
-
-    # tc takes whole microseconds.
-    delay_ms: float = _parameter(0.0, lambda ms: f"delay {round(ms * 1000)}us", "latency", _ticks,
-                                 units=64e-6)
-    # A part of the delay's words. A kernel does not tell the distribution back.
-    jitter_ms: float = _parameter(0.0, lambda ms: f"{round(ms * 1000)}us distribution normal",
-                                  "jitter", _ticks, units=64e-6, random=True)
-    # Kernels take whole bytes a second.
-    rate_kbps: float = _parameter(0.0, lambda kbps: f"rate {bits(kbps)}bit", "rate",
-                                  lambda kbps: bits(kbps) // 8, units=8 / 1000)
-    limit_packets: int = _parameter(DELAY_LIMIT_PACKETS, lambda packets: f"limit {packets}",
-                                    "limit", int)
-    loss_percent: float = _parameter(0.0, lambda percent: f"loss random {percent:g}%", "loss",
-                                     _share, units=_PERCENT, random=True)
-    # Gilbert's model: of the packets that go through, how many are followed by a loss; of those
-    # that are lost, how many by one that goes through.
-    burst_begins_percent: float = _parameter(0.0, lambda percent: f"loss gemodel {percent:g}%",
-                                             "burst_begins", _share, units=_PERCENT, random=True)
-    burst_ends_percent: float = _parameter(0.0, lambda percent: f"{percent:g}%", "burst_ends",
-                                           _share, units=_PERCENT, random=True)
-    seed: int = 0  # of what is random
-
-    kind = "netem"
-
-    @staticmethod
-    @cache
-    def parameters() -> dict[str, Parameter]:
-        """By field; all but the seed."""
-        return {each.name: each.metadata["parameter"] for each in fields(Netem) if each.metadata}
-
-    anew = False  # can be changed as it stands
-
-    @property
-    def random(self) -> bool:
-        return any(how.random and getattr(self, name) for name, how in self.parameters().items())
-
-    @property
-    def arguments(self) -> str:
-        words = [how.argument(getattr(self, name))
-                 for name, how in self.parameters().items() if getattr(self, name)]
-        return " ".join([*words, f"seed {self.seed}"] if self.random else words)
-
-    @property
-    def options(self) -> bytes:
-        values = {how.place: how.number(getattr(self, name))
-                  for name, how in self.parameters().items()}
-        return qdiscs.netem(values, self.seed if self.random else None)
-
-    def differences(self, options: bytes) -> Iterator[str]:
-        """What a kernel tells otherwise than requested, a few words each."""
-        told = qdiscs.netem_values(options)
-        for name, how in self.parameters().items():
-            requested = getattr(self, name)
-            if told[how.place] != how.number(requested):
-                yield f"{name} {round(told[how.place] * how.units, 3):g}, requested {requested:g}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Queueing disciplines in netlink's words: what is sent to a kernel, and what it tells back.
 
 The bytes are those that `tc` (iproute2) sends for the same words, which
-engines/network/shaping.py prints; structures from include/uapi/linux/pkt_sched.h.
+engines/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from engines.network.netlink import NLA_F_NESTED, attribute, attributes, u32
-from hosts.distribution import normal_distribution
+from engines.network.netlink import attribute, attributes, u32
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
@@ -18,13 +17,7 @@ _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 1, 3
 _TC_H_ROOT = 0xFFFFFFFF
 _TCMSG = struct.Struct("=BxxxiIII")  # family, interface, handle, parent, info
-
-_NETEM_QOPT = struct.Struct("=6I")  # latency, limit, loss, gap, duplicate, jitter
-_NETEM_RATE = struct.Struct("=IiIi")  # bytes a second; overheads and cells, which are 0
-_NETEM_GEMODEL = struct.Struct("=4I")  # p, r; h and k1, which are 0: Gilbert's model
-(_NETEM_DELAY_DIST, _NETEM_LOSS, _NETEM_RATE_ATTRIBUTE, _NETEM_RATE64, _NETEM_SEED,
- _NETEM_LOSS_GE) = 2, 5, 6, 8, 14, 2
-_MOST_U32 = 0xFFFFFFFF
+MOST_U32 = 0xFFFFFFFF
 
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF_QOPT = struct.Struct("=BBHhHIBBHhHIIII")  # struct tc_tbf_qopt with its two tc_ratespec
@@ -95,74 +88,19 @@ def parsed(answer: bytes) -> Told:
                 sent_bytes, packets, drops, queued)
 
 
-# netem ---------------------------------------------------------------------------------
-
 def ticks(microseconds: int) -> int:
     """The kernel's unit for a delay is 64 ns (PSCHED_SHIFT); tc cuts off what is over."""
     return microseconds * 125 // 8
-
-
-def share(percent: float) -> int:
-    """A probability as the kernel and tc count it, in 2³² - 1 parts."""
-    return round(percent / 100 * _MOST_U32)
-
-
-def netem(values: dict[str, int], seed: int | None = None) -> bytes:
-    """The options of a netem qdisc.
-
-    values: "latency" and "jitter" in ticks, "limit" in packets, "loss" as a
-    share, "burst_begins" and "burst_ends" as shares of Gilbert's model, "rate"
-    in bytes a second; 0 where they lack. With jitter, delays are
-    distributed normally. seed: of its random numbers; since Linux 6.6, older
-    ones pass over it.
-    """
-    options = _NETEM_QOPT.pack(values.get("latency", 0), values.get("limit", 0),
-                               values.get("loss", 0), 0, 0, values.get("jitter", 0))
-    rate = values.get("rate", 0)
-    if rate > _MOST_U32:
-        options += attribute(_NETEM_RATE64, struct.pack("=Q", rate))
-    if rate:
-        options += attribute(_NETEM_RATE_ATTRIBUTE, _NETEM_RATE.pack(min(rate, _MOST_U32), 0, 0, 0))
-    begins, ends = values.get("burst_begins", 0), values.get("burst_ends", 0)
-    if begins or ends:
-        model = _NETEM_GEMODEL.pack(begins, ends, 0, 0)
-        options += attribute(_NETEM_LOSS | NLA_F_NESTED, attribute(_NETEM_LOSS_GE, model))
-    if values.get("jitter"):
-        options += attribute(_NETEM_DELAY_DIST, _table())
-    if seed is not None:
-        options += attribute(_NETEM_SEED, struct.pack("=Q", seed))
-    return options
-
-
-def netem_values(options: bytes) -> dict[str, int]:
-    """What a kernel tells of a netem qdisc, as `netem` takes it. ValueError where it is none."""
-    if len(options) < _NETEM_QOPT.size:
-        raise ValueError(f"{len(options)} bytes are no options of netem")
-    latency, limit, loss, _, _, jitter = _NETEM_QOPT.unpack_from(options)
-    found = attributes(options[_NETEM_QOPT.size:])
-    rate, *_ = _NETEM_RATE.unpack(found.get(_NETEM_RATE_ATTRIBUTE, bytes(_NETEM_RATE.size)))
-    if _NETEM_RATE64 in found:
-        (rate,) = struct.unpack("=Q", found[_NETEM_RATE64])
-    begins, ends, _, _ = _NETEM_GEMODEL.unpack(attributes(found.get(_NETEM_LOSS, b"")).get(
-        _NETEM_LOSS_GE, bytes(_NETEM_GEMODEL.size)))
-    return {"latency": latency, "limit": limit, "loss": loss, "jitter": jitter, "rate": rate,
-            "burst_begins": begins, "burst_ends": ends}
-
-
-def _table() -> bytes:
-    """The table that tc sends for `distribution normal`. Raises OSError where there is none."""
-    numbers = normal_distribution()
-    return struct.pack(f"={len(numbers)}h", *numbers)
 
 
 # Other queues --------------------------------------------------------------------------
 
 def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
     """The options of a token bucket. rate: bytes a second."""
-    parameters = _TBF_QOPT.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, _MOST_U32),
+    parameters = _TBF_QOPT.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, MOST_U32),
                                 0, 0, 0, 0, 0, 0, limit_bytes, 0, 0)
     return (attribute(_TBF_PARMS, parameters) + u32(_TBF_BURST, burst_bytes)
-            + (attribute(_TBF_RATE64, struct.pack("=Q", rate)) if rate > _MOST_U32 else b""))
+            + (attribute(_TBF_RATE64, struct.pack("=Q", rate)) if rate > MOST_U32 else b""))
 
 
 HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default class 1
@@ -174,10 +112,10 @@ def htb_class(rate: int, burst_bytes: int) -> bytes:
     rate: bytes a second. The ceiling's own burst is tc's MTU, so that this is what
     limits (htb_class_mode): a packet leaves while neither bucket is overdrawn.
     """
-    spec = _RATESPEC.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, _MOST_U32))
+    spec = _RATESPEC.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, MOST_U32))
     buffers = (htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES))
     large = b"".join(attribute(kind, struct.pack("=Q", rate)) for kind in (
-        _HTB_RATE64, _HTB_CEIL64)) if rate > _MOST_U32 else b""
+        _HTB_RATE64, _HTB_CEIL64)) if rate > MOST_U32 else b""
     return attribute(_HTB_PARMS, spec * 2 + _HTB_BUFFERS.pack(*buffers, 0, 0, 0)) + large
 
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engines.network import qdiscs
-from engines.network.ports import HtbShaper, Netem, Port, Queue, bits
+from engines.network.netem import Netem, bits
+from engines.network.ports import HtbShaper, Port, Queue
 from engines.network.qdiscs import Told
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
@@ -60,6 +61,7 @@ class Shape:
         client; or "fq": a fifo there, and the server's own interface paces.
     htb_burst_bytes: for HTB with this burst in the place of netem's rate, and the
         delay in it, which then has the queue's limit; 0 for netem.
+    A field that Netem has as well is netem's towards the client.
     """
 
     rtt_ms: float
@@ -77,21 +79,24 @@ class Shape:
         """The switch's, to the client and to the server."""
         if self.htb_burst_bytes:
             return self._htb_ports()
-        to_client = losing(Netem(delay_ms=self.rtt_ms / 2, jitter_ms=self.jitter_ms,
-                                 seed=self.seed), self.loss_percent, self.loss_burst)
-        to_server = Netem(delay_ms=self.rtt_ms / 2)
-        return (Port(CLIENT_PORT, (to_client, *bottleneck_queue(self.qdisc, self.bandwidth_kbps,
-                                                                self.queue_packets))),
-                Port(SERVER_PORT, (to_server, bottleneck(self.uplink_kbps, self.queue_packets))))
+        delay = Netem(delay_ms=self.rtt_ms / 2)
+        return (Port(CLIENT_PORT, (self._to_client(delay), *bottleneck_queue(
+                    self.qdisc, self.bandwidth_kbps, self.queue_packets))),
+                Port(SERVER_PORT, (delay, bottleneck(self.uplink_kbps, self.queue_packets))))
 
     def _htb_ports(self) -> tuple[Port, Port]:
         """As Mininet's TCIntf has them, but for the place: on the switch, never on a host."""
         delay = Netem(delay_ms=self.rtt_ms / 2, limit_packets=self.queue_packets)
-        to_client = losing(replace(delay, jitter_ms=self.jitter_ms, seed=self.seed),
-                           self.loss_percent, self.loss_burst)
         down, up = (HtbShaper(rate_kbps, self.htb_burst_bytes)
                     for rate_kbps in (self.bandwidth_kbps, self.uplink_kbps))
-        return Port(CLIENT_PORT, (down, to_client)), Port(SERVER_PORT, (up, delay))
+        return (Port(CLIENT_PORT, (down, self._to_client(delay))),
+                Port(SERVER_PORT, (up, delay)))
+
+    def _to_client(self, delay: Netem) -> Netem:
+        """The delay with all that happens to packets towards the client, by netem's names."""
+        shared = {name: getattr(self, name) for name in (*Netem.parameters(), "seed")
+                  if hasattr(self, name)}
+        return losing(replace(delay, **shared), self.loss_percent, self.loss_burst)
 
     @property
     def remembers(self) -> bool:
@@ -174,8 +179,8 @@ def losing(netem: Netem, percent: float, burst: float) -> Netem:
     if burst == 1 or not percent:
         return replace(netem, loss_percent=percent)
     ends = 100 / burst
-    return replace(netem, burst_begins_percent=percent * ends / (100 - percent),
-                   burst_ends_percent=ends)
+    return replace(netem, loss_percent=0.0, burst_ends_percent=ends,
+                   burst_begins_percent=percent * ends / (100 - percent))
 
 
 def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem | Queue, ...]:

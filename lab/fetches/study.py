@@ -14,10 +14,10 @@ from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import ScenarioFile, check_count
 from lab.fetches.figures import kinds as figure_kinds
 from lab.fetches.scenario import reading
-from lab.fetches.scenario.own_server import OwnServer
 from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.server import OwnServer, OWN
 from lab.fetches.scenario.sweep import CLIENTS, cell_of
-from lab.fetches.scenario.trial import OWN, Trial
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import every_check, judge
 

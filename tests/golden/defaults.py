@@ -12,7 +12,7 @@ from lab.fetches.features.population import population
 from lab.fetches.features.raw import cells
 from lab.fetches.features.replication import causes
 from lab.fetches.features.users import requested
-from lab.fetches.scenario import claim, own_server, scenario, sweep, trial
+from lab.fetches.scenario import scenario, server, sweep, trial
 from lab.fetches.verify import record
 from lab.load import record as load_record
 from lab.load import scenario as load_scenario
@@ -35,7 +35,7 @@ def text() -> str:
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, cells.Raw, scenario.Axis,
-        population.Mechanism, population.Population, claim.Claim, own_server.OwnServer,
+        population.Mechanism, population.Population, scenario.Claim, server.OwnServer,
         causes.Reading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
         load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSetup,
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,

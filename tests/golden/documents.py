@@ -22,7 +22,7 @@ from lab.fetches.features.raw.cells import Defect, Raw
 from lab.fetches.features.users.scenario import Users
 from lab.fetches.figures.kinds import FIGURES
 from lab.fetches.scenario import scenario as fetches
-from lab.fetches.scenario.claim import Claim
+from lab.fetches.scenario.scenario import Claim
 from lab.fetches.scenario.sweep import Sweep
 from lab.fetches.verify.record import Record
 from lab.load import scenario as load
@@ -182,7 +182,10 @@ def _told(of: type[Any]) -> dict[str, str]:
     """What the docstring of a class says of its fields: "name, other: what they are"."""
     names = {each.name for each in fields(of)}
     told: dict[str, str] = {}
-    for paragraph in (of.__doc__ or "").split("\n\n"):
+    # Of its subjects as well; a class that nobody wrote has its signature for a docstring.
+    documented = [base.__doc__ for base in of.__mro__ if is_dataclass(base) and base.__doc__
+                  and not base.__doc__.startswith(f"{base.__name__}(")]
+    for paragraph in "\n\n".join(documented).split("\n\n"):
         text = " ".join(paragraph.split())
         found = [match for match in re.finditer(r"((?:[a-z_0-9]+, )*[a-z_0-9]+): ", text)
                  if {*match[1].split(", ")} <= names]

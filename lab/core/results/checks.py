@@ -1,7 +1,7 @@
-"""Checks: what a verdict rests on. Each kind has one table of them; the loop over it is here.
+"""Checks: what a verdict rests on. Each kind has one table of them; this has the loop.
 
 A check compares what was requested with what was observed in the evidence of one
-trial. It may find nothing to compare, or several things (a host each).
+trial. It may have nothing to compare, or several things (one for each host).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from lab.core.findings.findings import Column, Table
 from lab.core.results.records import FAIL, PASS, Record
 
-BETWEEN = "; "  # checks, and what they say, in a column
+BETWEEN = "; "  # checks, and their reasons, in a column
 
 @dataclass(frozen=True)
 class Compared:
@@ -32,7 +32,7 @@ class Check:
     name: in verdict_reason and on the page. why: what it compares, for a
     reader. compare: (evidence) → comparisons, none where it does not apply.
     judged: whether a stored record was one for it to judge. exact_only: it
-    judges in virtual time only. seldom: it is told where it judged something.
+    judges in virtual time only. seldom: it is reported where it judged something.
     """
 
     name: str
@@ -45,14 +45,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Failure:
-    """What one check found to differ; check: its name."""
+    """One deviation that a check reports; check: its name."""
 
     check: str
     text: str
 
 
 def failures(checks: Sequence[Check], evidence: Any) -> list[Failure]:
-    """What differs, one of each comparison; [] where all that applies passes."""
+    """A failure for each comparison that fails; [] where all that applies pass."""
     return [Failure(check.name, f"{compared.name or check.name}: observed {compared.observed},"
                                 f" expected {compared.requested}")
             for check in checks for compared in check.compare(evidence) if not compared.passed]
@@ -64,10 +64,10 @@ def verdict(checks: Sequence[Check], evidence: Any) -> dict[str, str]:
 
 
 def columns(failed: Sequence[Failure]) -> dict[str, str]:
-    """The same of what was found already."""
+    """The same of failures that are known."""
     return {"verdict": FAIL if failed else PASS,
-            "failed_checks": BETWEEN.join(dict.fromkeys(each.check for each in failed)),
-            "verdict_reason": BETWEEN.join(each.text for each in failed)}
+            "failed_checks": BETWEEN.join(dict.fromkeys(failure.check for failure in failed)),
+            "verdict_reason": BETWEEN.join(failure.text for failure in failed)}
 
 
 def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:

@@ -81,7 +81,7 @@ def value_of(path: Path, key: str, separator: str) -> str:
     except OSError:
         return ""
     for line in lines:
-        name, found, value = line.partition(separator)
-        if found and name.strip() == key:
+        name, separated, value = line.partition(separator)
+        if separated and name.strip() == key:
             return value.strip()
     return ""

@@ -1,6 +1,6 @@
 """trials.csv: a row appended and synced as soon as its trial is measured, and sealed.
 
-A seal, kept in run.json, tells later whether somebody changed the file.
+A seal, stored in run.json, shows later whether somebody changed the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RecordFile:
         self._write(self.writer.row(record))
 
     def seal(self) -> dict[str, Any]:
-        """What the file holds now, on the disk, to tell later whether it was changed."""
+        """What the file holds now, on the disk, to show later whether it was changed."""
         self._sync()
         return {"rows": self.rows, "sha256": self.digest.hexdigest()}
 
@@ -79,7 +79,7 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
     """The columns of the file, those it has and after them those that it lacks; its whole lines.
 
     A file that lacks some is written anew, aside and renamed; rows measured
-    before have nothing under them. A torn last row is left out.
+    before have nothing under them. A torn last row is excluded.
     """
     whole = whole_lines(path) if path.exists() else b""
     if not whole:
@@ -121,10 +121,10 @@ def sealed(whole: bytes) -> dict[str, Any]:
     """
     rows = rows_of(whole)
     head = next(rows)
-    kept = [place for place, column in enumerate(head) if column not in OF_THE_RUN]
+    places = [place for place, column in enumerate(head) if column not in OF_THE_RUN]
     numbers = hashlib.sha256()
     for row in chain([head], rows):
-        numbers.update(_line([row[place] for place in kept]).encode())
+        numbers.update(_line([row[place] for place in places]).encode())
     return {"rows": whole.count(b"\n") - 1, "sha256": hashlib.sha256(whole).hexdigest(),
             "numbers_sha256": numbers.hexdigest()}
 

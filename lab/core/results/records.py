@@ -1,9 +1,9 @@
 """Records: one row of trials.csv a trial, read by name; lab.core.results.record_file writes them.
 
 A record is a frozen dataclass with its trial, another one, first. A row has
-what was requested (the trial's columns), what was measured, what was seen on the
+what was requested (the trial's columns), what was measured, what was observed on the
 wire, what the model predicts, and the verdict. An empty field means that the
-value could not be had.
+value is not available.
 
 Columns have names, not places: a run that was made before a column existed
 has that column's default, and a column that this version does not know stays
@@ -71,7 +71,7 @@ class Record:
 
     @property
     def failed_as_expected(self) -> bool:
-        """Whether the transfer had to fail, and its packets say that it did as it had to."""
+        """Whether the transfer failed as expected, by its packets."""
         return not self.ok and self.verdict == PASS
 
     @property
@@ -133,7 +133,7 @@ def value_of(record: Record, column: str) -> Any:
 
 
 def varied(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Which parameters distinguish some trials; columns: of each its values, one per trial.
+    """Which parameters distinguish some trials; columns: the values of each, one for each trial.
 
     What follows from an earlier one, as the uplink from the bandwidth, is none.
     """
@@ -207,10 +207,11 @@ class RowReader:
         """Raises ValueError or KeyError."""
         if len(row) != self.width:
             raise ValueError(f"{len(row)} fields, expected {self.width}")
-        requested, seen = ({name: parse(row[place]) for name, place, parse, has_default in columns
-                        if row[place] or not has_default}
-                       for columns in (self.of_trial, self.of_record))
-        return self.kind(trial=self.trial(**requested), **seen)
+        requested, observed = ({name: parse(row[place])
+                                for name, place, parse, has_default in columns
+                                if row[place] or not has_default}
+                               for columns in (self.of_trial, self.of_record))
+        return self.kind(trial=self.trial(**requested), **observed)
 
 
 Column = tuple[str, int, Callable[[str], Any], bool]
@@ -225,26 +226,26 @@ def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> li
             for column in fields(owner) if column.name in places and column.name != "trial"]
 
 
-def _parser(kind: str, of: Quantity) -> Callable[[str], Any]:
+def _parser(kind: str, quantity: Quantity) -> Callable[[str], Any]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Any]] = {
         "str": remembered(_from_text), "bool": {"true": True, "false": False}.__getitem__,
-        "int": _limited(int, of), "float": _limited(float, of)}
+        "int": _limited(int, quantity), "float": _limited(float, quantity)}
     parse = parsers[base]
     if base == kind:
         return parse
     return lambda text: None if text == "" else parse(text)
 
 
-def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
+def _limited(parse: Callable[[str], Any], quantity: Quantity) -> Callable[[str], Any]:
     """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
-    lowest, highest = max(of.lowest, -LARGEST), min(of.highest, LARGEST)
+    lowest, highest = max(quantity.lowest, -LARGEST), min(quantity.highest, LARGEST)
 
     def read(text: str) -> Any:
         value = parse(text)
         if not lowest <= value <= highest:
-            raise ValueError(f"{of.what} of {text[:40]} is out of range")
+            raise ValueError(f"{quantity.what} of {text[:40]} is out of range")
         return value
     return remembered(read)
 
@@ -291,7 +292,7 @@ def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str
 @remembered
 def _harmless(text: str) -> str:
     """On one line, without what cannot be printed, and no formula."""
-    text = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    text = "".join(filter(str.isprintable, " ".join(text.split())))
     return f"'{text}" if _FORMULA.match(text) else text
 
 

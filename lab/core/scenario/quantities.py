@@ -2,7 +2,7 @@
 
 A quantity's name is its column in records, its key in scenario files and its
 attribute in trials; it ends in the unit. Reading, checking, messages, --help,
-heads of tables and axes of figures all follow from its line here.
+heads of tables and axes of figures all follow from its line.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Length(Quantity):
             return str(QUANTITIES["queue_packets"].check(value, where))
         if value == AUTO:
             return AUTO
-        found = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
+        match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
             if isinstance(value, str) else None
-        if found is None or not found[1] and found[2] != "bdp":
+        if match is None or not match[1] and match[2] != "bdp":
             raise UsageError(f"{where}: {value!r} is no length of a queue; say packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")
-        name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[found[2]]
-        return f"{plain(QUANTITIES[name].check(float(found[1] or 1), where))}{found[2]}"
+        name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[match[2]]
+        return f"{plain(QUANTITIES[name].check(float(match[1] or 1), where))}{match[2]}"
 
     def listed(self, words: str) -> list[str]:
         """With its unit in any case; a length in bytes is refused with what it is in packets."""
-        found = []
+        lengths = []
         for word in typed.spread(words, "packets", whole=True):
             low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
             if re.fullmatch(r"[\d.]+[kmg]?i?b(ytes)?", low):
@@ -55,8 +55,8 @@ class Length(Quantity):
                                  " 1bdp")
             if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
                 low = f"{plain(typed.number(seconds[0], 'ms'))}ms"
-            found.append(low)
-        return found
+            lengths.append(low)
+        return lengths
 
     def parsed(self, word: str) -> str:
         return word
@@ -71,6 +71,35 @@ class Length(Quantity):
                                                              "queue_bdp"))
         return f"{ends}, like 100, 50ms or 0.5bdp; {AUTO}"
 
+
+# What is measured of a fetch, in the order of the columns (lab.fetches.verify.record): what a
+# figure can be of.
+_METRICS: tuple[Quantity, ...] = (
+    Quantity("first_byte_ms", "the time to the first byte", "ms", head="first byte",
+             label="time to the first byte"),
+    Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
+             label="total time"),
+    Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
+             label="latency"),
+    Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
+             label="goodput", more_is_better=True),
+    Quantity("appconnect_ms", "the time of both handshakes", "ms", head="handshake",
+             label="handshake, TLS included"),
+    Quantity("handshake_round_trips", "round trips of the TLS handshake", "",
+             head="round trips", label="round trips of the TLS handshake"),
+    Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
+             label="the server's messages of the handshake"),
+    Quantity("flight_segments", "the number of segments of a server's handshake", "segments",
+             head="flight", label="segments of the server's messages of the handshake"),
+    Quantity("window_after_handshake", "the window after the handshake", "segments",
+             head="window", label="the server's window after the handshake"),
+    Quantity("response_round_trips", "round trips of the response", "", head="round trips",
+             label="round trips of the response"),
+    Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
+             head="at once", label="sent before the client's second flight"),
+    Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",
+             label="the most allowed, three times the client's first datagrams"),
+)
 
 _ALL: tuple[Quantity, ...] = (
     # The network. Below 0.1 ms the guest's own processing outweighs the link.
@@ -190,21 +219,23 @@ _ALL: tuple[Quantity, ...] = (
              flag="--think", default="0",
              flag_help="times of the back-end: headers leave at once, the body after them"),
     Quantity("send_buffer_bytes", "a send buffer", "bytes", 0, 212_992, whole=True,
-             head="SO_SNDBUF", label="SO_SNDBUF of the server (0: not set)",
+             head="SO_SNDBUF", label="SO_SNDBUF of the server (0: not set)", default="0",
              why=" (net.core.wmem_max)"),
     # What published set-ups did otherwise.
     Quantity("htb_burst_bytes", "a burst", "bytes", 0, 10_000_000, whole=True, head="HTB burst",
-             label="burst of HTB, which shapes in the place of netem"),
+             label="burst of HTB, which shapes in the place of netem", default="0"),
     Quantity("integer_kbps", "a rate", "kbit/s", 0, 10_000_000, head="rate lost to integers",
-             label="rate of a link whose Mbit/s an integer division made 0"),
+             label="rate of a link whose Mbit/s an integer division made 0", default="0"),
     Quantity("arp_ms", "a time", "ms", 0, 60_000, whole=True, head="ARP",
-             label="ARP inside the time, asked again after"),
+             label="ARP inside the time, asked again after", default="0"),
     Sizes("head", "the writes of the headers", "bytes", head="writes of the headers"),
-    Word("nagle", "Nagle's algorithm", head="Nagle", known=("off", "on")),
-    Word("framing", "what ends a body", head="body ends by", known=("length", "close")),
-    Word("loss_probes", "the server's tail loss probes", head="loss probes", known=("on", "off")),
+    Word("nagle", "Nagle's algorithm", head="Nagle", known=("off", "on"), default="off"),
+    Word("framing", "what ends a body", head="body ends by", known=("length", "close"),
+         default="length"),
+    Word("loss_probes", "the server's tail loss probes", head="loss probes", known=("on", "off"),
+         default="on"),
     Word("receive_rules", "the rules of the receive window", head="receive window as in",
-         known=("today", "linux3")),
+         known=("today", "linux3"), default="today"),
     Windows("acts_as", "windows that act as others", "segments", head="window acts as"),
     Quantity("process_ms", "a process", "ms", 0, 60_000),
     Quantity("failed_ms", "a time", "ms", 0, 600_000),
@@ -222,7 +253,7 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("warmup_s", "a warm-up", "s", 0, 86_400),
     Quantity("cooldown_s", "a cool-down", "s", 0, 86_400),
     Quantity("share", "a share", "", 0.0001, 1),
-    # Times and counts of what is asked.
+    # Times and counts of what is requested.
     Quantity("repeat", "a number of repeats", "", 1, 10_000, whole=True, head="repeat"),
     Quantity("one_in", "a part of a grid", "", 1, 10_000, whole=True),
     Quantity("seed", "a seed", "", 0, 2**32 - 1, whole=True),
@@ -232,31 +263,8 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("sample_ms", "an interval", "ms", 0.05, 60_000),
     Quantity("published", "a published number", "", -1e9, 1e9),
     Quantity("within", "a tolerance", "", 0, 1e9),
-    # What is measured.
-    Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
-             label="total time"),
-    Quantity("appconnect_ms", "the time of both handshakes", "ms", head="handshake",
-             label="handshake, TLS included"),
-    Quantity("first_byte_ms", "the time to the first byte", "ms", head="first byte",
-             label="time to the first byte"),
-    Quantity("handshake_round_trips", "round trips of the TLS handshake", "",
-             head="round trips", label="round trips of the TLS handshake"),
-    Quantity("response_round_trips", "round trips of the response", "", head="round trips",
-             label="round trips of the response"),
-    Quantity("window_after_handshake", "the window after the handshake", "segments",
-             head="window", label="the server's window after the handshake"),
-    Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
-             label="the server's messages of the handshake"),
-    Quantity("flight_segments", "the number of segments of a server's handshake", "segments",
-             head="flight", label="segments of the server's messages of the handshake"),
-    Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
-             head="at once", label="sent before the client's second flight"),
-    Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",
-             label="the most allowed, three times the client's first datagrams"),
-    Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
-             label="latency"),
-    Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
-             label="goodput", more_is_better=True),
+    *_METRICS,
+    # What else is measured.
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
     Quantity("p50_ms", "the median completion time", "ms", head="p50"),
     Quantity("p90_ms", "the 90th percentile", "ms", head="p90"),
@@ -264,16 +272,17 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("p99_ms", "the 99th percentile", "ms", head="p99"),
     Quantity("hit_mean_ms", "the mean of transfers with a retransmission", "ms"),
     Quantity("retransmission_percent", "the retransmission rate", "%", head="retransmitted"),
-    # What runs and queues are told apart by.
+    # What distinguishes runs and queues.
     Quantity("variant", "a sender and queue", head="sender and queue"),
     Quantity("window", "an initial window", head="initial window"),
 )
 
 QUANTITIES = {quantity.name: quantity for quantity in _ALL}
 FLAGS = {quantity.name: quantity for quantity in _ALL if quantity.flag}
+METRICS = tuple(quantity.name for quantity in _METRICS)
 
 
 def quantity(name: str) -> Quantity:
-    """A quantity by its name; one that has no line here has only its name."""
+    """A quantity by its name; one that has no line has only its name."""
     return QUANTITIES.get(name) or Quantity(name, name.replace("_", " "),
                                             head=name.replace("_", " "))

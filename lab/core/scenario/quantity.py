@@ -18,17 +18,17 @@ from lab.core.words import nearest, plain
 _MOST_WINDOW = 65_535  # segments: that of initcwnd
 
 
-# Of units that people write larger ones for: theirs, each a thousand times the one before.
+# Units that have larger ones, and these, each a thousand times the one before.
 LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
 
 
 def _is_round(value: Any) -> bool:
-    """Whether it is a number that three digits say exactly."""
+    """Whether it is a number that three digits write exactly."""
     return isinstance(value, (int, float)) and float(f"{value:.3g}") == value
 
 
 def in_words(value: Any, unit: str) -> str:
-    """A value with its unit, or a larger one where that says it in three digits: "300 kB"."""
+    """A value with its unit, or a larger one where three digits write it: "300 kB"."""
     units, power = LARGER_UNITS.get(unit, (unit,)), 0
     if not _is_round(value):
         return f"{plain(value)} {unit}".rstrip()
@@ -44,8 +44,8 @@ class Quantity:
     what: in a sentence, with its article. unit: "" for a plain number.
     lowest, highest: the range of what may be requested, both ends included.
     head: of a table's column. label: on an axis, and where there is room.
-    flag, flag_help: of the command line, "" for none. default: the values of a
-    question of one's own that does not say them, as on the command line. why:
+    flag, flag_help: of the command line, "" for none. default: the values where none are
+    given, as on the command line: of a question of one's own, and of a trial. why:
     behind the range in the message that refuses a value. more_is_better: an
     improvement is a gain of it, not a saving.
     """
@@ -83,8 +83,7 @@ class Quantity:
         return int(value) if self.whole else float(value)
 
     def listed(self, words: str) -> list[Any]:
-        """A list as typed on a command line, unchecked. Raises ValueError that says what to type.
-        """
+        """A list as typed on a command line, unchecked. Raises ValueError with an example."""
         return [self.parsed(word) for word in typed.spread(words, self.unit, self.whole)]
 
     def parsed(self, word: str) -> Any:
@@ -94,6 +93,12 @@ class Quantity:
             raise ValueError(f"{word!r} is not a whole number"
                              f"{f' of {self.unit}' if self.unit else ''}")
         return int(value) if self.whole else value
+
+    @property
+    def defaults(self) -> tuple[Any, ...]:
+        """The values of `default`."""
+        return tuple(self.check(self.parsed(word), self.flag or self.name)
+                     for word in self.default.split(","))
 
     @property
     def metavar(self) -> str:

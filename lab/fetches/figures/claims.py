@@ -21,8 +21,7 @@ from lab.core.findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_PO
 from lab.core.findings.findings import Statement
 from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
-from lab.fetches.scenario.claim import Claim
-from lab.fetches.scenario.scenario import OF_EXPERIMENT
+from lab.fetches.scenario.scenario import Claim, OF_EXPERIMENT
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
 

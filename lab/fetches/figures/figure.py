@@ -13,8 +13,8 @@ from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cells import CellSetting, WindowChange
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, OWN
 from lab.fetches.scenario.sweep import SWEPT
-from lab.fetches.scenario.trial import BUILTIN, HTTP_1, HTTP_3, OWN
 from lab.fetches.verify.record import Record
 
 ANY = "any"

@@ -15,9 +15,8 @@ from lab.fetches.figures import bars
 from lab.fetches.figures import panels as rows
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made
-from lab.fetches.scenario.claim import OF_BARS, OF_TRIALS
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
 from lab.fetches.verify.record import Record
 
 

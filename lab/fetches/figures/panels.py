@@ -18,9 +18,9 @@ from lab.fetches import features
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
                                          by_cell, percent_of, published_bars, sign_of,
                                          weighted_cells)
+from lab.fetches.scenario.path import is_random
 from lab.fetches.scenario.scenario import Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value
-from lab.fetches.scenario.trial import is_random
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 

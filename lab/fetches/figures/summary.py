@@ -13,7 +13,8 @@ from lab.core.words import between, short, span
 from lab.fetches.figures.buckets import Bucket, Excluded, Panel
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.claims import HARMS, HELPS, UNDECIDED, JudgedPanel
-from lab.fetches.scenario.trial import HTTP_3, Trial
+from lab.fetches.scenario.server import HTTP_3
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import setting_words
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record

@@ -19,9 +19,8 @@ from lab.core.scenario.quantities import FLAGS, quantity
 from lab.core.scenario.scenario_file import OWN_SERVER, ScenarioFile, names, parsed
 from lab.core.words import plain, toml
 from lab.fetches import features
-from lab.fetches.scenario.own_server import OwnServer
+from lab.fetches.scenario.server import OWN, OwnServer
 from lab.fetches.scenario.sweep import CLIENTS, SWEPT, Sweep, system_for
-from lab.fetches.scenario.trial import OWN
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
@@ -51,7 +50,7 @@ def file(name: str, requested: Overrides) -> ScenarioFile:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
-    values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
+    values = {known: given.get(known) or _usual(known) for known in (*ASKED, "initcwnd")}
     usual = TLS_CLIENT if any(values["chain_bytes"]) or requested.own_server.get("ca") else CLIENT
     client = schema.one_of(requested.client or usual, CLIENTS, "--client")
     return parsed(name, _text(values, client, requested), _WHERE)
@@ -69,11 +68,7 @@ def errors_by_flags() -> Iterator[None]:
 
 def _usual(name: str) -> tuple[Any, ...]:
     """The values of a quantity that the question does not say."""
-    known = FLAGS[name]
-    if name in _FOLLOWS:
-        return _FOLLOWS[name]
-    return tuple(known.check(known.parsed(word), known.flag)
-                 for word in known.default.split(","))
+    return _FOLLOWS[name] if name in _FOLLOWS else FLAGS[name].defaults
 
 
 def _text(values: Mapping[str, tuple[Any, ...]], client: str, requested: Overrides) -> str:
@@ -128,12 +123,12 @@ def _title(windows: tuple[int, ...], varied: list[str]) -> str:
 
 def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
     """The question in one sentence: the windows, and the network that they are requested."""
-    told = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
-            for name in ASKED
-            if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
-            or name in varied or values[name] != _usual(name)]
+    named = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
+             for name in ASKED
+             if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
+             or name in varied or values[name] != _usual(name)]
     verb = "do" if len(values["initcwnd"]) > 1 else "does"
-    return f"What {verb} {_title(values['initcwnd'], [])} change? {', '.join(told)}"
+    return f"What {verb} {_title(values['initcwnd'], [])} change? {', '.join(named)}"
 
 
 def _named(name: str) -> str:

@@ -10,10 +10,9 @@ from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches import features
-from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.feature import Tables
-from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.scenario import Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import Axis, Claim, Figure, Scenario
+from lab.fetches.scenario.server import OwnServer
 from lab.fetches.scenario.sweep import Sweep
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",

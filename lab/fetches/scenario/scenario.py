@@ -51,7 +51,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
                                   # of RTT and bandwidth (lab.fetches.features.population.joint)
     baseline_initcwnd = 3
     experiment_initcwnd = 10      # "window_sweep" compares all and needs none
-    metric = "total_ms"           # or any other of lab.fetches.scenario.metrics
+    metric = "total_ms"           # or any other of lab.core.scenario.quantities.METRICS
     also = ["ccdf"]               # optional: further drawings of the same, by name
     published = "paper_figure5.csv"   # optional, with its panel
     panel = "RTT"
@@ -77,19 +77,17 @@ have [[population]] tables in place of sweeps, with [[step]]s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from lab.core.errors import UsageError
-from lab.core.scenario import schema
+from lab.core.scenario import quantities, schema
 from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
 from lab.core.words import plain
-from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.feature import Part
-from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
@@ -98,7 +96,26 @@ OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a 
 
 P = TypeVar("P", bound=Part)
 _BY = schema.word(BUCKETED)
-_METRIC = schema.word(METRICS)
+_METRIC = schema.word(quantities.METRICS)
+
+
+def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ...]]:
+    def read_two(value: Any, where: str) -> tuple[str, ...]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise UsageError(f"{where} has to be {what}")
+        return tuple(reader(each, where) for each in value)
+    return read_two
+
+
+def _label(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where} has to be the labels of two bars")
+    return value
+
+
+_COLUMN = schema.word((*quantities.METRICS, "initcwnd"))
+_TWO_BARS = _two(_label, "the labels of two bars")
+OF_BARS, OF_TRIALS = ("larger", "equal", "highest_percent"), ("at_most", "more_where")
 
 
 @dataclass(frozen=True)
@@ -131,6 +148,41 @@ class Axis:
 
     def label(self, value: Value) -> str:
         return self.labels[self.values.index(value)]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a source says of a figure in words, as a test on its bars or its trials.
+
+    larger: the first bar's percentage is larger than the second's; equal:
+    the two are equal in ms; highest_percent: of all bars.
+    at_most: a column, which no trial's metric passes. more_where: two columns; the metric is
+    more than its least in the trials whose first is the larger, and in no other.
+    """
+
+    figure: str
+    says: str
+    larger: tuple[str, ...] = key((), reader=_TWO_BARS)
+    equal: tuple[str, ...] = key((), reader=_TWO_BARS)
+    highest_percent: float | None = key(None, quantity="shares_percent")
+    at_most: str = key("", reader=_COLUMN)
+    more_where: tuple[str, ...] = key((), reader=_two(_COLUMN, "two columns"))
+
+    def check(self, where: str) -> None:
+        """Raises UsageError unless it says one thing."""
+        if len(self._said) != 1:
+            *all_but_last, last = (*OF_BARS, *OF_TRIALS)
+            raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
+
+    @property
+    def is_of_trials(self) -> bool:
+        """Whether it is tested on trials, of figures of steps and levels, not on bars."""
+        return self._said[0] in OF_TRIALS
+
+    @property
+    def _said(self) -> list[str]:
+        return [name for name in (*OF_BARS, *OF_TRIALS)
+                if getattr(self, name) not in (None, "", ())]
 
 
 @dataclass(frozen=True, kw_only=True)

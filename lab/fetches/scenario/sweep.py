@@ -19,12 +19,13 @@ from lab.core.scenario import schema
 from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
 from lab.core.scenario.schema import key
 from lab.fetches import features
-from lab.fetches.scenario import own_server
-from lab.fetches.scenario.buffers import AMPLE_WINDOW
-from lab.fetches.scenario.trial import (ANY, BUILTIN, FEATURE, HERE, HTTP_1, NEEDS, NEWER, OWN,
-                                        RANDOM)
-from lab.fetches.scenario.trial import SWEPT as SWEPT_BY
-from lab.fetches.scenario.trial import Trial, is_random
+from lab.fetches.scenario import server
+from lab.fetches.scenario.parameter import ANY, FEATURE, NEEDS
+from lab.fetches.scenario.parameter import SWEPT as SWEPT_BY
+from lab.fetches.scenario.path import RANDOM, is_random
+from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, NEWER, OWN
+from lab.fetches.scenario.tcp import AMPLE_WINDOW
+from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -47,8 +48,8 @@ class Cell:
     values: tuple[tuple[str, Any], ...]
 
     def __getattr__(self, name: str) -> Any:
-        for each, value in self.__dict__.get("values", ()):
-            if each == name:
+        for known, value in self.__dict__.get("values", ()):
+            if known == name:
                 return value
         raise AttributeError(name)
 
@@ -62,30 +63,24 @@ def _list(name: str) -> schema.Reader:
     return schema.one_or_more(schema.number(name))
 
 
-def _pairs(value: Any, where: str) -> tuple[Network, ...]:
-    if not isinstance(value, list) or not value or not all(
-            isinstance(pair, list) and len(pair) == 2 for pair in value):
-        raise UsageError(f"{where} has to be a list of [rtt_ms, bandwidth_kbps]")
-    return tuple(dict.fromkeys(
-        (schema.number("rtt_ms")(rtt_ms, where),
-         schema.number("bandwidth_kbps")(bandwidth_kbps, where))
-        for rtt_ms, bandwidth_kbps in value))
-
-
-def _chains(value: Any, where: str) -> tuple[Chain, ...]:
-    if not isinstance(value, list) or not value or not all(
-            isinstance(each, list) and len(each) == len(CHAIN) for each in value):
-        raise UsageError(f"{where} has to be a list of [{', '.join(CHAIN)}]")
-    return tuple(dict.fromkeys(
-        tuple(schema.number(name)(one, where) for name, one in zip(CHAIN, each))
-        for each in value))
+def _together(*names: str) -> schema.Reader:
+    """Lists of one value for each of these quantities, none twice."""
+    def read(value: Any, where: str) -> tuple[tuple[Any, ...], ...]:
+        if not isinstance(value, list) or not value or not all(
+                isinstance(row, list) and len(row) == len(names) for row in value):
+            raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
+        return tuple(dict.fromkeys(
+            tuple(schema.number(name)(part, where) for name, part in zip(names, row))
+            for row in value))
+    return read
 
 
 _TYPES = {"int": tuple[int, ...], "float": tuple[float, ...], "str": tuple[str, ...]}
 # What a trial has a default of: mss, qdisc, chain_bytes and so on, one value each unless it says.
 _Lists: Any = make_dataclass("_Lists", [
-    (each.name, _TYPES[str(each.type)], key((each.default,), reader=_list(each.name)))
-    for each in fields(Trial) if each.metadata.get(SWEPT_BY) and each.default is not MISSING],
+    (column.name, _TYPES[str(column.type)], key((column.default,), reader=_list(column.name)))
+    for column in fields(Trial)
+    if column.metadata.get(SWEPT_BY) and column.default is not MISSING],
     frozen=True, kw_only=True)
 
 
@@ -94,8 +89,8 @@ class Sweep(_Lists):  # type: ignore[misc]
     """Networks, windows and sizes that are measured in every combination.
 
     A list of every field of a trial that is marked as swept; those that a trial has no default
-    of, or that are read otherwise, stand here. initrwnd: AMPLE_WINDOW where it is left out.
-    system: where it is left out one that can do all of the sweep, so that what is compared runs
+    of, or that are read otherwise, stand in this class. initrwnd: AMPLE_WINDOW by default.
+    system: by default one that can do all of the sweep, so that what is compared runs
     in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
     bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
@@ -107,7 +102,7 @@ class Sweep(_Lists):  # type: ignore[misc]
     name: str
     rtt_ms: tuple[float, ...] = ()
     bandwidth_kbps: tuple[float, ...] = ()
-    pairs: tuple[Network, ...] = key((), reader=_pairs)
+    pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
     uplink_kbps: tuple[float | None, ...] = key(name="uplink",
                                                 reader=schema.one_or_more(_uplink))
     queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
@@ -116,7 +111,7 @@ class Sweep(_Lists):  # type: ignore[misc]
     initcwnd: tuple[int, ...]
     initrwnd: tuple[int, ...] = key((AMPLE_WINDOW,), reader=_list("initrwnd"))
     congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
-    chains: tuple[Chain, ...] = key((), reader=_chains)
+    chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
     system: tuple[str, ...] = key((), reader=_list("system"))
     own_server: str = key("", absent=True)
     client: Client
@@ -130,7 +125,7 @@ class Sweep(_Lists):  # type: ignore[misc]
             object.__setattr__(self, "system", (system_for(vars(self)),))
 
     def check(self, where: str) -> None:
-        """Raises UsageError where the networks are said twice, or not at all."""
+        """Raises UsageError where the networks are given twice, or not at all."""
         if self.pairs and (self.rtt_ms or self.bandwidth_kbps):
             raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
         for name in ("rtt_ms", "bandwidth_kbps"):
@@ -140,7 +135,7 @@ class Sweep(_Lists):  # type: ignore[misc]
 
     def check_together(self, where: str) -> None:
         """Raises UsageError where one value makes no sense without another."""
-        if any(each > 1 for each in self.loss_burst) and not all(self.loss_percent):
+        if any(burst > 1 for burst in self.loss_burst) and not all(self.loss_percent):
             raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
                              " loss (loss_percent, --loss)")
         if any(self.idle_ms) and not all(self.kept):
@@ -154,12 +149,12 @@ class Sweep(_Lists):  # type: ignore[misc]
         if HERE in self.system and (needing := needing_newer(vars(self))):
             raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
                              f" {NEWER!r}, --system {NEWER})")
-        for each in fields(Trial):
-            needs = each.metadata.get(FEATURE, "")
+        for parameter in fields(Trial):
+            needs = parameter.metadata.get(FEATURE, "")
             if needs and needs not in features.FEATURES and any(
-                    value != each.default for value in getattr(self, each.name)):
-                raise UsageError(f"{where}: {each.name} needs the feature {needs!r}, which this"
-                                 " copy does not have")
+                    value != parameter.default for value in getattr(self, parameter.name)):
+                raise UsageError(f"{where}: {parameter.name} needs the feature {needs!r}, which"
+                                 " this copy does not have")
         for feature in features.registered():
             feature.check_sweep(self, where)
         _check_server(self, where)
@@ -197,7 +192,7 @@ class Sweep(_Lists):  # type: ignore[misc]
                 *(CHAIN if {*CHAIN} & {*names} else ())}
         fewer = replace(self, **{
             name: getattr(self, name)[:1] for name, together in (
-                *((each, (each,)) for each in SWEPT), ("pairs", _NETWORK), ("chains", CHAIN))
+                *((name, (name,)) for name in SWEPT), ("pairs", _NETWORK), ("chains", CHAIN))
             if kept.isdisjoint(together)})
         times = self.cell_count // fewer.cell_count
         return Counter({values: times * count for values, count in Counter(
@@ -235,7 +230,7 @@ class Sweep(_Lists):  # type: ignore[misc]
     def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
         """The sweep with other lists, by name; pairs then become every RTT with every bandwidth."""
         if self.pairs and ("rtt_ms" in lists or "bandwidth_kbps" in lists):
-            rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(each)) for each in zip(*self.pairs))
+            rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(values)) for values in zip(*self.pairs))
             lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
         if not lists.keys().isdisjoint(CHAIN):
             lists = {"chains": (), **lists}
@@ -276,15 +271,15 @@ def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
                  for place in range(count))
 
 
-_LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith("tuple["))
+_LISTS = tuple(column.name for column in fields(Sweep) if str(column.type).startswith("tuple["))
 # The lists that are combined; with every window each. The first vary the slowest.
 _FIRST = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
           "jitter_ms", "response_bytes", "initrwnd", "congestion_control", "mss", "kept", "idle_ms")
 SWEPT = (*_FIRST, *(name for name in _LISTS
                     if name not in (*_FIRST, "pairs", "chains", "initcwnd")))
-_SHARED = tuple(each.name for each in fields(Sweep)
-                if each.name in {other.name for other in fields(Trial)}
-                and each.name not in (*_LISTS, "repeat"))
+_SHARED = tuple(column.name for column in fields(Sweep)
+                if column.name in {parameter.name for parameter in fields(Trial)}
+                and column.name not in (*_LISTS, "repeat"))
 
 
 def cell_of(trial: Trial) -> Cell:
@@ -335,15 +330,14 @@ def seed_of(run_seed: int, repeat: int) -> int:
 
 def needing_newer(lists: Mapping[str, Any]) -> list[str]:
     """What of a sweep's lists, by name, only Debian 13's programs have, in words."""
-    found = []
-    for each in fields(Trial):
-        newer = each.metadata.get(NEEDS, ())
-        values = lists.get(each.name, ()) if newer else ()
-        if newer == ANY and any(value != each.default for value in values):
-            found.append(f"{QUANTITIES[each.name].label} ({each.name},"
-                         f" {QUANTITIES[each.name].flag})")
-        found += [value for value in values if value in newer]
-    return found
+    needing = []
+    for parameter in fields(Trial):
+        name, newer = parameter.name, parameter.metadata.get(NEEDS, ())
+        values = lists.get(name, ()) if newer else ()
+        if newer == ANY and any(value != parameter.default for value in values):
+            needing.append(f"{QUANTITIES[name].label} ({name}, {QUANTITIES[name].flag})")
+        needing += [value for value in values if value in newer]
+    return needing
 
 
 def system_for(lists: Mapping[str, Any]) -> str:
@@ -351,16 +345,15 @@ def system_for(lists: Mapping[str, Any]) -> str:
     return NEWER if needing_newer(lists) else HERE
 
 
-# What only server.py does: its name, the value that leaves it be, and its words.
-_OURS = (("buffer_bytes", 4096, "a buffer of its own (buffer_bytes, --tls-buffer)"),
-         ("gap_ms", 0.0, "a back-end (gap_ms, --think)"), ("head", "", "writes of headers (head)"),
-         ("nagle", "off", "Nagle's algorithm (nagle)"),
-         ("framing", "length", "a body without a length (framing)"),
-         ("send_buffer_bytes", 0, "a send buffer of its own (send_buffer_bytes)"))
+# What only server.py does otherwise than by default, and its words.
+_OURS = {"buffer_bytes": "a buffer of its own (buffer_bytes, --tls-buffer)",
+         "gap_ms": "a back-end (gap_ms, --think)", "head": "writes of headers (head)",
+         "nagle": "Nagle's algorithm (nagle)", "framing": "a body without a length (framing)",
+         "send_buffer_bytes": "a send buffer of its own (send_buffer_bytes)"}
 
 
 def _check_server(requested: Sweep, where: str) -> None:
-    """Raises UsageError where a server cannot do what else is asked of it."""
+    """Raises UsageError where a server cannot do what else is requested."""
     if (OWN in requested.server) != bool(requested.own_server):
         raise UsageError(f"{where}: " + (
             "a server of your own is its command: say --server-command, or [own_server] in a file"
@@ -369,9 +362,9 @@ def _check_server(requested: Sweep, where: str) -> None:
     if has_own_chain(requested) and any(requested.chain_bytes):
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")
-    others = [each for each in requested.server if each != BUILTIN]
-    for name, usual, words in _OURS:
-        if others and any(value != usual for value in getattr(requested, name)):
+    others = [name for name in requested.server if name != BUILTIN]
+    for name, words in _OURS.items():
+        if others and {*getattr(requested, name)} != {*QUANTITIES[name].defaults}:
             raise UsageError(f"{where}: {words} is of the server {BUILTIN}, not of {others[0]}")
     if requested.http == (HTTP_1,):
         return
@@ -387,4 +380,4 @@ def _check_server(requested: Sweep, where: str) -> None:
 
 def has_own_chain(requested: Sweep) -> bool:
     """Whether the server brings its certificate."""
-    return bool(requested.own_server and own_server.parsed(requested.own_server).ca)
+    return bool(requested.own_server and server.parsed(requested.own_server).ca)

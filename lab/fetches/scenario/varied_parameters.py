@@ -1,4 +1,4 @@
-"""What tells trials apart: columns that follow from the fields of Trial, whatever it has."""
+"""Varied parameters: columns that distinguish trials, for whatever fields Trial has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from lab.core.findings.findings import Cell, Column, Rounded
 from lab.core.scenario.quantities import AUTO, quantity
 from lab.core.scenario.quantity import in_words
 from lab.core.words import plain
-from lab.fetches.scenario.trial import UNSAID, Trial
+from lab.fetches.scenario.parameter import UNSAID
+from lab.fetches.scenario.trial import Trial
 
 Requested = tuple[Column, Callable[[Trial], Cell]]
 
@@ -18,9 +19,9 @@ REQUESTED = "requested"  # a heading
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
 _NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
 _FIRST = ("part", "sample")
-_FIELDS = sorted((each for each in fields(Trial) if each.name not in _NEVER),
-                 key=lambda each: each.name not in _FIRST)
-_ORDER = (*(each.name for each in _FIELDS if each.name not in ("initcwnd", "repeat")),
+_FIELDS = sorted((field for field in fields(Trial) if field.name not in _NEVER),
+                 key=lambda field: field.name not in _FIRST)
+_ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "repeat")),
           "repeat", "initcwnd", "id")
 
 
@@ -30,12 +31,12 @@ def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> l
     Another field has a column where it differs between the trials or from
     its default.
     """
-    return [_column(each) for each in _FIELDS if each.name not in without
-            and (each.name in _ALWAYS or _tells(each, trials))]
+    return [_column(field) for field in _FIELDS if field.name not in without
+            and (field.name in _ALWAYS or _varies(field, trials))]
 
 
 def setting_words(trial: Trial, others: Sequence[Trial]) -> list[str]:
-    """The columns of a trial in words, but for its window: what tells it from the others."""
+    """The columns of a trial in words, but for its window: what distinguishes it."""
     return [f"{column.name} {in_words(_plain(value), column.unit)}"
             for column, show in requested_columns(others, without=("initcwnd",))
             if (value := show(trial)) != ""]
@@ -68,13 +69,13 @@ def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[Any, .
 
 def words_of(sweeps: Iterable[Any]) -> dict[str, tuple[str, ...]]:
     """The words of each field of Trial that the sweeps list, in their order."""
-    found: dict[str, dict[str, None]] = {}
+    words: dict[str, dict[str, None]] = {}
     for sweep in sweeps:
         for name in _ORDER:
             values = getattr(sweep, name, ())
-            if isinstance(values, tuple) and all(isinstance(each, str) for each in values):
-                found.setdefault(name, {}).update(dict.fromkeys(values))
-    return {name: tuple(values) for name, values in found.items()}
+            if isinstance(values, tuple) and all(isinstance(value, str) for value in values):
+                words.setdefault(name, {}).update(dict.fromkeys(values))
+    return {name: tuple(values) for name, values in words.items()}
 
 
 def shown(value: str | float) -> Cell:
@@ -85,37 +86,38 @@ def shown(value: str | float) -> Cell:
             else Rounded(value, len(plain(value).partition(".")[2])))
 
 
-def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
+def _varies(field: Field[Any], trials: Sequence[Trial]) -> bool:
+    """Whether it differs between the trials, or from its default."""
     # One trial for each value as it stands: of a map's thousands most have the same.
-    alike = {(getattr(trial, each.name), trial.bandwidth_kbps, trial.queue_from): trial
+    alike = {(getattr(trial, field.name), trial.bandwidth_kbps, trial.queue_from): trial
              for trial in trials}
-    values = {_value(each, trial) for trial in alike.values()}
-    return len(values) > 1 or not values <= {"", 0.0} and _default(each) is not MISSING
+    values = {_value(field, trial) for trial in alike.values()}
+    return len(values) > 1 or not values <= {"", 0.0} and _default(field) is not MISSING
 
 
-def _column(each: Field[Any]) -> Requested:
-    named = quantity(each.name)
+def _column(field: Field[Any]) -> Requested:
+    named = quantity(field.name)
     return (Column(named.head or named.label or named.name, named.unit, REQUESTED,
-                   is_text=str(each.type) == "str",
-                   is_filter=each.name not in ("repeat", "sample")),
-            lambda trial: shown(_said(each, trial)))
+                   is_text=str(field.type) == "str",
+                   is_filter=field.name not in ("repeat", "sample")),
+            lambda trial: shown(_requested(field, trial)))
 
 
-def _value(each: Field[Any], trial: Trial) -> Any:
+def _value(field: Field[Any], trial: Trial) -> Any:
     """The field, "" where it is the default; where chance decides nothing, its 0."""
-    if each.name == "queue_packets" and trial.queue_from == AUTO:
+    if field.name == "queue_packets" and trial.queue_from == AUTO:
         return ""  # it follows from RTT and bandwidth
-    value = _said(each, trial)
-    default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
-    return "" if value == default and not each.metadata.get("random") else value
+    value = _requested(field, trial)
+    default = trial.bandwidth_kbps if field.name == "uplink_kbps" else _default(field)
+    return "" if value == default and not field.metadata.get("random") else value
 
 
-def _said(each: Field[Any], trial: Trial) -> Any:
-    """The field, "" where its value only says that nothing was requested."""
-    value = getattr(trial, each.name)
-    return "" if value == each.metadata.get(UNSAID, MISSING) else value
+def _requested(field: Field[Any], trial: Trial) -> Any:
+    """The field, "" where its value only means that nothing was requested."""
+    value = getattr(trial, field.name)
+    return "" if value == field.metadata.get(UNSAID, MISSING) else value
 
 
-def _default(each: Field[Any]) -> Any:
+def _default(field: Field[Any]) -> Any:
     """MISSING where there is none. A network in which chance decides nothing is the default."""
-    return 0 if each.metadata.get("random") else each.default
+    return 0 if field.metadata.get("random") else field.default

@@ -1,7 +1,7 @@
-"""The evidence of one trial: what was said and seen of it, and what the model makes of that.
+"""The evidence of one trial: what was observed of it, and what the model computes.
 
-Nothing is believed because it was configured: records and verdicts are read
-off here.
+Nothing is believed because it was configured: records and verdicts are read off an
+Evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from lab.core.results.checks import Compared
 from lab.core.words import exact
-from lab.fetches.scenario import buffers, setup
+from lab.fetches.scenario.response import segments_at_once
+from lab.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes
 from lab.fetches.verify.observed import HOST, TCP, Observed
 from lab.fetches.verify.transfers import secure_of, transfer_of
 from lab.tcp.delivery.packet_path import PATH
@@ -30,13 +31,13 @@ MOST_SEGMENTS = 75_000
 # Of smaller segments over TLS the model is up to 0.13 % off.
 LEAST_SECURE_MSS = 256
 # Those that the model follows, and those that a transfer without losses does not notice.
-MODELLED_SYSCTLS = frozenset((buffers.RECEIVE, buffers.SEND, *(f"net.ipv4.tcp_{name}" for name in (
+MODELLED_SYSCTLS = frozenset((RECEIVE, SEND, *(f"net.ipv4.tcp_{name}" for name in (
     "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
 
 
 @dataclass(frozen=True)
 class Evidence(Observed):
-    """The same, and what the model says."""
+    """What was observed of a trial, and what the model computes of it."""
 
     @property
     def expected_first_flight(self) -> tuple[int, int]:
@@ -66,10 +67,10 @@ class Evidence(Observed):
             moved = bool(trial.disorder or trial.qdisc in CHOOSING or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
-        room = receive_window(trial.client_window, buffers.limits(
-            trial.with_buffers(self.sysctls), buffers.RECEIVE))
-        whole = setup.segments_at_once(
-            trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
+        room = receive_window(trial.client_window, buffer_sizes(
+            trial.with_buffers(self.sysctls), RECEIVE))
+        whole = segments_at_once(
+            trial.writes, self.report["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)
         fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
         return (min(trial.server_window, whole + fills),) * 2
@@ -88,28 +89,28 @@ class Evidence(Observed):
             return least, trial.server_window + 1  # what a timer sends looks like the rest
         if self.wire.first_flight_end_ns < due_ns:
             return least, most
-        sent_again = any(start_ns < segment.time_ns < due_ns for segment
+        retransmitted = any(start_ns < segment.time_ns < due_ns for segment
                          in (*self.wire.retransmissions, *self.wire.probes))
-        return least if sent_again else min(both), max(both)
+        return least if retransmitted else min(both), max(both)
 
     @property
     def _writes_unheard(self) -> tuple[int, int, list[int]]:
         """The least and the most segments of the first of two writes, and the numbers of both.
 
-        The handshake's RTT, as it was here, decides how large batches are (tcp_tso_autosize), and
+        The handshake's own RTT decides how large batches are (tcp_tso_autosize), and
         with that whether the last few wait (tcp_tso_should_defer).
         """
-        found = [unacknowledged(replace(self.transfer, handshake_us=us))
+        writes = [unacknowledged(replace(self.transfer, handshake_us=us))
                  for us in dict.fromkeys(server_rtt_us(self.wire) or (None,))]
-        firsts = [max(first, 1) for first, _ in found]
+        firsts = [max(first, 1) for first, _ in writes]
         # The second write may have nothing.
-        return min(firsts), max(firsts), [max(each, *pair) for each, pair in zip(firsts, found)]
+        return min(firsts), max(firsts), [max(first, *pair) for first, pair in zip(firsts, writes)]
 
     @property
     def transfer(self) -> Transfer:
         """What the model needs to know of a transfer that succeeded."""
         trial = self.trial
-        header_bytes, request_bytes = self.said["header_bytes"], self.said["request_bytes"]
+        header_bytes, request_bytes = self.report["header_bytes"], self.report["request_bytes"]
         earlier: dict[str, Any] = {}
         if trial.before:
             # The same request and headers, but for the sizes that they name.
@@ -119,26 +120,26 @@ class Evidence(Observed):
             earlier = {"earlier_bytes": trial.before[0] + header_bytes + digits,
                        "earlier_request_bytes": request_bytes + digits - len(path),
                        "earlier_count": len(trial.before)}
-        secure = secure_of(self.said)
-        writes = tuple(self.said["tls"]["response"]) if secure is not None else ()
+        secure = secure_of(self.report)
+        writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
         requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
                             **earlier)
-        # Without an option none (RFC 7323, 2.2): the SYN tells how its kernel counts windows.
+        # Without an option none (RFC 7323, 2.2): the SYN shows how its kernel counts windows.
         syns = self.exchange.syns if self.exchange is not None else ()
         return replace(requested, window_scale=syns[0].scale) if syns else requested
 
     @cached_property
     def prediction(self) -> Prediction:
-        """The model's word on the transfer.
+        """What the model computes of the transfer.
 
-        Where the times disagree the model is asked again with the phase of the
-        kernel's clock that the packets tell, the one nearest to where trials
+        Where the times disagree the model computes it once more with the phase of the
+        kernel's clock that the packets show, the one nearest to where trials
         begin: without it predictions can be shared among repeats.
         """
         first = predict(self.transfer)
-        seen = self.fetch.get("total_ms"), self.latency_ms
+        observed = self.fetch.get("total_ms"), self.latency_ms
         if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS for time, predicted_ms
-               in zip(seen, (self._total_ms(first), first.latency_ms))):
+               in zip(observed, (self._total_ms(first), first.latency_ms))):
             return first
         phases_ns = clock_phases_ns(self.wire)
         if phases_ns is None:
@@ -172,44 +173,48 @@ class Evidence(Observed):
 
         What was retransmitted, and the model does not know of, comes on top.
         """
-        again = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
+        retransmitted = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
         return (self.trial.loss_percent > 0 or not self._is_followed
-                or self.prediction.peak_queue + again > self.trial.queue_packets)
+                or self.prediction.peak_queue + retransmitted > self.trial.queue_packets)
 
     @property
     def judged_by(self) -> str:
         """Which of PATH, HOST and TCP judge the trial, as words."""
         words = {PATH: self.path is not None, HOST: self.shows_causes,
-                 TCP: self.is_modelled and bool(self.against(self.prediction))}
+                 TCP: self._is_comparable}
         return " ".join(word for word, judges in words.items() if judges)
 
-    def against(self, prediction: Prediction) -> list[Compared]:
-        """Total time and latency against the model; none where it does not know all of it."""
-        if not self._is_comparable(prediction):
-            return []
-        return [self._near(self.fetch.get("total_ms"), self._total_ms(prediction)),
-                self._near(self.latency_ms, prediction.latency_ms)]
+    # Against the model; nothing where it does not know all of it.
 
-    def handshake_against(self, prediction: Prediction) -> list[Compared]:
-        """The end of TLS's handshake, the first byte, the server's window, against the model."""
-        if "tls" not in self.said or not self._is_comparable(prediction):
+    def total_compared(self) -> list[Compared]:
+        return ([self._near(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+                if self._is_comparable else [])
+
+    def latency_compared(self) -> list[Compared]:
+        return ([self._near(self.latency_ms, self.prediction.latency_ms)]
+                if self._is_comparable else [])
+
+    def handshake_compared(self) -> list[Compared]:
+        """The end of TLS's handshake, the first byte, the server's window."""
+        if "tls" not in self.report or not self._is_comparable:
             return []
-        window, predicted = self.said["tls"]["window"], prediction.window_after_handshake
-        trips, computed = len(self.flights), prediction.handshake_round_trips
+        prediction, window, trips = self.prediction, self.report["tls"]["window"], len(self.flights)
         return [self._near(self.fetch.get("appconnect_ms"), prediction.appconnect_ms),
                 self._near(self.fetch.get("first_byte_ms"), prediction.first_byte_ms),
-                Compared(window == predicted, f"a window of {window} segments", f"{predicted}"),
-                Compared(trips == computed, f"{trips} round trips", f"{computed}")]
+                Compared(window == prediction.window_after_handshake,
+                         f"a window of {window} segments", f"{prediction.window_after_handshake}"),
+                Compared(trips == prediction.handshake_round_trips, f"{trips} round trips",
+                         f"{prediction.handshake_round_trips}")]
 
-    def _is_comparable(self, prediction: Prediction) -> bool:
-        again = len(self.wire.retransmissions)
-        return not (self.tolerances.model_ms is None or not self.is_modelled
-                    or self.wire.lost_to_client or self.wire.lost_to_server
-                    or (again and again != prediction.retransmissions))
+    @property
+    def _is_comparable(self) -> bool:
+        return (self.tolerances.model_ms is not None and self.is_modelled
+                and not (self.wire.lost_to_client or self.wire.lost_to_server)
+                and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
-    def _near(self, seen: float | None, predicted_ms: float) -> Compared:
+    def _near(self, observed: float | None, predicted_ms: float) -> Compared:
         """A time that the model predicts, within its tolerance."""
-        late_ms = (math.nan if seen is None else seen) - predicted_ms
+        late_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
         return Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
                         f"{predicted_ms:.3f} ms")
@@ -221,8 +226,8 @@ class Evidence(Observed):
 
     @property
     def _repeats_its_request(self) -> bool:
-        """Whether the client's timer sent its hello again: the model has it so with HTTP alone."""
-        end = self.said["tls"]["hello_bytes"] if "tls" in self.said else 0
+        """Whether the client's timer retransmitted its hello, which the model has of HTTP alone."""
+        end = self.report["tls"]["hello_bytes"] if "tls" in self.report else 0
         return any(segment.payload_bytes and segment.seq <= end
                    for segment in self.wire.client_retransmissions)
 
@@ -231,13 +236,13 @@ class Evidence(Observed):
         """Whether the model knows such servers, senders, queues and settings."""
         trial = self.trial
         segments = (sum(trial.before) + trial.response_bytes) // trial.mss
-        return (self.tells and trial.congestion_control in CONGESTION_CONTROLS
+        return (self.has_report and trial.congestion_control in CONGESTION_CONTROLS
                 and segments <= MOST_SEGMENTS
                 and trial.is_modelled
                 and not (trial.chain_bytes and (trial.gap_ms or trial.mss < LEAST_SECURE_MSS))
                 and self.sysctls.keys() <= MODELLED_SYSCTLS)
 
     def _total_ms(self, prediction: Prediction) -> float:
-        # wget tells no times: its total is that of the process, earlier fetches included.
+        # wget reports no times: its total is that of the process, earlier fetches included.
         return prediction.total_ms + (
             prediction.started_ms if self.trial.client == "wget" else 0.0)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED
-from lab.fetches.scenario.trial import BUILTIN, HTTP_1, NEWER, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_1, NEWER
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 
@@ -18,7 +19,7 @@ NEWER_LIBRARY = (3, 5)
 
 
 def around_chain(trial: Trial) -> int:
-    """The most of those bytes: a large signature comes on top."""
+    """The most of those bytes; a large signature comes on top."""
     return AROUND_CHAIN_BYTES + SIGNATURE_BYTES[trial.signature]
 
 
@@ -33,42 +34,42 @@ def _exit_status(evidence: Evidence) -> Iterable[Compared]:
 
 def _http_status(evidence: Evidence) -> Iterable[Compared]:
     status = evidence.fetch.get("http_status")
-    yield Compared(status in (200, None), f"{status}", "200")  # wget tells none
+    yield Compared(status in (200, None), f"{status}", "200")  # wget reports none
 
 
 def _size(evidence: Evidence) -> Iterable[Compared]:
     size, requested = evidence.fetch["size"], evidence.trial.response_bytes
-    sent = evidence.said.get("body_bytes", requested)
+    sent = evidence.report.get("body_bytes", requested)
     yield Compared(size == requested == sent, f"{size} bytes of {sent} sent", f"{requested}")
 
 
 def _digest(evidence: Evidence) -> Iterable[Compared]:
-    received, sent = evidence.fetch["sha256"], evidence.said["sha256"]
+    received, sent = evidence.fetch["sha256"], evidence.report["sha256"]
     as_what = "as it came at first" if evidence.trial.own_server else "as sent"
     yield Compared(received == sent, f"{received[:12]}…", f"{sent[:12]}… {as_what}")
 
 
 def _http_version(evidence: Evidence) -> Iterable[Compared]:
     """By the client; the two sides agree on it in their TLS hellos (ALPN, RFC 7301)."""
-    requested, seen = evidence.trial.http, evidence.fetch.get("http_version")
-    if requested != HTTP_1 or seen:
-        yield Compared(seen == requested, f"{seen}, since the server agreed to no other (ALPN)",
-                       requested)
+    requested, observed = evidence.trial.http, evidence.fetch.get("http_version")
+    if requested != HTTP_1 or observed:
+        yield Compared(observed == requested,
+                       f"{observed}, since the server agreed to no other (ALPN)", requested)
 
 
 def _version(library: str) -> tuple[int, ...]:
     """Of "OpenSSL 3.5.7 9 Jun 2026" (3, 5); () for other words."""
-    found = re.match(r"OpenSSL (\d+)\.(\d+)", library)
-    return tuple(map(int, found.groups())) if found else ()
+    match = re.match(r"OpenSSL (\d+)\.(\d+)", library)
+    return tuple(map(int, match.groups())) if match else ()
 
 
 def _tls(evidence: Evidence) -> Iterable[Compared]:
-    """What the server's OpenSSL says of the session that carried the response.
+    """What the server's OpenSSL reports of the session that carried the response.
 
-    Of another server curl has seen to the version, and the flight tells of the session.
+    Of another server curl has checked the version, and the flight shows the session.
     """
-    trial, tls = evidence.trial, evidence.said.get("tls")
-    if not evidence.tells:
+    trial, tls = evidence.trial, evidence.report.get("tls")
+    if not evidence.has_report:
         return
     if tls is None or not trial.chain_bytes:
         yield Compared((tls is None) == (not trial.chain_bytes),

@@ -24,10 +24,10 @@ def limit_of(evidence: Evidence) -> str:
     (tcp_tso_should_defer).
     """
     wire, requested = evidence.wire, evidence.trial.server_window
-    seen = evidence.first_flight
-    if seen is None or seen >= requested or not evidence.said:
+    flight = evidence.first_flight
+    if flight is None or flight >= requested or not evidence.report:
         return ""
-    if (evidence.said["initial_window"] or requested) < requested:
+    if (evidence.report["initial_window"] or requested) < requested:
         return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
     end = max(segment.end for segment in wire.first_flight)
     if end >= _all_written(evidence):

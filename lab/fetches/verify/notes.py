@@ -1,4 +1,4 @@
-"""What else than the initial window and chance decided on transfers, for readers."""
+"""Limiting factors of transfers besides the initial window and chance, in words for readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.core.words import plain
-from lab.fetches.scenario.trial import BUILTIN, HTTP_3, OWN, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_3, OWN
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.observed import HOST, TCP
 from lab.fetches.verify.record import Record
@@ -59,12 +60,12 @@ def remedy_of(trial: Trial, limited_by: str) -> str:
 
 
 def common(records: Sequence[Record]) -> tuple[str, ...]:
-    """A sentence for each thing that others than the window decided; () for nothing."""
+    """A sentence for each limiting factor besides the window; () for none."""
     return (*_limits(records), *_waits(records), *_drops(records))
 
 
 def of_all(records: Sequence[Record]) -> tuple[str, ...]:
-    """The same of a whole run, what judged it, and what is to be said of its servers."""
+    """The same of a whole run, what judged it, and what readers have to know of its servers."""
     return (*_judges(records), *of_servers(records), *common(records))
 
 
@@ -82,8 +83,8 @@ def of_servers(records: Sequence[Record]) -> list[str]:
     """What was skipped and what would bring it; whose writes no model knows."""
     skipped = Counter(record.verdict_reason for record in records if record.was_skipped)
     others = [record for record in records if record.counts and record.trial.server != BUILTIN]
-    names = " and ".join(sorted({NAMES.get(each.trial.server, each.trial.server)
-                                 for each in others}))
+    names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)
+                                 for record in others}))
     return [*(f"{count} of {len(records)} trials are skipped: {why}."
               for why, count in sorted(skipped.items())),
             *([f"In which writes {names} sends is not known, so {len(others)} of {len(records)}"
@@ -139,19 +140,19 @@ def _part(record: Record) -> float:
 
 def _drops(records: Sequence[Record]) -> list[str]:
     """What the queues dropped, in either direction."""
-    found = []
+    sentences = []
     for name, column in (("The queue", "queue_drops"),
                          ("The queue towards the server", "uplink_queue_drops")):
         dropped = [record for record in records if getattr(record, column)
                    and (column != "queue_drops" or record.trial.qdisc not in CHOOSING)]
         if dropped:
             count = sum(getattr(record, column) for record in dropped)
-            found.append(f"{name} was too short for {len(dropped)} of {len(records)} transfers and"
-                         f" dropped {count} of their packets, apart from random loss.")
+            sentences.append(f"{name} was too short for {len(dropped)} of {len(records)} transfers"
+                             f" and dropped {count} of their packets, apart from random loss.")
     for qdisc in CHOOSING:
         counts = [record.queue_drops for record in records
                   if record.queue_drops and record.trial.qdisc == qdisc]
         if counts:
-            found.append(f"To keep the queue short, {qdisc} dropped {sum(counts)} packets of"
-                         f" {len(counts)} of {len(records)} transfers.")
-    return found
+            sentences.append(f"To keep the queue short, {qdisc} dropped {sum(counts)} packets of"
+                             f" {len(counts)} of {len(records)} transfers.")
+    return sentences

@@ -1,4 +1,4 @@
-"""What was said and seen of one trial: by the client, the server, the packets, the qdiscs."""
+"""What was observed of one trial: by the client, the server, the packets, the qdiscs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lab.fetches.scenario.trial import OWN, Trial
-from lab.fetches.verify.tolerances import Tolerances
+from lab.fetches.scenario.server import OWN
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.transfers import wire_bytes
 from lab.tcp.delivery.host import without_cause
 from lab.tcp.delivery.packet_path import Delivery
 from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.model.transfer import CONGESTION_CONTROLS
 from lab.tcp.packets import MS, Segment
+from lab.tcp.path import STAMP_MS
 from lab.tcp.wire.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
 from lab.tcp.wire.flights import flights
 from lab.tcp.wire.messages import Early, Messages
@@ -33,13 +34,38 @@ HOST, TCP = "host", "TCP"
 
 
 @dataclass(frozen=True)
-class Observed:
-    """What there is of one trial.
+class Tolerances:
+    """How far what was observed may be from what was requested: the larger of ms and share.
 
-    fetch, said: what the client and the server reported (client.py,
+    model_ms is None where the model is no part of the verdict.
+    """
+
+    rtt_ms: float
+    rtt_share: float
+    bandwidth_share: float
+    spacing_ms: float
+    latency_ms: float
+    latency_share: float
+    model_ms: float | None
+    model_share: float
+
+
+# Virtual time: computing takes none, what remains is rounding.
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
+                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001)
+# Real time: timers fire late and processors are busy.
+REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
+                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was observed of one trial.
+
+    fetch, report: what the client and the server reported (client.py,
     server.py), or what is known of a server that reports nothing
     (engines/servers/external.py); nothing where the transfer failed. exchange: what the packets
-    say, None where they cannot be read; messages: the same of a server that reports
+    show, None where they cannot be read; messages: the same of a server that reports
     nothing; early: of early data that was accepted. lost_in_all: packets of all its connections, by
     direction, where it has another one than the exchange. sysctls: what the scenario set
     otherwise than engines.network.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
@@ -50,7 +76,7 @@ class Observed:
 
     trial: Trial
     fetch: Mapping[str, Any]
-    said: Mapping[str, Any]
+    report: Mapping[str, Any]
     exchange: Exchange | None
     tolerances: Tolerances
     sysctls: Mapping[str, str]
@@ -62,16 +88,16 @@ class Observed:
     tick_ns: int = 0
 
     @property
-    def tells(self) -> bool:
+    def has_report(self) -> bool:
         """Whether the server reported what it did, as server.py does."""
-        return "latency_ms" in self.said
+        return "latency_ms" in self.report
 
     @property
     def accepted_early_bytes(self) -> int | None:
         """By the client, who reads in the server's extensions whether it took it; None of none."""
         return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
 
-    # What the packets say ------------------------------------------------------------
+    # What the packets show -----------------------------------------------------------
 
     @property
     def wire(self) -> Exchange:
@@ -108,7 +134,7 @@ class Observed:
 
     @property
     def rtt_allowed_ms(self) -> float:
-        """How far the RTT seen may be from the requested one."""
+        """How far the observed RTT may be from the requested one."""
         return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
                 + JITTER_SIGMAS * self.trial.jitter_ms)
 
@@ -126,13 +152,13 @@ class Observed:
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
         """All that was retransmitted, with its cause as far as there is one."""
-        return tuple(replace(found, cause=self.trial.disorder)
-                     if found.cause is None and self.trial.disorder else found
-                     for found in explain(self.wire, self.asked_ms))
+        return tuple(replace(segment, cause=self.trial.disorder)
+                     if segment.cause is None and self.trial.disorder else segment
+                     for segment in explain(self.wire, self.arp_wait_ms))
 
     @property
-    def asked_ms(self) -> float:
-        """How long the client asked for the server's address: as long as an RTT."""
+    def arp_wait_ms(self) -> float:
+        """How long the client waited for the server's address: an RTT."""
         return self.trial.rtt_ms if self.trial.arp_ms else 0.0
 
     @cached_property
@@ -142,19 +168,19 @@ class Observed:
 
     @property
     def flight_bytes(self) -> int | None:
-        """Of the server's messages up to its Finished, told or seen; None without TLS."""
-        if "tls" in self.said:
-            return int(sum(self.said["tls"]["flight"]))
+        """Bytes of the server's messages up to its Finished, by report or wire, or None."""
+        if "tls" in self.report:
+            return int(sum(self.report["tls"]["flight"]))
         return self.messages.flight_bytes or None if self.messages else None
 
     @property
     def window_after_handshake(self) -> int | None:
         """By TCP_INFO, when the client's Finished was there."""
-        if "tls" in self.said:
-            return int(self.said["tls"]["window"])
+        if "tls" in self.report:
+            return int(self.report["tls"]["window"])
         if not self.messages or not self.messages.flight_bytes:
             return None
-        known: Iterator[int] = (window for _, received, window in self.said["samples"]
+        known: Iterator[int] = (window for _, received, window in self.report["samples"]
                                 if received >= self.messages.before_request_bytes)
         return next(known, None)
 
@@ -167,30 +193,30 @@ class Observed:
     @property
     def may_wait(self) -> bool:
         """Whether a response may leave later than it is written: behind tickets, or paced."""
-        return "tls" in self.said or self.is_paced
+        return "tls" in self.report or self.is_paced
 
     @property
     def latency_ms(self) -> float | None:
-        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'.
+        """The server's own T_ACK − T_Res1; of one that reports nothing the packets'.
 
         The packets' also where the response waited, for tickets or a pacer, and the server heard
         late that it had left.
         """
-        told: float | None = self.said.get("latency_ms")
+        reported: float | None = self.report.get("latency_ms")
         wire = self.exchange.latency_ms if self.exchange is not None else None
         if self.messages is not None:
             return wire
-        if told is None or wire is None or not self.may_wait:
-            return told
-        return wire if wire - told > max(self.tolerances.latency_ms,
-                                         self.tolerances.latency_share * wire) else told
+        if reported is None or wire is None or not self.may_wait:
+            return reported
+        allowed_ms = max(self.tolerances.latency_ms, self.tolerances.latency_share * wire)
+        return wire if wire - reported > allowed_ms else reported
 
     @cached_property
     def response_flights(self) -> list[list[Segment]]:
         """The response, the last that the server sent, by the flights in which it left."""
         if self.messages is not None:
             return flights(self.wire.at_server, self.messages.start, self.messages.end)
-        size = wire_bytes(self.said)
+        size = wire_bytes(self.report)
         end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
         return flights(self.wire.at_server, end - size, end) if size else []
 
@@ -199,8 +225,8 @@ class Observed:
         """Why data or the handshake was retransmitted although nothing was lost."""
         # A FIN retransmitted comes after all data, and the request before it.
         counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
-        return "; ".join(dict.fromkeys(found.cause for found in self.retransmissions
-                                       if found.cause and found.segment in counted))
+        return "; ".join(dict.fromkeys(sent.cause for sent in self.retransmissions
+                                       if sent.cause and sent.segment in counted))
 
     @cached_property
     def _paused_writes(self) -> tuple[Segment, ...]:

@@ -1,4 +1,4 @@
-"""What packets say of the path against what was requested: the same over TCP and over QUIC.
+"""What packets show of the path against what was requested: the same over TCP and over QUIC.
 
 In virtual time every packet is judged by itself (lab.tcp.delivery). In real time, where
 processors are busy and timers late, RTT, bandwidth and losses are estimated.
@@ -7,7 +7,7 @@ processors are busy and timers late, RTT, bandwidth and losses are estimated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from hosts.distribution import normal_distribution
@@ -21,6 +21,7 @@ from lab.tcp.packets import frames
 from lab.tcp.path import bytes_per_s
 from lab.tcp.wire.exchange import read_exchanges
 
+_BOTH_WAYS = ("queue_packets", "htb_burst_bytes")
 STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
 
 
@@ -29,13 +30,15 @@ def packets(evidence: Evidence) -> Iterable[Compared]:
 
 
 def ways(trial: Trial) -> tuple[Way, Way]:
-    """Towards the client and towards the server."""
-    both: dict[str, Any] = {
-        "delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets,
-        "htb_burst_bytes": trial.htb_burst_bytes}
-    return (Way(rate_kbps=trial.down_kbps, loss_percent=trial.loss_percent,
-                loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
-                qdisc=trial.qdisc, **both), Way(rate_kbps=trial.up_kbps, **both))
+    """Towards the client and towards the server.
+
+    What a Way has under the name of a trial's parameter is that of the way to the client.
+    """
+    both: dict[str, Any] = {name: getattr(trial, name) for name in _BOTH_WAYS}
+    to_client: dict[str, Any] = {column.name: getattr(trial, column.name)
+                                 for column in fields(Way) if hasattr(trial, column.name)}
+    return (Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps, **to_client),
+            Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps, **both))
 
 
 def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
@@ -47,12 +50,12 @@ def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Eviden
     if not evidence.trial.is_computed:
         return evidence
     try:
-        found = deliveries(client_pcap, server_pcap, *ways(evidence.trial), normal_distribution)
+        path = deliveries(client_pcap, server_pcap, *ways(evidence.trial), normal_distribution)
     except OSError:
         return evidence
     # A trial begins on a tick of the kernel's clock, and the first packet leaves soon after it.
     first_ns = next(time_ns for time_ns, _, _ in frames(client_pcap, "client"))
-    return replace(evidence, path=found, tick_ns=first_ns - STARTING_NS)
+    return replace(evidence, path=path, tick_ns=first_ns - STARTING_NS)
 
 
 PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
@@ -64,37 +67,37 @@ def is_estimated(evidence: Evidence) -> bool:
     return evidence.path is None and evidence.trial.is_computed
 
 
-def rtt(evidence: Evidence, seen_ms: float | None) -> Iterable[Compared]:
+def rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
     requested = evidence.trial.rtt_ms
-    if seen_ms is not None and is_estimated(evidence):
-        yield Compared(abs(seen_ms - requested) <= evidence.rtt_allowed_ms, f"{seen_ms:.3f} ms",
-                       f"{requested:g} ms")
+    if observed_ms is not None and is_estimated(evidence):
+        yield Compared(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
+                       f"{observed_ms:.3f} ms", f"{requested:g} ms")
 
 
-def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[Compared]:
+def bandwidth(evidence: Evidence, observed_kbps: float, observed_ms: float) -> Iterable[Compared]:
     """Compared as times: over a short flight a tick of the clock is a larger share.
 
-    seen_ms: from the first to the last of what left at once, by which seen_kbps was reckoned.
+    observed_ms: from the first to the last of what left at once, of which observed_kbps is.
     """
     if not is_estimated(evidence):
         return
     requested, tolerances = evidence.trial.down_kbps, evidence.tolerances
-    asked_ms = seen_ms * seen_kbps / (bytes_per_s(requested) * 8 / 1000)
-    allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
-    yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen_kbps:.2f} kbit/s",
+    requested_ms = observed_ms * observed_kbps / (bytes_per_s(requested) * 8 / 1000)
+    allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * requested_ms)
+    yield Compared(abs(observed_ms - requested_ms) <= allowed, f"{observed_kbps:.2f} kbit/s",
                    f"{requested:g} kbit/s")
 
 
 def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
     """Packets of all connections of a trial that did not arrive, by direction: CaptureError."""
     exchanges = read_exchanges(client_pcap, server_pcap).values()
-    return {"to_client": sum(len(each.lost_to_client) for each in exchanges),
-            "to_server": sum(len(each.lost_to_server) for each in exchanges)}
+    return {"to_client": sum(len(exchange.lost_to_client) for exchange in exchanges),
+            "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
 
 
 def losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
     """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
     for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
-        told = sum(dropped.values())
-        yield Compared(lost[side] == told, f"{lost[side]} lost {side.replace('_', ' ')}",
-                       f"{told} as the network dropped")
+        counted = sum(dropped.values())
+        yield Compared(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
+                       f"{counted} as the network dropped")

@@ -1,7 +1,7 @@
 """The record of a fetch: what is measured of a trial, column by column.
 
 Each column says where its value comes from: what the client and the server
-said, the packets, or the model (lab.fetches.verify.evidence.Evidence).
+reported, the packets, or the model (lab.fetches.verify.evidence.Evidence).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _client(name: str) -> Any:
 
 
 def _server(name: str) -> Any:
-    return measured(lambda evidence: evidence.said.get(name))
+    return measured(lambda evidence: evidence.report.get(name))
 
 
 def _wire(source: Callable[[Any], Any], default: Any = None) -> Any:
@@ -33,13 +33,13 @@ def _wire(source: Callable[[Any], Any], default: Any = None) -> Any:
 
 def _offered(source: Callable[[Any, Any], Any]) -> Any:
     """A column of the windows that the client offered."""
-    return _wire(lambda evidence: None if (found := offered_to(evidence)) is None
-                 else source(found, evidence))
+    return _wire(lambda evidence: None if (windows := offered_to(evidence)) is None
+                 else source(windows, evidence))
 
 
 def _tls(source: Callable[[Any], Any]) -> Any:
-    """A column of what the server told of the handshake; none without TLS."""
-    return measured(lambda evidence: source(evidence.said["tls"]) if "tls" in evidence.said
+    """A column of what the server reported of the handshake; none without TLS."""
+    return measured(lambda evidence: source(evidence.report["tls"]) if "tls" in evidence.report
                     else None)
 
 
@@ -143,9 +143,9 @@ class Record(records.Record):
         lambda evidence: evidence.early.segments if evidence.early else None)
     flight_datagrams: str = measured(lambda evidence: "", "")
     least_offered_segments: float | None = _offered(
-        lambda found, evidence: segments_of(found.least_bytes, evidence))
+        lambda windows, evidence: segments_of(windows.least_bytes, evidence))
     most_offered_segments: float | None = _offered(
-        lambda found, evidence: segments_of(found.most_bytes, evidence))
-    receive_window_waits: int | None = _offered(lambda found, evidence: found.waits)
+        lambda windows, evidence: segments_of(windows.most_bytes, evidence))
+    receive_window_waits: int | None = _offered(lambda windows, evidence: windows.waits)
     response_flights: str = _wire(
         lambda evidence: listed_flights(evidence.response_flights), "")

@@ -7,12 +7,13 @@ from typing import Any
 
 from hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of, newer_openssl,
                                writes_of)
-from lab.fetches.scenario import buffers
-from lab.fetches.scenario.trial import NEWER, Trial
+from lab.fetches.scenario.server import NEWER
+from lab.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buffer
+from lab.fetches.scenario.trial import Trial
 from lab.tcp.model.transfer import Secure, Transfer
 
 # Of curl and server.py, by whether OpenSSL is 3.5 or newer (SHA-384), bytes on the wire; a server
-# that resumes a session says no more than hello and Finished, and sends one ticket.
+# that resumes a session sends no more than hello and Finished, and sends one ticket.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
 FINISHED_BYTES, TICKET_BYTES = 80, 255
 # Of server.py's headers and curl's request, but for the digits of the size.
@@ -37,9 +38,9 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
         mss=trial.mss, idle_ms=trial.idle_ms, gap_ms=trial.gap_ms,
         burst_bytes=header_bytes + trial.burst_bytes,
-        receive_buffers=buffers.limits(settings, buffers.RECEIVE),
-        send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
-                      else buffers.limits(settings, buffers.SEND)),
+        receive_buffers=buffer_sizes(settings, RECEIVE),
+        send_buffers=(fixed_send_buffer(trial.send_buffer_bytes) if trial.send_buffer_bytes
+                      else buffer_sizes(settings, SEND)),
         restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
@@ -86,20 +87,20 @@ def is_computable(trial: Trial) -> bool:
                 or trial.send_buffer_bytes)
 
 
-def secure_of(said: Mapping[str, Any]) -> Secure | None:
-    """The handshake that a server told of (hosts.tls.Tls.told), None for plain HTTP."""
-    tls = said.get("tls")
+def secure_of(report: Mapping[str, Any]) -> Secure | None:
+    """The handshake that a server reported (hosts.tls.Tls.told), None for plain HTTP."""
+    tls = report.get("tls")
     if tls is None:
         return None
     return Secure(tls["hello_bytes"], tuple(tls["flight"]), tls["finished_bytes"],
                   tuple(tls["tickets"]), tls["response"][0])
 
 
-def wire_bytes(said: Mapping[str, Any]) -> int:
-    """Of the response, as it went over the network; 0 where nothing was told."""
-    if "tls" in said:
-        return sum(said["tls"]["response"])
-    return int(said.get("header_bytes", 0) + said.get("body_bytes", 0))
+def wire_bytes(report: Mapping[str, Any]) -> int:
+    """Of the response, as it went over the network; 0 where nothing was reported."""
+    if "tls" in report:
+        return sum(report["tls"]["response"])
+    return int(report.get("header_bytes", 0) + report.get("body_bytes", 0))
 
 
 def sealed(early_bytes: int) -> int:

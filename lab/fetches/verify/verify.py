@@ -4,7 +4,7 @@ Nothing is believed because it was configured. The initial window, the RTT,
 the bandwidth, losses and retransmissions are looked up in the packets of that
 very trial; the transfer's size and digest are compared with the server's; and
 in virtual time every trial that loses nothing must take what lab.tcp.model.predict
-computes, to the millisecond, also where timers send again what was not lost.
+computes, to the millisecond, also where timers retransmit what was not lost.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
 from lab.fetches import features
-from lab.fetches.scenario.trial import BUILTIN, HTTP_3, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_3
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import path
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import INTEGRITY, around_chain, is_fetched
 from lab.fetches.verify.observed import HOST
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.packets import CaptureError, frames, is_ip
@@ -39,7 +40,7 @@ COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
           *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
-    """The record of a trial: its measurements, what the wire says, and the verdict.
+    """The record of a trial: its measurements, what the wire shows, and the verdict.
 
     observation: one line of the worker (engines/worker/worker.py); client_pcap and
     server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
@@ -53,9 +54,9 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     failure = _failure(observation)
     if failure and trial.cannot_connect:
         return _not_connected(trial, observation, failure, client_pcap)
-    fetch, said = ({}, {}) if failure else (observation["fetch"], observation["server"])
+    fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
-    evidence = Evidence(trial, fetch, said, None,
+    evidence = Evidence(trial, fetch, report, None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
@@ -65,10 +66,10 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                                          exact)) is not None:
                 return record  # type: ignore[no-any-return]
     faults = list(broken)
-    if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
+    if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
-            evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap),
-                             client_pcap)
+            evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
+                                     client_pcap)
             if exact and not failure:
                 evidence = path.judged(evidence, client_pcap, server_pcap)
             elif trial.resumed:  # the qdiscs counted the first connection's losses as well
@@ -96,7 +97,8 @@ def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
                *([f"observed {failure!r}, expected that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
     judged: dict[str, Any] = checks.columns([
-        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {each}") for each in differs])
+        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {difference}")
+        for difference in differs])
     return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
                   **judged)
 
@@ -105,15 +107,15 @@ def _failure(observation: Mapping[str, Any]) -> str:
     """Why there is nothing to judge, "" if there is."""
     if observation.get("error"):
         return str(observation["error"])
-    fetch, said = observation.get("fetch"), observation.get("server")
+    fetch, report = observation.get("fetch"), observation.get("server")
     if not fetch:
         return "the worker reported no fetch"
     if not fetch["ok"]:
         return str(fetch["error"] or "the fetch failed")
-    if not said or not {"latency_ms", "samples"} & said.keys():
-        return f"the server reported no response: {(said or {}).get('error') or 'no reason'}"
-    if said.get("error"):
-        return f"server: {said['error']}"
+    if not report or not {"latency_ms", "samples"} & report.keys():
+        return f"the server reported no response: {(report or {}).get('error') or 'no reason'}"
+    if report.get("error"):
+        return f"server: {report['error']}"
     return ""
 
 
@@ -122,30 +124,30 @@ def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: b
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
         if len(packets) != expected:
             raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
-    said, fetch = observation.get("server") or {}, observation.get("fetch") or {}
-    return read_exchange(client_pcap, server_pcap,
-                         int(said.get("client_port") or fetch.get("port") or 0), wire_bytes(said))
+    report, fetch = observation.get("server") or {}, observation.get("fetch") or {}
+    port = int(report.get("client_port") or fetch.get("port") or 0)
+    return read_exchange(client_pcap, server_pcap, port, wire_bytes(report))
 
 
-def _seen(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidence:
-    """With the packets; of a server that tells nothing, with its messages as they have them."""
-    if evidence.tells or not evidence.said:
+def _with_packets(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidence:
+    """With the packets; of a server that reports nothing, with its messages as they show them."""
+    if evidence.has_report or not evidence.report:
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
     if (accepted := evidence.accepted_early_bytes or 0) > 0:
         of_early = early(exchange, client_pcap, sealed(accepted))
         return replace(evidence, exchange=timed(exchange, of_early.messages), early=of_early,
                        messages=of_early.messages)
-    found = messages(exchange, trial.is_secure, len(trial.before))
-    if found is None:
+    sent = messages(exchange, trial.is_secure, len(trial.before))
+    if sent is None:
         raise CaptureError("no request with an answer to it")
-    return replace(evidence, exchange=timed(exchange, found), messages=found)
+    return replace(evidence, exchange=timed(exchange, sent), messages=sent)
 
 
 # What is compared --------------------------------------------------------------------
 
 def _has_window(evidence: Evidence) -> bool:
-    """Not where SYN-ACKs were lost and repeated, or jitter let repeated ones overtake each other.
+    """Not where SYN-ACKs were lost and retransmitted, or jitter let these overtake each other.
 
     Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
     """
@@ -154,23 +156,23 @@ def _has_window(evidence: Evidence) -> bool:
 
 
 def _initial_window(evidence: Evidence) -> Iterable[Compared]:
-    """Of a server that tells nothing and whose socket was not met in time: the first flight."""
+    """Of a server that reports nothing and whose socket was not met in time: the first flight."""
     if _has_window(evidence):
-        seen, requested = evidence.said["initial_window"], evidence.trial.server_window
-        if seen is None:
-            seen = evidence.first_flight
-        yield Compared(seen == requested, f"{seen} segments", f"{requested}")
+        window, requested = evidence.report["initial_window"], evidence.trial.server_window
+        if window is None:
+            window = evidence.first_flight
+        yield Compared(window == requested, f"{window} segments", f"{requested}")
 
 
 def _first_flight(evidence: Evidence) -> Iterable[Compared]:
     """Where the server's writes are not known, no more than the window."""
-    if not evidence.tells:
+    if not evidence.has_report:
         flight, window = evidence.first_flight or 0, evidence.trial.server_window
         yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
         return
-    seen, (least, most) = evidence.first_flight, evidence.expected_first_flight
-    if _has_window(evidence) and seen is not None:
-        yield Compared(least <= seen <= most, f"{seen} segments",
+    observed, (least, most) = evidence.first_flight, evidence.expected_first_flight
+    if _has_window(evidence) and observed is not None:
+        yield Compared(least <= observed <= most, f"{observed} segments",
                        f"{most}" if least == most else f"{least} to {most}")
 
 
@@ -198,7 +200,7 @@ def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
-    unexplained = [found.segment for found in evidence.retransmissions if found.cause is None]
+    unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
     names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
     yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
                                     f" ({names})", "none")
@@ -206,19 +208,19 @@ def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
 
 def _causes(evidence: Evidence) -> Iterable[Compared]:
     if evidence.shows_causes:
-        found = evidence.without_cause
+        segments = evidence.without_cause
         named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
                           f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
-                          " after the first SYN" for segment in found[:NAMED])
-        yield Compared(not found, f"{len(found)} that left although nothing had arrived and no"
-                       f" timer was due ({named})", "none")
+                          " after the first SYN" for segment in segments[:NAMED])
+        yield Compared(not segments, f"{len(segments)} that left although nothing had arrived and"
+                       f" no timer was due ({named})", "none")
 
 
 def _server_latency(evidence: Evidence) -> Iterable[Compared]:
     """The server's own T_ACK − T_Res1 against that of the capture."""
-    if not evidence.tells:
+    if not evidence.has_report:
         return
-    server = float(evidence.said["latency_ms"])
+    server = float(evidence.report["latency_ms"])
     wire = evidence.wire.latency_ms or math.nan
     allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
     starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
@@ -252,13 +254,13 @@ def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[
         return []
     if not may_wait:
         return [start_ns]
-    since_ns = _asked_ns(wire, start_ns) if is_paced else start_ns
+    since_ns = _requested_ns(wire, start_ns) if is_paced else start_ns
     heard = [segment.time_ns for segment in wire.at_server
              if not segment.to_client and since_ns <= segment.time_ns <= end_ns]
     return [start_ns, since_ns, *heard]
 
 
-def _asked_ns(wire: Exchange, before_ns: int) -> int:
+def _requested_ns(wire: Exchange, before_ns: int) -> int:
     """When the last of the request had come, before the response left."""
     requested = [segment for segment in wire.at_server if not segment.to_client
              and segment.payload_bytes and segment.time_ns <= before_ns]
@@ -266,22 +268,14 @@ def _asked_ns(wire: Exchange, before_ns: int) -> int:
     return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
 
 
-def _model(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.against(evidence.prediction)[:1] if evidence.is_modelled else ()
-
-
-def _model_latency(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.against(evidence.prediction)[1:] if evidence.is_modelled else ()
-
-
 def _flight(evidence: Evidence) -> Iterable[Compared]:
-    """The server's messages on the wire: as its OpenSSL told, else as large as its chain says."""
+    """The server's messages on the wire: as its OpenSSL reports, else as large as its chain."""
     if not evidence.flights:
         return
     end = max(segment.end for flight in evidence.flights for segment in flight) - 1
-    if "tls" in evidence.said:
-        told = sum(evidence.said["tls"]["flight"])
-        yield Compared(end == told, f"{end} bytes on the wire", f"{told}")
+    if "tls" in evidence.report:
+        reported = sum(evidence.report["tls"]["flight"])
+        yield Compared(end == reported, f"{end} bytes on the wire", f"{reported}")
         return
     trial = evidence.trial
     if not trial.chain_bytes:
@@ -290,10 +284,6 @@ def _flight(evidence: Evidence) -> Iterable[Compared]:
     most = least + around_chain(trial)
     yield Compared(least < end <= most, f"{end} bytes on the wire",
                    f"more than {least} and at most {most}")
-
-
-def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.handshake_against(evidence.prediction) if evidence.is_modelled else ()
 
 
 # Which stored records were judged ----------------------------------------------------
@@ -345,12 +335,14 @@ ON_THE_WIRE = (
     Check("TLS flight", "the server's messages, byte for byte", _flight,
           lambda record: is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
-    Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
-    Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
+    Check("model", "the client's total time, computed", Evidence.total_compared, is_modelled,
           exact_only=True),
+    Check("model latency", "T_ACK − T_Res1, computed", Evidence.latency_compared,
+          is_modelled, exact_only=True),
     Check("model handshake", "TLS's handshake, the first byte, the window then, computed",
-          _model_handshake, lambda record: is_modelled(record) and bool(record.flight_bytes),
-          exact_only=True, seldom=True),
+          Evidence.handshake_compared,
+          lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True,
+          seldom=True),
 )
 CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
                    lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
@@ -360,11 +352,11 @@ CONNECTION = Check("no connection", "no packet leaves where ARP gives up before 
 @cache
 def on_the_wire() -> tuple[Check, ...]:
     """What the packets of a transfer over TCP are compared by."""
-    return (*ON_THE_WIRE, *(check for each in features.registered() for check in each.checks))
+    return (*ON_THE_WIRE, *(check for feature in features.registered() for check in feature.checks))
 
 
 @cache
 def every_check() -> tuple[Check, ...]:
     """All that a record of a fetch can be judged by."""
-    return (*INTEGRITY, CAPTURE, *on_the_wire(),
-            *(check for each in features.registered() for check in each.own_checks), CONNECTION)
+    own = (check for feature in features.registered() for check in feature.own_checks)
+    return (*INTEGRITY, CAPTURE, *on_the_wire(), *own, CONNECTION)

@@ -21,7 +21,8 @@ from engines.network import kernel, links
 from engines.network.kernel import KernelLacks, NetworkError, NodeKernel
 from engines.network.links import Neighbour, Route
 from engines.network.netlink import attributes
-from engines.network.ports import Netem, Port, Queue
+from engines.network.netem import Netem
+from engines.network.ports import Port, Queue
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")

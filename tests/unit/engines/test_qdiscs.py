@@ -8,7 +8,8 @@ import pytest
 
 from engines.network import qdiscs
 from engines.network.netlink import attribute, attributes
-from engines.network.ports import Netem, Queue
+from engines.network.netem import Netem, numbers_of
+from engines.network.ports import Queue
 from engines.network.shaping import bottleneck_queue
 
 # What strace shows that tc (iproute2 6.1) sends for the words of Port.commands on
@@ -61,7 +62,7 @@ def test_the_token_bucket_needs_no_table_of_rates() -> None:
 def test_a_delay_is_read_back_as_it_was_sent(delay_ms: float) -> None:
     delayed = Netem(delay_ms=delay_ms)
     assert list(delayed.differences(delayed.options)) == []
-    told = qdiscs.netem_values(delayed.options)["latency"] * 64e-6
+    told = numbers_of(delayed.options)["delay_ms"] * 64e-6
     assert abs(told - delay_ms) < 0.0005 + 64e-6
 
 
@@ -74,4 +75,4 @@ def test_what_a_kernel_tells_is_read() -> None:
     root = struct.pack("=BxxxiIII", 0, 9, 0, 0xFFFFFFFF, 0) + attribute(1, b"noqueue\0")
     assert qdiscs.parsed(root) == qdiscs.Told(9, 0, True, "noqueue", b"", 0, 0, 0, 0)
     with pytest.raises(ValueError, match="3 bytes"):
-        qdiscs.netem_values(bytes(3))
+        numbers_of(bytes(3))

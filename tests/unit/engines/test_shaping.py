@@ -8,7 +8,8 @@ import pytest
 
 from engines.network import qdiscs
 from engines.network.netlink import attribute
-from engines.network.ports import HtbShaper, Netem, Port, Queue
+from engines.network.netem import Netem, numbers_of
+from engines.network.ports import HtbShaper, Port, Queue
 from engines.network.qdiscs import Told
 from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
                                      dropped_between)
@@ -47,8 +48,7 @@ def test_a_parameter_is_asked_and_compared(name: str) -> None:
     value, words, counted, wrong = PARAMETERS[name]
     requested = replace(Netem(), **{name: value})
     assert words in requested.arguments
-    place = Netem.parameters()[name].place
-    assert qdiscs.netem_values(requested.options)[place] == counted
+    assert numbers_of(requested.options)[name] == counted
     assert list(requested.differences(requested.options)) == []
     (difference,) = replace(requested, **{name: wrong}).differences(requested.options)
     assert name in difference and f"{value:.3g}" in difference and f"{wrong:g}" in difference

@@ -19,13 +19,13 @@ from lab.fetches.features.grids import grid
 from lab.fetches.features.population import ablation, fit
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures import bars, figure, panels
-from lab.fetches.scenario import own_server, reading, setup
-from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.trial import NEWER
+from lab.fetches.scenario import reading
+from lab.fetches.scenario.response import segments_at_once
+from lab.fetches.scenario.server import NEWER, OwnServer, parsed
 from lab.fetches.verify import integrity, path
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.tcp.model.predict import predict
 from lab.tcp.model.receiver import receive_window
 from lab.tcp.model.transfer import Transfer
@@ -102,7 +102,7 @@ def test_a_transfer_is_whole_and_the_one_that_was_asked_for(name: str, said: dic
 def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
     for requested, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
         seen = evidence(PLAIN, response_bytes=requested)
-        seen.said["body_bytes"] = sent  # type: ignore[index]
+        seen.report["body_bytes"] = sent  # type: ignore[index]
         assert agrees(CHECKS["size"](seen)) is is_so
 
 
@@ -124,7 +124,7 @@ def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict
                          is_so: bool) -> None:
     seen = evidence(of, **requested)
     if tls is not None:
-        seen.said["tls"].update(tls)
+        seen.report["tls"].update(tls)
     assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
 
 
@@ -132,14 +132,14 @@ def test_what_was_to_be_resumed_or_new_is_said() -> None:
     for of, seen_so, asked_so in ((NEWEST, "resumed", "a new session"),
                                   (RESUMED, "a new session", "resumed")):
         seen = evidence(of)
-        seen.said["tls"]["resumed"] = not seen.said["tls"]["resumed"]
+        seen.report["tls"]["resumed"] = not seen.report["tls"]["resumed"]
         (failed,) = (each for each in CHECKS["TLS"](seen) if not each.passed)
         assert (failed.observed, failed.requested) == (seen_so, asked_so)
 
 
 def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     seen = evidence(NEWEST)
-    del seen.said["latency_ms"]  # type: ignore[attr-defined]
+    del seen.report["latency_ms"]  # type: ignore[attr-defined]
     assert agrees(CHECKS["TLS"](seen)) is None
     assert EXACT.model_ms is not None and REAL_TIME.model_ms is None
 
@@ -150,7 +150,7 @@ def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
                                                   "example.org", ("here", "/srv"))])
 def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer) -> None:
-    assert "  " not in server.text and own_server.parsed(server.text) == server
+    assert "  " not in server.text and parsed(server.text) == server
 
 
 @pytest.mark.parametrize(("server", "key"), [
@@ -224,7 +224,7 @@ def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said:
 @pytest.mark.parametrize(("receive_bytes", "segments"), [(1548, 2), (1547, 1), (99, 0)])
 def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
                                                                   segments: int) -> None:
-    assert setup.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
+    assert segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
 
 
 @pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])

@@ -11,10 +11,10 @@ import pytest
 from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population.feature import drawn
-from lab.fetches.scenario import buffers, reading
+from lab.fetches.scenario import reading, tcp
 from lab.fetches.study import apply, expand
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import transfer_of
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
@@ -30,8 +30,8 @@ RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
     ("[3, 10]", "initrwnd = 27", None, 27),
     ("[3, 10]", "initrwnd = 27", (10, 64), 27),
     ("[3, 64]", "initrwnd = 27", None, 27),
-    ("[3, 64]", "", None, buffers.AMPLE_WINDOW),
-    ("[3, 10]", "", (3, 2000), buffers.AMPLE_WINDOW),
+    ("[3, 64]", "", None, tcp.AMPLE_WINDOW),
+    ("[3, 10]", "", (3, 2000), tcp.AMPLE_WINDOW),
 ])
 def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, line: str,
                                             requested: tuple[int, ...] | None, initrwnd: int) -> None:
@@ -43,7 +43,7 @@ def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, l
 
 @pytest.mark.parametrize(("line", "requested", "initrwnd"), [
     ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 64),
-    ("", None, buffers.AMPLE_WINDOW), ("", (10, 100), buffers.AMPLE_WINDOW)])
+    ("", None, tcp.AMPLE_WINDOW), ("", (10, 100), tcp.AMPLE_WINDOW)])
 def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
                                   initrwnd: int) -> None:
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
@@ -66,7 +66,7 @@ def test_buffers_grow_where_the_pinned_ones_are_too_small() -> None:
     assert job_of(10, 3000)[RMEM] == f"4096 {2 * 1460 * 3001} {2 * 1460 * 3001}"
     assert job_of(10, 100, mss=536) == {}  # fewer bytes
     assert job_of(10, 100, receive_rules="linux3") == {}  # the route then has ten
-    assert job_of(10, buffers.AMPLE_WINDOW)[RMEM].endswith(" 6291456")  # window scale and all
+    assert job_of(10, tcp.AMPLE_WINDOW)[RMEM].endswith(" 6291456")  # window scale and all
 
 
 def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
@@ -76,7 +76,7 @@ def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
     told = {RMEM: "4096 65536 65536"}
     assert transfer_of(wide, told, 60, 90).receive_buffers == (65536, 65536)
     evidence = Evidence(replace(wide, head="17+38+2"), {}, {"header_bytes": 57}, None, EXACT, told)
-    assert buffers.limits(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
+    assert tcp.buffer_sizes(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,14 +85,14 @@ def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
     made = whole(name)
     largest = max((trial.initcwnd for trial in made.trials), default=0)
     for trial in made.trials:
-        first, _ = buffers.limits(trial.with_buffers(made.head.sysctls), RMEM)
+        first, _ = tcp.buffer_sizes(trial.with_buffers(made.head.sysctls), RMEM)
         assert first == (131_072 if largest <= 44 or trial.initrwnd <= 44 else 2 * 1460 * 65)
         assert trial.initcwnd <= trial.initrwnd
 
 
 def test_a_buffer_that_the_server_asked_for_is_doubled_and_never_grows() -> None:
-    assert buffers.locked(14480) == (28960, 28960)
-    assert buffers.locked(1000) == (4608, 4608)  # SOCK_MIN_SNDBUF
+    assert tcp.fixed_send_buffer(14480) == (28960, 28960)
+    assert tcp.fixed_send_buffer(1000) == (4608, 4608)  # SOCK_MIN_SNDBUF
 
 
 def test_the_model_knows_the_servers_own_buffer() -> None:
@@ -101,10 +101,10 @@ def test_the_model_knows_the_servers_own_buffer() -> None:
         "rtt_ms": 100.0, "bandwidth_kbps": 50000.0, "uplink_kbps": 50000.0, "initcwnd": 32,
         "initrwnd": 100, "response_bytes": 60061, "request_bytes": 96}
     assert predict(Transfer(**base)).first_flight == 32
-    assert predict(Transfer(**base, send_buffers=buffers.locked(14480))).first_flight == 24
+    assert predict(Transfer(**base, send_buffers=tcp.fixed_send_buffer(14480))).first_flight == 24
     # It asks only when a packet of the queue begins: 16 segments pass even through three.
     assert predict(Transfer(**{**base, "initcwnd": 16},
-                            send_buffers=buffers.locked(4344))).first_flight == 16
+                            send_buffers=tcp.fixed_send_buffer(4344))).first_flight == 16
 
 
 def test_the_syn_says_what_its_kernel_counts_windows_in() -> None:

@@ -14,8 +14,7 @@ from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
                                          of_experiment)
 from lab.fetches.figures.claims import JudgedBar, judged
-from lab.fetches.scenario.claim import Claim
-from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure
+from lab.fetches.scenario.scenario import Claim, OF_EXPERIMENT, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")

@@ -10,7 +10,7 @@ import pytest
 
 from lab.fetches.verify import transfers
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import computed
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
@@ -63,7 +63,7 @@ def test_what_the_model_does_not_follow_it_does_not_judge(requested: dict[str, A
     """Each alone is enough."""
     seen = evidence(**requested)
     assert not seen.is_modelled and seen.model_ms is None
-    assert seen.against(seen.prediction) == [] and not seen.model_retransmissions
+    assert seen.total_compared() == seen.latency_compared() == [] and not seen.model_retransmissions
 
 
 @pytest.mark.parametrize("requested, most", [

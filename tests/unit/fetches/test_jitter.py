@@ -13,7 +13,8 @@ from lab.core.scenario import scenario_file
 from lab.core.run.kinds import Overrides
 from lab.core.results.checks import failed_checks
 from lab.core.results.records import FAIL, PASS
-from lab.fetches.scenario.trial import NETWORK, OVERTAKEN, Trial
+from lab.fetches.scenario.path import NETWORK, OVERTAKEN
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import path
 from lab.fetches.verify.verify import every_check
 from lab.tcp.delivery.packet_path import PATH

@@ -20,7 +20,7 @@ from lab.fetches.features.population import ablation, joint
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.timelines.timelines import timelines
 from lab.fetches.scenario import reading
-from lab.fetches.scenario.trial import OWN
+from lab.fetches.scenario.server import OWN
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER
 from tests.golden import stored, stored_fetches, stored_questions

@@ -16,7 +16,8 @@ from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile, find
-from lab.fetches.scenario.setup import segments_at_once
+from lab.fetches.scenario.parameter import SWEPT as SWEPT_BY
+from lab.fetches.scenario.response import segments_at_once
 from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
 from lab.fetches.study import KIND
@@ -57,8 +58,16 @@ def test_a_value_is_installed(lists: dict[str, list[Any]], words: str) -> None:
     assert getattr(trial, name) == {"bdp": "1bdp"}.get(value[0], value[0])
 
 
+def test_a_parameter_is_of_the_quantity_of_its_name() -> None:
+    """Its line has the name twice: of the field, and of the quantity whose default it has."""
+    swept = [column for column in fields(Trial) if SWEPT_BY in column.metadata]
+    assert len(swept) > 30
+    assert [column.metadata[SWEPT_BY] for column in swept] == [column.name for column in swept]
+
+
 def test_every_flag_of_a_network_is_a_list_of_sweeps() -> None:
-    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {"htb_burst_bytes", *SWITCHES}
+    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {
+        "htb_burst_bytes", *(switch.name for switch in SWITCHES)}
     assert {each.name for each in fields(Shape)} == {*trials()[0].job()["shape"]}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.tcp.wire.exchange import clock_phases_ns, read_exchange
 from lab.tcp.model.predict import Prediction, predict
 from tests.golden import stored
@@ -48,7 +48,7 @@ def test_a_tick_makes_a_difference_that_a_verdict_would_see() -> None:
 def test_the_first_word_stands_where_the_times_are_near(off_ms: float, is_first: bool) -> None:
     first, again = predicted()
     seen = shifted(total_ms=first.total_ms + off_ms)
-    seen = replace(seen, said={**seen.said, "latency_ms": first.latency_ms})
+    seen = replace(seen, report={**seen.report, "latency_ms": first.latency_ms})
     assert seen.prediction == (first if is_first else again)
 
 
@@ -56,9 +56,9 @@ def test_the_first_word_stands_where_the_times_are_near(off_ms: float, is_first:
 def test_without_a_time_nothing_is_near(of: str) -> None:
     first, again = predicted()
     seen = shifted(total_ms=first.total_ms)
-    seen = replace(seen, said={**seen.said, "latency_ms": first.latency_ms})
+    seen = replace(seen, report={**seen.report, "latency_ms": first.latency_ms})
     lacking = (replace(seen, fetch={**seen.fetch, of: None}) if of == "total_ms" else
-               replace(seen, said={**seen.said, of: None}))
+               replace(seen, report={**seen.report, of: None}))
     assert (seen.prediction, lacking.prediction) == (first, again)
 
 

@@ -16,7 +16,8 @@ from lab.core.run.kinds import Overrides
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.scenario.scenario_file import parsed
 from lab.fetches.verify.transfers import computed
-from lab.fetches.scenario.trial import HERE, NEWER, Trial
+from lab.fetches.scenario.server import HERE, NEWER
+from lab.fetches.scenario.trial import Trial
 from tests.golden import stored
 
 GOOD = stored.load("https")

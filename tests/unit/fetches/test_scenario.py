@@ -9,8 +9,7 @@ import pytest
 from lab.core.errors import USAGE, UsageError
 from lab.core.results.records import measured_columns, read_records
 from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import QUANTITIES
-from lab.fetches.scenario.metrics import METRICS
+from lab.core.scenario.quantities import METRICS, QUANTITIES
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 from tests.unit.fetches.conftest import GOLDEN

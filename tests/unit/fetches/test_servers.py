@@ -19,7 +19,8 @@ from lab.fetches.figures.panels import counting
 from lab.fetches.verify.notes import of_servers
 from lab.fetches.figures.summary import summary
 from lab.fetches.study import KIND
-from lab.fetches.scenario.trial import OWN, Trial
+from lab.fetches.scenario.server import OWN
+from lab.fetches.scenario.trial import Trial
 from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.wire.messages import Messages, messages, timed
 from tests.golden import stored

@@ -12,12 +12,17 @@ import pytest
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides, Study
 from lab.fetches.features.population.feature import drawn
+from lab.fetches.scenario.path import NETWORK
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of
-from lab.fetches.scenario.trial import NETWORK, Trial
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import KIND, covers, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
+
+PLAIN = Trial(scenario="s", rtt_ms=20.0, bandwidth_kbps=56.5, uplink_kbps=56.5, queue_packets=1000,
+              loss_percent=0.0, initcwnd=3, initrwnd=27, congestion_control="cubic", client="curl",
+              response_bytes=9000, repeat=1)
 
 
 def lists(**values: Sequence[float]) -> Overrides:
@@ -34,7 +39,7 @@ def test_every_scenario_expands(name: str) -> None:
 
 
 def test_an_id_names_what_a_trial_is_asked() -> None:
-    trial = Trial("s", 20.0, 56.5, 56.5, 1000, 0.0, 3, 27, "cubic", "curl", 9000, 1)
+    trial = PLAIN
     assert trial.id == "rtt20-bw56.5-up56.5-q1000-iw3-rw27-cubic-curl-9000B-1"
     lossy = replace(trial, loss_percent=2.0, seed=7, burst_bytes=10, gap_ms=5.0, earlier_bytes=9)
     assert lossy.id == ("rtt20-bw56.5-up56.5-q1000-loss2-seed7-iw3-rw27-cubic-curl-after9B"
@@ -207,7 +212,8 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
 def test_what_a_trial_costs_grows_with_its_rtt_and_its_bytes(tmp_path: Path) -> None:
     """Five RTTs and the time of the bottleneck, of the network's time; any client takes some."""
     made = Study(KIND, small(tmp_path), (), True)
-    trial = Trial("s", 100.0, 64.0, 64.0, 1000, 0.0, 3, 27, "cubic", "curl", 8000, 1)
+    trial = replace(PLAIN, rtt_ms=100.0, bandwidth_kbps=64.0, uplink_kbps=64.0,
+                    response_bytes=8000)
     cost_s = made.kind.network_s(trial)
     assert made.kind.network_s(replace(trial, rtt_ms=300.0)) - cost_s == pytest.approx(1)
     assert made.kind.network_s(replace(trial, response_bytes=16_000)) - cost_s == pytest.approx(1)

@@ -13,7 +13,7 @@ from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS, columns_of, to_text, value_of
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored

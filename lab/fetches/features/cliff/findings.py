@@ -9,7 +9,8 @@ from lab.core.scenario.quantities import QUANTITIES
 from lab.core.words import plain
 from lab.fetches.features.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS, Cliff,
                                                is_known)
-from lab.fetches.scenario.trial import HTTP_3, Trial
+from lab.fetches.scenario.server import HTTP_3
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import HEADER_BYTES, flight_writes, sealed_sizes
 

@@ -16,7 +16,8 @@ from hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import QUANTITIES
-from lab.fetches.scenario.trial import BUILTIN, HTTP_3, NGINX, Trial
+from lab.fetches.scenario.server import BUILTIN, HTTP_3, NGINX
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import computed, is_computable
 from lab.tcp.model.predict import predict

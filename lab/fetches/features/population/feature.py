@@ -19,10 +19,9 @@ from lab.fetches.figures.bars import bars
 from lab.fetches.figures.buckets import Panel, WeightedCells
 from lab.fetches.figures.figure import Analysis, FigureKind
 from lab.fetches.scenario import feature
-from lab.fetches.scenario.claim import OF_BARS
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import OF_BARS, JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 

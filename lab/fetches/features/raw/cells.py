@@ -25,7 +25,6 @@ from lab.core.scenario.schema import key
 from lab.core.words import number, plain
 from lab.fetches.figures.buckets import of_sweep
 from lab.fetches.figures.panels import counting
-from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.scenario import BUCKETED, Scenario
 from lab.fetches.scenario.sweep import bucket_value
 from lab.fetches.scenario.trial import Trial
@@ -52,7 +51,7 @@ class Raw:
 
     file: str
     sweep: str
-    metric: str = key(reader=schema.word(METRICS))
+    metric: str = key(reader=schema.word(quantities.METRICS))
     extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
     extra_why: str = ""
     defects: tuple[Defect, ...] = key((), name="defect")

@@ -6,8 +6,7 @@ from lab.core.errors import UsageError
 from lab.fetches.features.steps import steps
 from lab.fetches.figures.figure import FigureKind, check_swept
 from lab.fetches.scenario import feature
-from lab.fetches.scenario.claim import OF_TRIALS
-from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.scenario.scenario import OF_TRIALS, Figure, Scenario
 
 
 def check_points(scenario: Scenario, figure: Figure, where: str) -> None:

@@ -16,8 +16,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
 from lab.fetches.figures.figure import Analysis, Made, heading
-from lab.fetches.scenario.claim import Claim
-from lab.fetches.scenario.scenario import Figure
+from lab.fetches.scenario.scenario import Claim, Figure
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import computed, is_computable

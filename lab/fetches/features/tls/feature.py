@@ -8,8 +8,8 @@ from typing import Any
 from lab.core.results.checks import Check
 from lab.fetches.features.tls import quic, rules, zero_rtt
 from lab.fetches.scenario import feature
+from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.scenario.sweep import Sweep
-from lab.fetches.scenario.trial import HTTP_3
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import is_on_wire

@@ -14,7 +14,7 @@ from typing import Any
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
-from lab.fetches.scenario.trial import HTTP_3
+from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.verify import path
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import around_chain

@@ -6,8 +6,8 @@ from itertools import product
 
 from hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 from lab.core.errors import UsageError
+from lab.fetches.scenario.server import NGINX
 from lab.fetches.scenario.sweep import Sweep, has_own_chain
-from lab.fetches.scenario.trial import NGINX
 
 EARLY_DATA = "early data (early_data_bytes, --early-data)"
 

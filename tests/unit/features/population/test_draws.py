@@ -14,7 +14,9 @@ from lab.fetches.features.population import draws, population
 from lab.fetches.features.population.population import Mechanism, Population
 from lab.fetches.scenario.trial import Trial
 
-LIKE = Trial("test", 1, 1, 1, 1000, 0.0, 3, 64, "cubic", "libcurl", 1, 1)
+LIKE = Trial(scenario="test", rtt_ms=1, bandwidth_kbps=1, uplink_kbps=1, queue_packets=1000,
+             loss_percent=0.0, initcwnd=3, initrwnd=64, congestion_control="cubic",
+             client="libcurl", response_bytes=1, repeat=1)
 TABLE: dict[str, Any] = {"name": "some", "title": "some", "datacenter": "average",
                          "sizes": "web_search", "clients": 300, "responses": 2,
                          "initcwnd": [3, 10]}

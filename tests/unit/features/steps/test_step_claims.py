@@ -16,7 +16,7 @@ from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import FAIL
 from lab.fetches.features.steps import steps
 from lab.fetches.verify.record import Record
-from lab.fetches.scenario.claim import Claim
+from lab.fetches.scenario.scenario import Claim
 from lab.fetches.study import KIND
 from tests.golden import stored
 from tests.unit.features.steps.test_steps import made

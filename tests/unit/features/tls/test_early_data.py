@@ -16,10 +16,11 @@ from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
 from lab.fetches.features.tls import zero_rtt
-from lab.fetches.scenario.trial import NEWER, Trial
+from lab.fetches.scenario.server import NEWER
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import notes
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.verify import every_check
 from lab.tcp.packets import CaptureError
 from lab.tcp.wire.exchange import read_exchange

@@ -15,7 +15,7 @@ from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
 from lab.fetches.features.tls import quic
 from lab.fetches.figures import summary
-from lab.fetches.scenario.trial import NEWER
+from lab.fetches.scenario.server import NEWER
 from lab.fetches.verify.verify import every_check
 from lab.tcp.packets import CaptureError
 from lab.tcp.wire import datagrams

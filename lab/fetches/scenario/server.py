@@ -1,4 +1,7 @@
-"""A server of the user's own: the command that starts it, and what is asked of it."""
+"""The server of a trial: which one, whose programs run, and one of the user's own.
+
+A server of the user's own is the command that starts it, and what is requested of it.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,17 @@ from functools import lru_cache
 from typing import Any
 
 from lab.core.errors import UsageError
+from lab.fetches.scenario.parameter import swept
 
+BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
+HTTP_1, HTTP_3 = "1.1", "3"  # the latter over QUIC
+HERE, NEWER = "here", "debian13"  # whose programs run
 SIZE = "{size}"  # in a path: of the response, in bytes
 
 
 @dataclass(frozen=True)
 class OwnServer:
-    """What [own_server] says, and the flags of a server of one's own.
+    """A [own_server] table, and the flags of a server of one's own.
 
     command: its words, as a shell would split them; no shell runs it. {p} is the port that
     it has to listen on (8080, with TLS 8443), {address} the address; {chain} and {key} files
@@ -50,9 +57,9 @@ class OwnServer:
         if self.name and not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", self.name):
             raise UsageError(f"{where}: name: {self.name!r} is no host's name")
 
-    def check_sizes(self, is_size_said: bool, where: str) -> None:
-        """Raises UsageError where nobody says how large its responses are."""
-        if SIZE not in self.url_path and not is_size_said:
+    def check_sizes(self, has_size: bool, where: str) -> None:
+        """Raises UsageError where the size of its responses is not given."""
+        if SIZE not in self.url_path and not has_size:
             raise UsageError(f"{where}: say how large the response is (response_bytes, --size), or"
                              f" let its path do so, as /{SIZE}")
 
@@ -75,3 +82,23 @@ def parsed(text: str) -> OwnServer:
     known = json.loads(text)
     known["folders"] = tuple(known.get("folders", ()))
     return OwnServer(**known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """Who answers.
+
+    server: who answers, "builtin" for server.py. http: the version of HTTP.
+    system: whose programs run, HERE for the machine's (engines/system.py).
+    own_server: what a server of the user's own is (lab.fetches.scenario.server.OwnServer).
+    """
+
+    server: str = swept("server")
+    http: str = swept("http", newer=(HTTP_3,))
+    system: str = HERE
+    own_server: str = ""
+
+    @property
+    def own(self) -> OwnServer | None:
+        """The server of the user's own, None of another."""
+        return parsed(self.own_server) if self.own_server else None
