@@ -18,7 +18,7 @@ from hosts.server.connection import ServedConnection
 from hosts.server.listener import EventLoop
 from hosts.server.request import parse_path
 from hosts.serving import body_of
-from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
+from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
 
 
 @pytest.fixture(name="server", scope="module")
