@@ -1,6 +1,6 @@
 """Many transfers simulated packet by packet at once: each step takes every one to its next event.
 
-It follows what the guest does as closely as the paper's figures need (tests/unit/benchmarks),
+It follows what the guest does as closely as the paper's figures need (tests/programs/test_fit.py),
 not to the microsecond, as lab.tcp.model.predict does; and it knows losses.
 """
 
