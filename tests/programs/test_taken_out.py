@@ -64,7 +64,7 @@ PARTS = {
                     (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
     "tls": feature("tls"),
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
-    "population": feature("population", "paper/fit", MIXED, *(
+    "population": feature("population", "paper/fit", "tests/programs/test_fit.py", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"
         for name in ("buffers", "counts", "missing", "refused", "trials"))),
     "replication": feature("replication"),
