@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -19,15 +20,18 @@ sys.path.insert(0, str(PROJECT))
 def pytest_configure(config: pytest.Config) -> None:
     """Ctrl-C is heeded: a shell that starts tests with "&" has it ignored, and so would theirs.
 
-    Where byte code is not kept beside sources it is kept for the session: hundreds of programs
-    that tests start would compile the project anew.
+    Where byte code is not kept beside sources it is kept in the user's cache, as the kernel is:
+    each session, and each of hundreds of programs that tests start, would compile the project
+    anew. What lay in folders of tests goes with the session.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.dont_write_bytecode:
-        kept = tempfile.TemporaryDirectory(prefix="first-flight-")
-        config.add_cleanup(kept.cleanup)
-        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = kept.name
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        kept = sys.pycache_prefix = f"{cache}/first-flight/bytecode"
+        os.environ["PYTHONPYCACHEPREFIX"] = kept
+        config.add_cleanup(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in Path(
+            f"{kept}{tempfile.gettempdir()}").glob("pytest-of-*")])
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
 

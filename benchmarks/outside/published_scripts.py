@@ -165,7 +165,8 @@ def table(title: str, numbers: Sequence[Number], within: tuple[float, float]) ->
             f" within {within[0]:.0%} or {within[1]:g} ms of the published; {len(apart)} of ours at"
             f" most {max(apart, default=math.nan):.1f} ms from their script)",
             *(f"  {number.name:<24}{number.published:9.0f}{_cell(number.ours)}"
-              f"{_cell(number.script)}{'' if agrees else '  apart'}" for number, agrees in zip(numbers, agree))]
+              f"{_cell(number.script)}{'' if agrees else '  apart'}"
+              for number, agrees in zip(numbers, agree))]
 
 
 def _cell(value: float | None) -> str:

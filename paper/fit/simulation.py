@@ -1,7 +1,7 @@
 """Many transfers simulated packet by packet at once: each step takes every one to its next event.
 
-It follows what the guest does as closely as the paper's figures need, not to the microsecond, as
-lab.tcp.model.predict does; and it knows losses (tests/unit/features/population/test_paper.py).
+It follows what the guest does as closely as the paper's figures need (tests/programs/test_fit.py),
+not to the microsecond, as lab.tcp.model.predict does; and it knows losses.
 """
 
 from __future__ import annotations

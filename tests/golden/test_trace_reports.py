@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lab import registry
-from lab.core import words
 from lab.core.errors import FirstFlightError
-from lab.core.findings.charts import LineChart, Points, TraceChart
-from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
+from lab.core.findings.charts import LineChart, TraceChart
+from lab.core.findings.findings import Finding, Report, Rounded
 from lab.core.results.records import PASS
 from lab.core.run.kinds import NOTHING, Overrides, RunData, Study
 from lab.core.scenario import scenario_file
@@ -24,9 +21,6 @@ from lab.trace.scenario import TraceCurve
 from lab.trace.study import KIND
 from lab.trace.trial import TraceTrial
 from tests.golden import stored_trace
-
-RENDERED = Path(__file__).resolve().parent / "rendered"
-
 
 @pytest.fixture(scope="module")
 def report() -> Report:
@@ -39,53 +33,6 @@ def chart_of(finding: Finding) -> TraceChart:
 
 
 # A stored run ------------------------------------------------------------------------
-
-def written(cell: Cell, column: Column) -> str:
-    """A cell as any renderer writes it."""
-    if isinstance(cell, float):
-        return words.number(cell, column.digits)
-    return words.UNKNOWN if cell is None else str(cell)
-
-
-def test_every_number_is_the_one_that_was_told_before(report: Report) -> None:
-    golden = " ".join((RENDERED / "trace.txt").read_text().split())
-    (finding,) = report.findings
-    said = [*report.summary, *(f"{each.says}” Here: {each.found} → {each.word}"
-                               for each in finding.statements)]
-    for table in finding.tables:
-        said += [" ".join(map(written, row, table.columns)) for row in table.rows]
-        said += table.notes
-    assert len(said) == 4 + 4 + 6 + 5 + 1
-    for line in said:
-        assert " ".join(line.split()) in golden
-
-
-def points(row: Any) -> dict[str, Any]:
-    """A row of a chart as points.json has it."""
-    def last(of: Points) -> list[float] | None:
-        return list(of[-1]) if of else None
-    return {"title": row.title, "absent": row.absent, "flagged": row.flagged,
-            "sent": len(row.sent), "again": len(row.again), "acked": len(row.acked),
-            "last_sent": last(row.sent), "last_acked": last(row.acked),
-            "window": [window for _, window in row.window]}
-
-
-def test_the_chart_has_the_points_that_it_had_before(report: Report) -> None:
-    golden = json.loads((RENDERED / "points.json").read_text())["trace"]
-    assert {finding.name: [points(row) for row in chart_of(finding).rows]
-            for finding in report.findings} == golden
-
-
-def test_the_chart_says_what_was_compared(report: Report) -> None:
-    chart = chart_of(report.findings[0])
-    assert chart.context == ("Linux, tools/testing/selftests/net/packetdrill; here real Linux TCP",)
-    assert (chart.foot, chart.alarm) == (
-        "41 samples of the window compared with the rules of each TCP, to the segment", "")
-    assert (chart.from_s, chart.rtt) == (0.0, False)
-    assert chart.to_s == pytest.approx(1.02 * 2.701127847)
-    linux = chart.rows[0]
-    assert not linux.ssthresh and len(linux.in_flight) == len(linux.rtt_ms) == len(linux.window)
-
 
 def test_a_failed_verdict_is_told() -> None:
     run = stored_trace.run()

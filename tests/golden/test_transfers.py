@@ -30,16 +30,20 @@ def measured() -> list[dict[str, str]]:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
-@pytest.mark.parametrize("row", measured(), ids=lambda row: "-".join(
-    row[name] for name in ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")))
-def test_the_model_takes_what_the_guest_took(row: dict[str, str]) -> None:
-    requested = {name: value if name == "congestion_control" else
-             int(value) if value.isdecimal() else float(value)
-             for name, value in row.items() if name not in NOT_ASKED}
-    prediction = predict(Transfer(**requested))  # type: ignore[arg-type]
-    assert prediction.total_ms == pytest.approx(float(row["total_ms"]), abs=0.03)
-    assert prediction.latency_ms == pytest.approx(float(row["latency_ms"]), abs=0.03)
-    assert prediction.retransmissions == int(row["retransmissions"])
+def deviation(row: dict[str, Any], requested: Transfer) -> str:
+    """Where the model takes another time, or retransmits otherwise; empty where it does not."""
+    prediction = predict(requested)
+    found = (prediction.total_ms, prediction.latency_ms, prediction.retransmissions)
+    expected = (float(row["total_ms"]), float(row["latency_ms"]), int(row["retransmissions"]))
+    alike = found == pytest.approx(expected, abs=0.03, rel=0)
+    return "" if alike else f"{requested}: {found}, measured {expected}"
+
+
+def test_the_model_takes_what_the_guest_took() -> None:
+    assert not list(filter(None, (deviation(row, Transfer(**{  # type: ignore[arg-type]
+        name: value if name == "congestion_control" else
+        int(value) if value.isdecimal() else float(value)
+        for name, value in row.items() if name not in NOT_ASKED})) for row in measured())))
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
@@ -56,14 +60,12 @@ def asked(row: dict[str, Any]) -> Transfer:
     return Transfer(**requested)
 
 
-@pytest.mark.parametrize("row", rows_of("rules.json"), ids=lambda row: row["rule"])
-def test_the_model_has_every_rule(row: dict[str, Any]) -> None:
-    assert predict(asked(row)).total_ms == pytest.approx(row["total_ms"], abs=0.01)
+def test_the_model_has_every_rule() -> None:
+    """Those that are not as they were, by name."""
+    found = {row["rule"]: predict(asked(row)).total_ms for row in rows_of("rules.json")}
+    assert found == pytest.approx({row["rule"]: row["total_ms"] for row in rows_of("rules.json")},
+                                  abs=0.01, rel=0)
 
 
-@pytest.mark.parametrize("row", rows_of("settings.json"))
-def test_the_model_takes_what_the_guest_took_under_other_settings(row: dict[str, Any]) -> None:
-    prediction = predict(asked(row))
-    assert prediction.total_ms == pytest.approx(row["total_ms"], abs=0.03)
-    assert prediction.latency_ms == pytest.approx(row["latency_ms"], abs=0.03)
-    assert prediction.retransmissions == row["retransmissions"]
+def test_the_model_takes_what_the_guest_took_under_other_settings() -> None:
+    assert not list(filter(None, (deviation(row, asked(row)) for row in rows_of("settings.json"))))

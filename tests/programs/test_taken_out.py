@@ -62,11 +62,11 @@ MIXED = "tests/unit/fetches/test_at_the_limit.py"  # of whatever is at its limit
 PARTS = {
     "load": kind("load", "tests/unit/features/users/test_shared.py"),
     "trace": kind("trace"), "arithmetic": kind("arithmetic"),
-    "cluster": Part(("engines/cluster", "tests/unit/cluster"),
+    "cluster": Part(("engines/cluster", "tests/unit/cluster", "tests/programs/cluster"),
                     (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
     "tls": feature("tls"),
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
-    "population": feature("population", "paper/fit", MIXED, *(
+    "population": feature("population", "paper/fit", "tests/programs/test_fit.py", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"
         for name in ("analysis", "buffers", "counts", "missing", "refused", "trials")),
         check="marrama2012"),

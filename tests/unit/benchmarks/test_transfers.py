@@ -144,7 +144,7 @@ def test_crossed_samples_meet_in_every_pair() -> None:
 
 def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
     shown = 0
-    for number in range(1, 100):
+    for number in range(1, 40):
         trial = sample_crossed(4, number)
         command = command_of(trial)
         if not command:
@@ -155,7 +155,7 @@ def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
         file = own.file("own", overrides_of(arguments))
         (requested,) = KIND.study(file, overrides=NOTHING, seed=arguments.seed).trials
         assert replace(trial, scenario="own", part="", sample=0) == requested, command
-    assert shown > 50
+    assert shown > 15
 
 
 def test_crossed_transfers_are_counted_by_result_and_check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from lab.core.findings.charts import Ends, is_wide
@@ -58,6 +58,7 @@ def test_nothing_published_has_no_result() -> None:
     assert judge([]) == ("", "")
 
 
+@settings(max_examples=40)
 @given(some.lists(some.tuples(numbers, numbers, widths, widths, widths, widths), min_size=1,
                   max_size=3))
 def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]]) -> None:

@@ -6,19 +6,19 @@ import argparse
 import errno
 import os
 import signal
-import subprocess
+import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from lab.core import __version__, command_line
-from lab.core.command_line import Parser, pictures, positive, run_main, whole_numbers
+from lab.core.command_line import (Parser, pictures, positive, run_main, whole_numbers,
+                                   write_crash)
 from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
                              UsageError, one_line)
-
-PROJECT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -119,74 +119,6 @@ def test_a_signal_interrupts() -> None:
         command_line.interrupt(signal.SIGINT, None)
 
 
-STRUCK = """
-import atexit, os, signal, sys, time
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-from lab.core import command_line
-
-def strike():
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0)
-
-class Dying:
-    def __del__(self):
-        strike()
-
-def twice(words):
-    try:
-        strike()
-        time.sleep(60)
-    finally:
-        strike()
-        strike()
-
-def by_a_finalizer(words):
-    dying = Dying()
-    del dying
-    time.sleep(60)
-
-def while_its_error_is_told(words):
-    said = command_line.say
-    def say(line):
-        strike()
-        said(line)
-    command_line.say = say
-    raise command_line.FirstFlightError("an error")
-
-def while_its_interruption_is_told(words):
-    said = command_line.say
-    def say(line):
-        strike()
-        said(line)
-    command_line.say = say
-    strike()
-
-def at_the_end(words):
-    leave = sys.exit
-    def struck(status):
-        strike()
-        leave(status)
-    sys.exit = struck
-    atexit.register(strike)
-    return 3
-
-command_line.run_main("x", globals()[sys.argv[1]])
-"""
-
-
-@pytest.mark.parametrize("moment, status, line", [
-    ("twice", INTERRUPTED, "x: interrupted\n"),
-    ("by_a_finalizer", INTERRUPTED, "x: interrupted\n"),
-    ("while_its_error_is_told", INTERRUPTED, "x: interrupted\n"),
-    ("while_its_interruption_is_told", INTERRUPTED, "x: interrupted\n"),
-    ("at_the_end", 3, "")])
-def test_ctrl_c_is_one_line_however_often_and_whenever_it_comes(moment: str, status: int,
-                                                                line: str) -> None:
-    done = subprocess.run([sys.executable, "-c", STRUCK, moment], capture_output=True, text=True,
-                          check=False, timeout=50, cwd=PROJECT)
-    assert (done.returncode, done.stderr) == (status, line)
-
-
 def test_a_package_that_is_not_installed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def main(words: Sequence[str]) -> int:
         raise ModuleNotFoundError("No module named 'numpy.x'", name="numpy.x")
@@ -236,3 +168,53 @@ def test_a_mistake_of_ours_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tm
     assert said.count("\n") == 1 and len(said) < 700
     (kept,) = tmp_path.glob("first-flight/crash-*.txt")
     assert kept.stat().st_size > 400_000 and str(kept) in said
+
+
+def test_a_message_is_one_line_that_moves_no_cursor() -> None:
+    assert one_line("a\tb\nc") == "a b c" and one_line("ünï “–”") == "ünï “–”"
+    assert one_line("\x1b[31m\u202e\x00\udcff") == "\\x1b[31m\\u202e\\x00\\udcff"
+    long = one_line("begin" + "x\n" * 10**5 + "end")
+    assert len(long) <= 500 and long.startswith("begin") and long.endswith("end")
+    assert str(FirstFlightError("a\nb")) == "a b"
+
+
+def failing(argv: Sequence[str]) -> int:
+    raise ZeroDivisionError("a mistake")
+
+
+def test_a_crash_is_written_for_its_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "argv", ["plot.py"])
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            with pytest.raises(SystemExit) as ended:
+                run_main("plot.py", failing)
+            assert ended.value.code == FAILED
+    finally:
+        os.umask(before)
+    said = capsys.readouterr().err.splitlines()
+    crashes = sorted((tmp_path / "cache" / "first-flight").iterdir())
+    assert len(said) == len(crashes) == 2 and {str(path) for path in crashes} == {
+        line.split(" with ")[1] for line in said}
+    for path in crashes:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600 and str(os.getpid()) not in path.name
+        assert "ZeroDivisionError: a mistake" in path.read_text()
+
+
+def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = write_crash("a crash \udc80")
+    assert path.read_text() == "a crash \\udc80" and path.parent.parent == tmp_path
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_without_a_cache_of_its_own_it_is_the_homes(tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert write_crash("a crash").parent == tmp_path / ".cache" / "first-flight"

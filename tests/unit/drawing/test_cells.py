@@ -15,14 +15,14 @@ def texts(axes: Any) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
-@pytest.mark.parametrize(("count", "wide"), [(1, 1), (2, 1), (5, 2), (1, 6), (3, 5)])
+@pytest.mark.parametrize(("count", "wide"), [(5, 2), (1, 6)])
 def test_maps_fit_whatever_their_size(count: int, wide: int) -> None:
     drawn = squares.draw(samples.square_chart(count=count, wide=wide))
     samples.check_fits(drawn)
     assert len(drawn.axes) == count
 
 
-@pytest.mark.parametrize("wide", [1, 4, 5, 7])
+@pytest.mark.parametrize("wide", [4, 5])
 def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> None:
     """Else the numbers of neighbours would touch; the foot has the unit anyway."""
     rows = ((Square(12345.0, 33.3),) * 2 * wide,) * 2
@@ -60,7 +60,7 @@ def test_levels_are_numbers_the_darker_the_more(whole: bool, numbers: list[str])
     assert samples.tick_labels(axes.xaxis) == ["3", "10"]
 
 
-@pytest.mark.parametrize(("count", "windows"), [(1, 1), (2, 2), (6, 3), (10, 6)])
+@pytest.mark.parametrize(("count", "windows"), [(1, 1), (10, 6)])
 def test_groups_fit(count: int, windows: int) -> None:
     samples.check_fits(groups.draw(samples.group_chart(count=count, windows=windows)))
 

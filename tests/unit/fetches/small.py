@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from lab.core.scenario import scenario_file
@@ -62,6 +63,7 @@ def small(folder: Path, *changes: tuple[str, str]) -> Scenario:
     return study.read(scenario_file.read(path))
 
 
+@cache
 def scenario_of(name: str) -> Scenario:
     """A scenario of the project."""
     return study.read(scenario_file.find(name))

@@ -81,7 +81,7 @@ def test_every_record_is_either_in_a_mean_or_counted(scenario: Scenario,
                                  replace(record, verdict="fail"),
                                  replace(record, verdict="skipped"),
                                  replace(record, total_ms=None)])
-    for _ in range(20):
+    for _ in range(6):
         records = [spoil(record) for record in stored]
         panel = improvement(scenario, scenario.figures[0], records)
         assert panel.n + panel.excluded.total == len(records)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 
 from lab.core.findings.charts import BarChart, TimeChart
 from lab.core.scenario.quantities import quantity
@@ -22,19 +21,6 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
     return made
 
 
-def test_a_chart_tells_what_was_measured_and_how() -> None:
-    by_rtt = bars_of("zhao2019", "fig5_rtt")
-    assert by_rtt.title == "Improvement of a 9 kB response by RTT: 3 → 10 segments"
-    assert by_rtt.context == (
-        "real Linux TCP, cubic; curl's total time, handshake included, averaged"
-        " over bandwidth by the paper's shares",)
-    assert by_rtt.foot == "128 trials verified on the wire; none excluded" and not by_rtt.alarm
-    assert (by_rtt.axis, by_rtt.unit, by_rtt.even_scale) == ("RTT (ms)", "ms", False)
-    assert [bar.n for bar in by_rtt.bars] == [16] * 8 and by_rtt.bars[2].share_percent == 48.36
-    assert "the joint distribution of RTT and bandwidth" in bars_of("zhao2019",
-                                                                    "fig5_bdp").context[0]
-
-
 def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
     records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
     panel = panels.improvement(scenario, scenario.figures[0], records)
@@ -43,16 +29,6 @@ def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> No
     assert made.foot == "126 trials verified on the wire"
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
     assert (made.bars[0].n, made.bars[0].left_out) == (14, 2)
-
-
-def test_times_against_windows() -> None:
-    sweep = chart(judged(stored_fetches.panels("marrama2012")["fig2"], ()))
-    assert isinstance(sweep, TimeChart)
-    assert sweep.title == "Completion time of 28 segments by initial window, RTT 140 ms"
-    assert [bar.published for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
-    assert [bar.percent is None for bar in sweep.bars] == [True, *[False] * 5]
-    assert sweep.bars[0].time.value == 805.2 and sweep.axis == "Initial window (segments)"
-    assert sweep.publisher == "by them" and sweep.baseline == "3"
 
 
 def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
@@ -66,20 +42,6 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
     assert other.time.interval == (455.0, 505.0) and other.unsure
     more_is_better = replace(bucket, sign=-1, absolute_interval=(-25.0, -15.0))
     assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
-
-
-def test_a_loss_chart_is_even_and_says_whether_recovery_gains() -> None:
-    loss = bars_of("marrama2012", "loss")
-    assert loss.even_scale and loss.bars[0].above == ("", "")
-    assert loss.bars[1].above == ("beyond lossless: −22.3 ms", "−91.8 … 21.4 ms: undecided")
-    assert not loss.publisher
-
-
-@pytest.mark.parametrize(("name", "publisher", "note"), [
-    ("zhao2019", "in the paper, of its own users", ""), ("marrama2012", "by them", ", as a part of the baseline")])
-def test_a_converted_percentage_is_named(name: str, publisher: str, note: str) -> None:
-    made = bars_of(name, "fig5_rtt")
-    assert (made.publisher, made.percent_note) == (publisher, note)
 
 
 def test_a_population_like_the_papers_is_told_from_another() -> None:

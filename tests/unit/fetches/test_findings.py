@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
 
 from lab.core.run import runs
 from lab.core.findings.findings import Finding, Interval, Report
@@ -31,80 +30,6 @@ def finding(report: Report, name: str) -> Finding:
 
 def failed(record: Record) -> Record:
     return replace(record, ok=False, verdict=SKIPPED, error="curl 28: timed out", total_ms=None)
-
-
-def test_a_figure_is_one_table_of_values() -> None:
-    by_rtt = finding(stored_fetches.whole_report("zhao2019"), "fig5_rtt")
-    (table,) = by_rtt.tables
-    assert table.column("RTT") == ["20", "50", "100", "200", "500", "1000", "3000", ">3000"]
-    row = dict(zip([(column.group, column.name, column.unit) for column in table.columns],
-                   table.rows[2]))
-    assert row["", "share", "%"] == 48.36 and row["", "n", ""] == 16
-    assert row["improved", "", "ms"] == pytest.approx(78.9, abs=0.05)
-    assert row["improved", "", "%"] == pytest.approx(21.8, abs=0.05)
-    assert row["improved", "of medians", "ms"] == pytest.approx(88.2, abs=0.05)
-    assert row["improved", "95 % interval", "ms"] == "exact"
-    assert row["published", "", "ms"] == 21.77
-    assert row["ours less published", "off", "points"] == pytest.approx(16.65, abs=0.05)
-    assert row["", "result", ""] == "direction only"
-    assert str(row["", "test", ""]).startswith("not within 15.2 … 28.3 ms; not")
-    assert "averaged over bandwidth by the paper's shares" in table.notes[0]
-    assert "excluded" not in [column.name for column in table.columns]
-    assert by_rtt.bars == {"reproduced": 1, "compatible": 0, "direction only": 7, "not reproduced": 0}
-    assert "100 ms: 78.9 ms, 21.8 %" in by_rtt.text and "published 21.8 ms, 5.2 %" in by_rtt.text
-    assert by_rtt.published.endswith("(paper/paper_figure5.csv)")
-
-
-def test_columns_that_a_narrow_terminal_keeps() -> None:
-    (table,) = finding(stored_fetches.whole_report("zhao2019"), "fig5_rtt").tables
-    ranks = {(column.name, column.unit, column.group): column.rank for column in table.columns}
-    lost = sorted(ranks, key=lambda column: ranks[column])[:6]
-    assert {name for name, *_ in lost} == {"test", "off", "95 % interval", "of medians", "share"}
-    assert ranks["IW3", "ms", "mean"] == 3 and ranks["result", "", ""] == 9
-
-
-def test_a_window_sweep_has_times_and_their_deviation() -> None:
-    report = stored_fetches.whole_report("marrama2012")
-    (table,) = finding(report, "fig2").tables
-    assert table.column("mean", "under this window")[0] == 805.2
-    assert table.column("published", "under this window") == [808, 681, 665, 641, 641, 642]
-    off = table.column("off", "under this window")[1]
-    assert isinstance(off, float) and off == pytest.approx((684.946 / 681 - 1) * 100)
-    assert table.column("result") == ["", "reproduced", *["direction only"] * 4]
-    assert "16 took the least time: 566 ms on average" in finding(report, "fig2").sentence
-    assert "published, 16 took the least, 641 ms" in finding(report, "fig2").sentence
-
-
-def test_a_loss_figure_says_what_recovery_gains() -> None:
-    report = stored_fetches.whole_report("marrama2012")
-    loss = finding(report, "loss")
-    (table,) = loss.tables
-    assert table.column("word", "recovery") == ["", *["undecided"] * 3]
-    assert table.column("beyond lossless", "recovery")[0] == ""
-    assert isinstance(table.column("95 % interval", "recovery")[1], Interval)
-    assert "Beyond what is saved without loss: −22.3 ms at 1 %" in loss.sentence
-    assert any(sentence.startswith("Under random loss") for sentence in report.sentences)
-
-
-def test_statements_stand_with_their_figure() -> None:
-    report = stored_fetches.whole_report("marrama2012")
-    claims = stored_fetches.scenario("marrama2012").claims
-    by_figure = [(each.name, statement.says) for each in report.findings
-                 for statement in each.statements]
-    assert sorted(by_figure) == sorted((claim.figure, claim.says) for claim in claims)
-
-
-def test_summary_sentences_and_tiles_of_a_whole_run() -> None:
-    report = stored_fetches.whole_report("zhao2019")
-    assert report.summary == ("128 of 128 trials verified on the wire",)
-    assert report.sentences[0].startswith("All 128 transfers were verified on the wire")
-    assert report.sentences[1].startswith(
-        "Of the published bars, 1 of 22 reproduced, 0 compatible (too few data), 21 direction only")
-    assert "11.1 times as much" in report.sentences[2]
-    assert ("5.3 to 33.0 %", "of the time saved by a larger window") in [
-        (tile.value, tile.meaning) for tile in report.tiles]
-    assert [each.name for each in report.findings] == ["fig5_rtt", "fig5_bw", "fig5_bdp", "raw"]
-    assert report.trials is not None and len(report.trials.rows) == 128
 
 
 def test_what_is_left_out_is_counted(stored: list[Record]) -> None:

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.charts import LineChart, Plot
-from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS
-from lab.core.findings.findings import Finding, Rounded
+from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW
 from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
@@ -30,34 +28,6 @@ CLAIM = LoadClaim(figure="gain", says="x", compares=("3", "10"),
 @pytest.fixture(name="records", scope="module")
 def _records() -> list[LoadRecord]:
     return list(stored_load.run().records)
-
-
-@pytest.fixture(name="found", scope="module")
-def _found() -> dict[str, Finding]:
-    return {finding.name: finding for finding in stored_load.report().findings}
-
-
-def plots(finding: Finding) -> list[Plot]:
-    assert isinstance(finding.chart, LineChart)
-    return [plot for column in finding.chart.columns for plot in column]
-
-
-def test_all_figures_of_a_stored_run_have_tables_words_and_a_chart(
-        found: dict[str, Finding]) -> None:
-    assert list(found) == list(FIGURES)
-    for finding in found.values():
-        assert finding.missing == "" and finding.tables and plots(finding)
-        for table in finding.tables:
-            assert table.rows and all(len(row) == len(table.columns) for row in table.rows)
-    assert found["gain"].statements[0].word in WORDS
-
-
-def test_the_report_has_the_checks_and_counts_the_runs() -> None:
-    report = stored_load.report()
-    assert (report.verified, report.count, report.failures) == (18, 18, None)
-    assert report.checks is not None
-    assert report.checks.column("failed") == [0] * len(report.checks.rows)
-    assert report.checks.column("passed")[1] == 18  # arrivals
 
 
 # Claims ------------------------------------------------------------------------------
@@ -168,48 +138,6 @@ def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None
     assert finding.tables[0].notes == ("4 runs are excluded: not measured, or not verified",)
 
 
-def test_the_queue_is_drawn_below_its_limit(found: dict[str, Finding]) -> None:
-    queue = plots(found["distribution"])[2]
-    assert queue.limit == 25 and queue.x_ends == (0, 8)
-    assert all(0 <= packets <= 25 for line in queue.lines for packets in line.y)
-    assert [len(line.x) for line in queue.lines] == [5, 5]
-
-
-def test_what_percentiles_gain_is_drawn_as_it_is_told(found: dict[str, Finding]) -> None:
-    saved = plots(found["distribution"])[1]
-    row = next(row for row in found["distribution"].tables[0].rows
-               if row[0] == "IW 10 saves, %")
-    told = [cell.value for cell in row if isinstance(cell, Rounded)]
-    line, mean = saved.lines
-    assert [Estimate(y, ends, 2) for each in (mean, line)
-            for y, ends in zip(each.y, each.ends)] == told
-    assert (mean.x, mean.style, mean.name) == ((0,), "points", ""), "joined with no percentile"
-    labels = [label for _, label in saved.ticks]
-    assert labels == ["mean", "10", "25", "50", "75", "90", "95", "99", "99.9"]
-    assert line.x == tuple(range(1, 8))  # of the last percentile one run knows nothing
-
-
-def test_bars_of_two_windows_look_different(found: dict[str, Finding]) -> None:
-    for plot in plots(found["hit"]):
-        assert [(line.name, line.look, line.style) for line in plot.lines] == [
-            ("IW 3", 0, "bars"), ("IW 10", 1, "bars")]
-
-
-def test_a_window_keeps_its_colour_in_the_mix(found: dict[str, Finding]) -> None:
-    curves, saved = plots(found["mix"])
-    assert [(line.name.partition(" (")[0], line.look, line.style) for line in curves.lines] == [
-        ("IW 3", 0, "curve"), ("IW 10", 1, "curve"),
-        ("IW 3 in the mix", 0, "dashed"), ("IW 10 in the mix", 1, "dashed")]
-    assert [line.look for line in saved.lines] == [0, 0, 1, 1]
-
-
-def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> None:
-    saved, again = plots(found["gain"])
-    assert saved.zero and saved.ticks == again.ticks == ((0, "0.5"), (1, "0.9"))
-    assert [line.style for line in again.lines] == ["line", "faint"]
-    assert again.y_label == "retransmitted bytes (% of unique; faint: IW 3)"
-
-
 def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
                                                                   ) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
@@ -217,11 +145,3 @@ def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list
     alone = replace(line, window="")
     assert [charts.gain(runs, found).legend for found in ([line], [alone], [alone] * 2)] == [
         True, False, True]
-
-
-def test_the_decks_numbers_stand_beside_ours(found: dict[str, Finding]) -> None:
-    theirs, ours, _ = plots(found["percentiles"])[1].lines
-    labels = dict(plots(found["percentiles"])[1].ticks)
-    assert theirs.style == "published" and ours.style == "line"
-    assert {labels[x]: y for x, y in zip(theirs.x, theirs.y)} == {
-        "mean": 12, "50": 6.5, "75": 9.5, "90": 14.2, "99": 14.9}

@@ -29,14 +29,6 @@ def test_a_command_is_on_one_line() -> None:
     assert f"\n{2 * text.INDENT}{report.answer.command}\n" in text.brief(report, 60)
 
 
-def test_what_does_not_count_is_named_with_its_reason() -> None:
-    told = text.brief(rendering.REPORTS["judged"]())
-    assert "33 of 64 trials do not count:" in told and "… and 29 more" in told
-    assert "- failed transfer, 2 trials: TLS: observed a new session, expected resumed (first rtt" in (
-        " ".join(told.split()))
-    assert "- failed transfer: digest: observed other" in told
-
-
 def test_the_run_the_scenario_and_then_the_claim_answer() -> None:
     report: Report = rendering.REPORTS["zhao2019"]()
     own = replace(report, answer=Answer("The answer."), opening="Not said.")

@@ -144,7 +144,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(frame[:draw(st.integers(0, len(frame)))] if draw(st.booleans()) else frame)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=100)
+@settings(derandomize=True, database=None, deadline=None, max_examples=50)
 @given(st.lists(st.one_of(frames, damaged()), max_size=3))
 def test_a_made_capture(made: list[bytes]) -> None:
     packets = b"".join(record(number, frame) for number, frame

@@ -61,6 +61,9 @@ def test_mechanisms_do_what_they_say() -> None:
     share = len(trials)
     assert sum(trial.earlier_bytes == 0 for trial in trials) == pytest.approx(share * 0.2, abs=4)
     assert sum(trial.loss_percent > 0 for trial in trials) == pytest.approx(share * 0.1, abs=4)
+    seeds = [trial.seed for trial in trials if trial.loss_percent]
+    assert min(seeds) > 0 and 2 * len({*seeds}) == len(seeds), "one of each response"
+    assert {trial.seed for trial in trials if not trial.loss_percent} == {0}
     for trial in trials:
         assert trial.key_rtt_ms is not None and trial.key_bandwidth_kbps is not None
         assert trial.bandwidth_kbps == pytest.approx(4 * trial.key_bandwidth_kbps, abs=0.01)

@@ -246,12 +246,12 @@ def test_causes_have_to_lead_to_the_population(old: str, new: str, words: str) -
 
 
 def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
-    made = replace(drawn(scenario).populations[0], clients=600)
+    made = replace(drawn(scenario).populations[0], clients=150)
     by_part: dict[str, dict[tuple[int, int], Trial]] = {}
     for trial in draws.trials(made, drawn(scenario).like, 1, drawn(scenario).steps):
         by_part.setdefault(trial.part, {})[trial.sample, trial.initcwnd] = trial
     assert list(by_part) == ["avgdc", *(f"avgdc-{cause.name}" for cause in drawn(scenario).steps[:5])]
-    assert len(by_part["avgdc-clean"]) == 600 * 2
+    assert len(by_part["avgdc-clean"]) == 150 * 2
     so_far = dict(by_part["avgdc-clean"])
     for part in ("avgdc-staged", "avgdc-kept", "avgdc-network", "avgdc-lossy"):
         for place, trial in by_part[part].items():

@@ -11,7 +11,7 @@ import pytest
 
 from engines.network.commands import commands_of
 from lab.core.errors import UsageError
-from lab.core.findings.charts import SideChart, StepChart
+from lab.core.findings.charts import StepChart
 from lab.core.findings.findings import Finding, Report
 from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides
@@ -119,36 +119,6 @@ def agree(report: Report) -> dict[Any, Any]:
     return dict(zip(table.column("causes"), table.column("agree")))
 
 
-def test_evidence_of_each_kind_is_counted_apart() -> None:
-    report = stored_fetches.whole_report(MARRAMA)
-    assert agree(report) == {"none: the clean run": 10, "code and kernel alone": 14,
-                             "with what is calibrated": 16, "with what is inferred": 24}
-    causes = finding(report, "causes")
-    assert causes.bars == {"reproduced": 14, "not reproduced": 14}  # nothing calibrated, inferred
-    steps = causes.chart
-    assert isinstance(steps, StepChart) and steps.most == 28
-    assert [(step.value, step.sure) for step in steps.steps] == [
-        (10, "start"), (10, "code"), (10, "code"), (11, "code"), (11, "code"), (14, "code"),
-        (14, "kernel"), (16, "calibrated"), (24, "inferred")]
-    assert report.sentences[0] == (
-        "Of 28 published numbers 10 agree with the clean run. Code and kernel alone: 14. With"
-        " what is calibrated: 16. With what is inferred: 24.")
-
-
-def test_every_number_stands_from_three_sides() -> None:
-    by_rtt = finding(stored_fetches.whole_report(MARRAMA), "fig5_rtt")
-    (table,) = by_rtt.tables
-    row = dict(zip([(column.group, column.name, column.unit) for column in table.columns],
-                   table.rows[4]))
-    assert row["published", "", "ms"] == 507 and row["published", "", "%"] == pytest.approx(24)
-    assert row["clean", "", "ms"] == pytest.approx(910, abs=0.1)
-    assert row["as they measured it", "", "ms"] == pytest.approx(530.3, abs=0.1)
-    assert (row["", "clean", ""], row["", "as they measured it", ""]) == ("differs", "agrees")
-    chart = by_rtt.chart
-    assert isinstance(chart, SideChart) and len(chart.plots) == 2
-    assert chart.plots[0].groups[4][1][0] == 507
-
-
 def test_what_was_measured_decides() -> None:
     """A tenth longer under the last window that acts smaller, and fewer numbers agree."""
     def slower(record: Record) -> Record:
@@ -229,10 +199,6 @@ def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     cells = next(each for each in told if each.name == "cells").tables[0]
     assert cells.column("as they measured it").count("a constant") == 32
     assert cells.column("clean").count("a constant") == 0
-
-
-def test_where_every_time_is_of_a_transfer_nothing_is_told_apart() -> None:
-    assert finding(stored_fetches.whole_report(MARRAMA), "causes").statements == ()
 
 
 def test_process_time_is_added_to_what_counts_alone() -> None:

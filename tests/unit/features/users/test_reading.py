@@ -151,7 +151,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
             read(path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(any_.lists(any_.text(max_size=60), max_size=6))
 def test_no_text_ends_otherwise(lines: list[str]) -> None:
     for first in ("", "rtt_ms,response_bytes\n", "rtt=3000 bytes=100\n", SS):

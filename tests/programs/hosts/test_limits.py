@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.hosts.running import Program
+from tests.programs.hosts.running import Program
 
 FILES = 40  # that a server may have open here: 8 connections
 REQUEST = b"GET /9 HTTP/1.1\r\n\r\n"

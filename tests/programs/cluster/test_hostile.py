@@ -14,11 +14,11 @@ from engines.cluster.cluster import ATTEMPTS, MOST_LOST, Cluster
 from engines.cluster.link import NO_DATA, SchedulerLink, Unreadable
 from engines.job import EngineError
 from tests.conftest import PROJECT
-from tests.unit.cluster.dask_processes import cluster_of
-from tests.unit.cluster.test_node import TOOLS, archive
+from tests.programs.cluster.dask_processes import cluster_of
+from tests.programs.cluster.test_node import TOOLS, archive
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
-HOSTILE = PROJECT / "tests" / "unit" / "engines" / "hostile_worker.py"
+HOSTILE = PROJECT / "tests" / "programs" / "cluster" / "hostile_worker.py"
 @pytest.fixture(name="folder", scope="module")
 def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from lab.core.command_line import run_main, write_crash
-from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
+from lab.core.errors import INTERRUPTED, UNREAD, USAGE
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
@@ -96,51 +92,69 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
                                                            "x: interrupted\n")
 
 
-def test_a_message_is_one_line_that_moves_no_cursor() -> None:
-    assert one_line("a\tb\nc") == "a b c" and one_line("ünï “–”") == "ünï “–”"
-    assert one_line("\x1b[31m\u202e\x00\udcff") == "\\x1b[31m\\u202e\\x00\\udcff"
-    long = one_line("begin" + "x\n" * 10**5 + "end")
-    assert len(long) <= 500 and long.startswith("begin") and long.endswith("end")
-    assert str(FirstFlightError("a\nb")) == "a b"
+STRUCK = """
+import atexit, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+from lab.core import command_line
 
+def strike():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0)
 
-def failing(argv: Sequence[str]) -> int:
-    raise ZeroDivisionError("a mistake")
+class Dying:
+    def __del__(self):
+        strike()
 
-
-def test_a_crash_is_written_for_its_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                              capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(sys, "argv", ["plot.py"])
-    before = os.umask(0)
+def twice(words):
     try:
-        for _ in range(2):
-            with pytest.raises(SystemExit) as ended:
-                run_main("plot.py", failing)
-            assert ended.value.code == FAILED
+        strike()
+        time.sleep(60)
     finally:
-        os.umask(before)
-    said = capsys.readouterr().err.splitlines()
-    crashes = sorted((tmp_path / "cache" / "first-flight").iterdir())
-    assert len(said) == len(crashes) == 2 and {str(path) for path in crashes} == {
-        line.split(" with ")[1] for line in said}
-    for path in crashes:
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600 and str(os.getpid()) not in path.name
-        assert "ZeroDivisionError: a mistake" in path.read_text()
+        strike()
+        strike()
+
+def by_a_finalizer(words):
+    dying = Dying()
+    del dying
+    time.sleep(60)
+
+def while_its_error_is_told(words):
+    said = command_line.say
+    def say(line):
+        strike()
+        said(line)
+    command_line.say = say
+    raise command_line.FirstFlightError("an error")
+
+def while_its_interruption_is_told(words):
+    said = command_line.say
+    def say(line):
+        strike()
+        said(line)
+    command_line.say = say
+    strike()
+
+def at_the_end(words):
+    leave = sys.exit
+    def struck(status):
+        strike()
+        leave(status)
+    sys.exit = struck
+    atexit.register(strike)
+    return 3
+
+command_line.run_main("x", globals()[sys.argv[1]])
+"""
 
 
-def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    path = write_crash("a crash \udc80")
-    assert path.read_text() == "a crash \\udc80" and path.parent.parent == tmp_path
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_without_a_cache_of_its_own_it_is_the_homes(tmp_path: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert write_crash("a crash").parent == tmp_path / ".cache" / "first-flight"
+@pytest.mark.parametrize("moment, status, line", [
+    ("twice", INTERRUPTED, "x: interrupted\n"),
+    ("by_a_finalizer", INTERRUPTED, "x: interrupted\n"),
+    ("while_its_error_is_told", INTERRUPTED, "x: interrupted\n"),
+    ("while_its_interruption_is_told", INTERRUPTED, "x: interrupted\n"),
+    ("at_the_end", 3, "")])
+def test_ctrl_c_is_one_line_however_often_and_whenever_it_comes(moment: str, status: int,
+                                                                line: str) -> None:
+    done = subprocess.run([sys.executable, "-c", STRUCK, moment], capture_output=True, text=True,
+                          check=False, timeout=50, cwd=PROJECT)
+    assert (done.returncode, done.stderr) == (status, line)

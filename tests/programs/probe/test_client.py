@@ -17,7 +17,7 @@ import pytest
 
 from hosts.certificates import ChainSpec, make
 from probe import client, tap
-from tests.unit.hosts.running import running
+from tests.programs.hosts.running import running
 
 needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
 

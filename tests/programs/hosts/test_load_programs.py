@@ -21,7 +21,7 @@ from hosts.kernel import TcpInfo
 from hosts.load_client import response_bytes, size_at
 from hosts.load_server import parse_request
 from hosts.serving import body_of
-from tests.unit.hosts.running import Program, connect, received, running
+from tests.programs.hosts.running import Program, connect, received, running
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
 

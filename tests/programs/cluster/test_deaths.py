@@ -9,8 +9,8 @@ import pytest
 from engines.cluster import link as link_module
 from engines.cluster.cluster import ATTEMPTS, DIED, Cluster
 from engines.cluster.link import SchedulerLink
-from tests.unit.cluster.dask_processes import cluster_of
-from tests.unit.cluster.test_node import TOOLS, archive
+from tests.programs.cluster.dask_processes import cluster_of
+from tests.programs.cluster.test_node import TOOLS, archive
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 

@@ -12,8 +12,8 @@ import pytest
 
 from lab.render import page
 from tests.golden import stored_fetches, stored_load, stored_questions, stored_trace
-from tests.unit.render import browser
-from tests.unit.render.browser import Browser
+from tests.programs.render import browser
+from tests.programs.render.browser import Browser
 
 pytestmark = pytest.mark.skipif(browser.PROGRAM is None,
                                 reason="no Chromium: apt-get install chromium (300 MB)")

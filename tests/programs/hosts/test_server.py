@@ -17,7 +17,7 @@ from hosts.kernel import SAMPLE_FIELDS, TcpInfo
 from hosts.server.connections import EventLoop, ServedConnection
 from hosts.server.http import parse_path
 from hosts.serving import body_of
-from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
+from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
 
 
 @pytest.fixture(name="server", scope="module")

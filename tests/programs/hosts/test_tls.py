@@ -14,7 +14,7 @@ from hosts import tls
 from hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError, ChainSpec, Files,
                                 fillers, make)
 from hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
-from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
+from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
 
 ADDRESS = "127.0.0.1"
 HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}

@@ -15,7 +15,7 @@ from engines.cluster.cluster import Cluster, opened
 from engines.cluster.link import PREFIX, PROJECT, SchedulerLink, local_folder, packed
 from engines.cluster.node import CODE, OK, SPENT
 from engines.job import EngineCannot
-from tests.unit.cluster.test_node import BATCH, TOOLS, archive
+from tests.programs.cluster.test_node import BATCH, TOOLS, archive
 
 dask = pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 # One batch lasts until it is allowed to end.

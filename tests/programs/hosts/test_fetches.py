@@ -15,7 +15,7 @@ import pytest
 import client
 from hosts.kernel import TcpInfo
 from hosts.serving import body_of
-from tests.unit.hosts.running import Program, running
+from tests.programs.hosts.running import Program, running
 
 SIZE = 70_000
 DIGEST = hashlib.sha256(body_of(SIZE)).hexdigest()

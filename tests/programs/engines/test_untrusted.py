@@ -195,7 +195,7 @@ def test_whatever_is_left_takes_little_memory(tmp_path: Path) -> None:
 import re, sys
 from pathlib import Path
 sys.path.insert(0, {str(PROJECT)!r})
-from tests.unit.engines import test_untrusted as tests
+from tests.programs.engines import test_untrusted as tests
 for name, (leave, _) in tests.LEFT.items():
     assert tests.heard(tests.left(Path({str(tmp_path)!r}) / name, leave)), name
 worker = tests.left(Path({str(tmp_path)!r}) / "capture",
