@@ -14,7 +14,7 @@ with_pq=()
 ./install.sh --with-mininet
 
 echo "== shellcheck" >&2
-shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/ovs-vsctl docs/completion.bash .ci/run
+shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
 echo "== pyflakes" >&2
 /usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab paper probe tests
 echo "== mypy" >&2

@@ -40,7 +40,9 @@ SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
-SPINS = "first-flight: spins: "  # engines/guest/command.c
+SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # engines/guest/command.c
+NO_RATE = ("{}: packets passed without a limit of the rate; such a throughput comes from a cost of"
+           " 10 µs a packet, not from the network (docs/MININET.md)")
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
                   "LINES")
 # The distribution's programs come first, wherever else its user has some: Mininet lives with them.
@@ -137,6 +139,11 @@ def always_readable() -> list[str]:
     etc = [entry.path for entry in os.scandir("/etc")
            if entry.name != "ssl" and for_everybody(entry.path)]
     return [*sorted(etc), "/opt", "/srv"]
+
+
+def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
+    """What the guest's kernel named in lines with this mark: nothing of it is trusted."""
+    return {quoted(line.partition(mark)[2], 40) for line in printed if mark in line}
 
 
 class CommandGuest:
@@ -317,8 +324,10 @@ class CommandGuest:
 
     def _closed(self) -> CommandEnd:
         self.outcome.wall_s = time.monotonic() - self.began
-        self.outcome.spinning = sorted({quoted(line.partition(SPINS)[2], 40) for line in
-                                        printed_in(self.shared).splitlines() if SPINS in line})
+        printed = printed_in(self.shared).splitlines()
+        self.outcome.spinning = sorted(_names_behind(SPINS, printed))
+        self.outcome.troubles += [NO_RATE.format(device)
+                                  for device in sorted(_names_behind(UNLIMITED, printed))]
         return self.outcome
 
     def _heard(self, frame: Frame, carry: Carry) -> bool:

@@ -54,8 +54,9 @@ static struct {
 	u64 count;
 } capture_drops[MOST_DROPS];
 
-/* Of the day, as programs in the guest see it; reading it moves nothing. In command.c. */
+/* In command.c. The time of the day, as programs in the guest see it; reading it moves nothing. */
 unsigned long long command_now(void);
+void command_packet(const char *device);
 
 static void capture_close(const char *why)
 {
@@ -352,6 +353,8 @@ void capture_sent(struct sk_buff *skb, struct net_device *dev)
 {
 	unsigned long flags;
 
+	if (capture_is_ethernet(dev))
+		command_packet(dev->name);
 	if (!capture_wants(dev))
 		return;
 	local_irq_save(flags);

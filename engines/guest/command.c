@@ -12,6 +12,10 @@
  * way, without any call, whoever has started the guest sends SIGALRM to the process that runs, after
  * seconds (engines/command/guest.py), and that moves the clock, by wall time.
  *
+ * Where a link has no rate, nothing else would end: packets move at one moment, as many as there is
+ * time for on the wall. So where PACKETS of them left a device, and the machine was not idle once,
+ * each further one costs PACKET_NS, as about it does on a real machine.
+ *
  * Starting a program takes START_US, in which others run. Without that a whole script would run at
  * one moment, before what it has asked of others has an effect: Open vSwitch looks at its flows
  * anew once in 5 ms.
@@ -34,6 +38,8 @@
 #define SPIN_SOON 3000ULL
 #define SPIN_CALLS 16
 #define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
+#define PACKETS 10000ULL
+#define PACKET_NS 10000ULL	/* of up to 64 KB: 52 Gbit/s */
 #define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
 #define ALARM_MOST 100000000ULL
 
@@ -44,6 +50,8 @@ static struct {
 	long number, result;
 } command_calls[SPIN_CALLS];
 static unsigned int command_oldest;
+static unsigned long long command_packets, command_paid = PACKETS;	/* since it was idle, and paid for */
+static bool command_is_unlimited;	/* it was told that a link has no rate */
 static unsigned long long command_alarm_ns;
 static unsigned long long command_count, command_alarmed_at;	/* calls, and at the last alarm */
 static char command_told[TASK_COMM_LEN];
@@ -62,7 +70,8 @@ static bool command_idle(void)
 {
 	struct time_travel_event *next = time_travel_first_event();
 
-	command_in_a_row = command_asking = 0;
+	command_in_a_row = command_asking = command_packets = 0;
+	command_paid = PACKETS;
 	command_alarm_ns = ALARM_LEAST;
 	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
 }
@@ -124,6 +133,25 @@ static void command_advance(unsigned long long ns)
 	}
 }
 
+/* A packet leaves a device. Called by capture.c, which sees them all. */
+void command_packet(const char *device)
+{
+	command_packets++;
+	if (command_packets > PACKETS && !command_is_unlimited) {
+		command_is_unlimited = true;
+		pr_emerg("first-flight: unlimited: %s\n", device);
+	}
+}
+
+/* What packets cost that left since the last call, ns. */
+static unsigned long long command_packets_ns(void)
+{
+	unsigned long long more = command_packets > command_paid ? command_packets - command_paid : 0;
+
+	command_paid += more;
+	return more * PACKET_NS;
+}
+
 /* Called before every return to a process: from a system call, or from a page's fault (-1). */
 void command_spin(void)
 {
@@ -150,11 +178,11 @@ void command_spin(void)
 		ns = command_in_a_row - SPIN_AFTER;
 	if (command_asking > SPIN_SOON)
 		ns = max(ns, command_asking - SPIN_SOON);
-	if (!ns)
-		return;
 	if (ns > SPIN_TOLD)
 		command_tell();
-	command_advance(ns);
+	ns += command_packets_ns();
+	if (ns)
+		command_advance(ns);
 }
 
 /*
