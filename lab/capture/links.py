@@ -33,7 +33,7 @@ class Link:
     were dropped. sent, sent_bytes: of those that left. queue_drops: by a full queue;
     managed_drops: by a queue that chooses (AQM); random_drops: random loss; discarded: still
     queued when the link was taken down. least_ms, longest_ms: from coming to the queue to leaving
-    it, propagation included. highest_kbps: over a second, None for shorter ones. most_queued:
+    it, propagation included, under the last setting; None where no packet came under it. highest_kbps: over a second, None for shorter ones. most_queued:
     packets. judged: packets that were compared one by one with what the queues have to do;
     worst_us: the largest difference of one that is right. unjudged: why none was, or "". wrong:
     what differs from what was set.
@@ -53,8 +53,8 @@ class Link:
     managed_drops: int = 0
     random_drops: int = 0
     discarded: int = 0
-    least_ms: float = 0.0
-    longest_ms: float = 0.0
+    least_ms: float | None = None
+    longest_ms: float | None = None
     highest_kbps: float | None = None
     most_queued: int = 0
     judged: int = 0
@@ -133,7 +133,8 @@ def _observe(link: Link, device: Device) -> None:
             link.discarded += 1
         else:
             link.managed_drops += 1
-    waits = [packet.time_ns - packet.queued_ns for packet in sent]
+    since_ns = link.setting.time_ns if len(link.settings) > 1 else 0
+    waits = [packet.time_ns - packet.queued_ns for packet in sent if packet.queued_ns >= since_ns]
     if waits:
         link.least_ms, link.longest_ms = min(waits) / 1e6, max(waits) / 1e6
     link.highest_kbps = _highest_kbps(sent)

@@ -85,6 +85,8 @@ def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: i
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
     if capture.is_full:
         wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
+    if capture.is_cut:
+        wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
     if len(wrong) > MOST_ALARMS:
         wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
     link_table = Table("Links, both directions", _LINKS, tuple(
@@ -120,17 +122,29 @@ def _link_row(link: Link, origin_ns: int) -> tuple[Cell, ...]:
     setting = link.setting
     return (link.from_node, link.to_node, link.sender, _finite(setting.rate_kbps),
             setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
-            setting.queue_words, link.highest_kbps, link.least_ms if link.sent else None,
-            link.longest_ms if link.sent else None, link.most_queued, link.sent, link.sent_bytes,
+            setting.queue_words, link.highest_kbps, link.least_ms, link.longest_ms,
+            link.most_queued, link.sent, link.sent_bytes,
             link.queue_drops + link.managed_drops, link.random_drops,
-            (link.since_ns - origin_ns) / 1e9, setting.words, "; ".join(link.wrong))
+            (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns),
+            "; ".join(link.wrong))
+
+
+def _settings_in_words(link: Link, origin_ns: int) -> str:
+    """How a link was set, in order; what came before its first limit is left out."""
+    limited = [setting.is_shaping for setting in link.settings]
+    settings = link.settings[limited.index(True) if True in limited else 0:]
+    return "; ".join(
+        setting.words if setting is settings[0] else
+        f"from {(setting.time_ns - origin_ns) / 1e9:.3f} s: {setting.words}"
+        for setting in settings) or link.setting.words
 
 
 def _link_notes(directions: Sequence[Link]) -> tuple[str, ...]:
     judged = [link for link in directions if link.judged]
     notes = ["As set: what the kernel said of the queues when the last packet had passed. As seen:"
              " by each packet; the highest rate is over a second, a delay is from coming to the"
-             " queue until leaving the link."]
+             " queue until leaving the link. Where a link was set anew meanwhile, the row has its"
+             " last setting and the delays under it, and links.csv has all settings."]
     if judged:
         notes.append(
             f"{sum(link.judged for link in judged)} packets of {len(judged)} directions were"

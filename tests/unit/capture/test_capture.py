@@ -16,10 +16,10 @@ from lab.capture import headers, pcapng
 from lab.capture.connections import merged, observed
 from lab.capture.conversations import conversations
 from lab.capture.headers import TCP, UDP
-from lab.capture.links import Link, links, wire_bytes
+from lab.capture.links import Link, _in_effect, links, wire_bytes
 from lab.capture.pcapng import Capture, NoCapture, Packet, read
 from lab.capture.report import Reported, reported
-from lab.capture.qdiscs import parsed, rate_words
+from lab.capture.qdiscs import Queue, Setting, parsed, rate_words
 from lab.core.errors import FirstFlightError
 from lab.render.data import table_csv
 
@@ -70,6 +70,19 @@ def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) ->
     assert sum(link.judged for link in found) == 299 and max(link.worst_us for link in found) < 1
     assert [link.random_drops for link in found] == [0, 0, 5, 7, 0, 0]
     assert first.least_ms == pytest.approx(20, abs=0.001)
+    # A packet of the kernel's own came before Mininet had set a delay: the delays are not of it.
+    assert all(link.least_ms is not None and link.least_ms >= link.setting.delay_ms
+               for link in found if not link.wrong)
+
+
+def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
+    def delay(time_ns: int, ms: float, packets: int) -> Setting:
+        return Setting(time_ns, (Queue("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
+    came = [Packet(0, at_ns, at_ns, at_ns, True, 0, 0, 98, b"") for at_ns in (5, 6, 11)]
+    before, after = _in_effect(
+        [delay(0, 7, 0), delay(10, 7, 2), delay(10, 30, 0), delay(20, 30, 1)], came)
+    assert (before.time_ns, before.queues[0].packets) == (0, 2)
+    assert (after.time_ns, after.queues[0].packets, after.delay_ms) == (10, 1, 30)
 
 
 @pytest.mark.parametrize("change", [
@@ -214,7 +227,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for data in (b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9)):
         with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
             small(tmp_path, data)
-    assert small(tmp_path, content()[:-7]).is_cut
+    cut = small(tmp_path, content()[:-7])
+    assert cut.is_cut and "ends within a packet" in of(cut).report.alarms[0]
+    assert not any("ends within" in alarm for alarm in of(small(tmp_path)).report.alarms)
 
 
 def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
