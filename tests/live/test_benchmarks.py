@@ -62,6 +62,7 @@ def test_survivors_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                             capsys: pytest.CaptureFixture[str]) -> None:
     tree = tmp_path / "tree"
     for name, content in (("tests/unit/test_sums.py", TESTS), ("tests/golden/kept", ""),
+                          ("tests/programs/kept", ""),
                           ("lab/sums.py", SUMS), ("lab/__init__.py", "")):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(content)
