@@ -133,8 +133,8 @@ def legend(owner: Axes | Figure, handles: Sequence[Any], **look: Any) -> None:
 
     matplotlib leaves out what has a label that begins with an underscore, so they come later.
     """
-    made = owner.legend(handles, ["label"] * len(handles), **look)
-    for text, handle in zip(made.get_texts(), handles):
+    drawn = owner.legend(handles, ["label"] * len(handles), **look)
+    for text, handle in zip(drawn.get_texts(), handles):
         text.set_text(literal(handle.get_label()))
 
 

@@ -136,9 +136,9 @@ def probe(folder: Path) -> None:
     The other side may have put a link there, to a file that is none of the folder's.
     """
     (folder / PROBE).unlink(missing_ok=True)
-    made = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    probe_fd = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
-        with open(made, "wb") as file:
+        with open(probe_fd, "wb") as file:
             file.write(bytes(PROBE_BYTES))
             file.flush()
             os.fsync(file.fileno())

@@ -177,8 +177,8 @@ class Listener(EventLoop):
             error = ""
             try:
                 self.secured = secured(order)
-            except (OSError, LookupError, TypeError, ValueError) as found:
-                self.secured, error = None, f"{type(found).__name__}: {found}"
+            except (OSError, LookupError, TypeError, ValueError) as failure:
+                self.secured, error = None, f"{type(failure).__name__}: {failure}"
             report({"event": "secured", "error": error})
         if self.orders.ended:
             self.selector.unregister(STANDARD_INPUT)

@@ -200,16 +200,16 @@ def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
     while position < len(pcap):
         if position + _RECORD.size > len(pcap):
             raise CaptureError(f"{side} capture ends within a packet's header")
-        seconds, nanoseconds, kept, on_wire = _RECORD.unpack_from(pcap, position)
+        seconds, nanoseconds, stored_bytes, on_wire = _RECORD.unpack_from(pcap, position)
         position += _RECORD.size
-        if kept > on_wire or kept > _SNAP_BYTES or nanoseconds >= 1_000_000_000:
+        if stored_bytes > on_wire or stored_bytes > _SNAP_BYTES or nanoseconds >= 1_000_000_000:
             raise CaptureError(f"{side} capture is damaged at byte {position}")
-        if position + kept > len(pcap):
+        if position + stored_bytes > len(pcap):
             raise CaptureError(f"{side} capture ends within a packet")
-        if kept < ETHERNET_BYTES:
-            raise CaptureError(f"{side} capture holds a broken packet: {kept} bytes")
-        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + kept], on_wire
-        position += kept
+        if stored_bytes < ETHERNET_BYTES:
+            raise CaptureError(f"{side} capture holds a broken packet: {stored_bytes} bytes")
+        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + stored_bytes], on_wire
+        position += stored_bytes
 
 
 def is_ip(frame: bytes) -> bool:
