@@ -104,7 +104,7 @@ class GrowingFile:
 
 # What it can no longer take: never a trial's fault -----------------------------------
 
-# A worker that cannot write its observation cannot say so in the same way. So the engine reserves
+# A worker that cannot write its observation cannot report that so either. So the engine reserves
 # a little room beforehand, which the worker overwrites in place.
 RESERVE, RESERVE_BYTES = "cannot-write", 512
 PROBE, PROBE_BYTES = "probe", 1 << 20

@@ -1,4 +1,4 @@
-"""What a packet is: TCP segments as a tap saw them, read from captures and written to them.
+"""What a packet is: TCP segments as a tap recorded them, read from captures and written to them.
 
 A trial leaves two captures, one at each host's interface (engines/worker/tap.py),
 stamped by the same kernel clock in nanoseconds: what left the server can be
@@ -52,7 +52,7 @@ class CaptureError(FirstFlightError):
 
 
 class Segment(NamedTuple):
-    """One TCP segment as one tap saw it.
+    """One TCP segment as one tap recorded it.
 
     time_ns: since the epoch, by the kernel's clock.
     seq, ack: relative to the SYN of the side that they count; ack is None
@@ -108,13 +108,13 @@ class Segment(NamedTuple):
         return "FIN" if self.is_fin else "ACK"
 
     def ms_after(self, other: Segment) -> float:
-        """How much later than the other the tap saw it."""
+        """How much later than the other the tap recorded it."""
         return (self.time_ns - other.time_ns) / 1e6
 
 
 @dataclass(frozen=True)
 class Connection:
-    """All segments of one connection, as either tap saw them, in order of time."""
+    """All segments of one connection, as either tap recorded them, in order of time."""
 
     client_port: int
     at_client: tuple[Segment, ...]
