@@ -462,13 +462,13 @@ def of_servers(draw: Draw, folder: Path) -> Attempt:
     pieces = [damage.data(piece, draw) if percent(draw) < 50 else piece
               for piece in draw(st.lists(st.sampled_from(PIECES), max_size=4))]
     pauses = [pick(draw, (0, 0, 0.02, 0.2)) for _ in pieces]
-    again, scheme = percent(draw) < 30, pick(draw, ("http", "http", "https"))
+    endless, scheme = percent(draw) < 30, pick(draw, ("http", "http", "https"))
 
     def serve(listener: socket.socket) -> None:
         with suppress(OSError), listener, listener.accept()[0] as connection:
             connection.recv(65536)
             until = time.monotonic() + 2 * TIMES["ALL_S"]
-            while again and time.monotonic() < until:
+            while endless and time.monotonic() < until:
                 _answer(connection, pieces, pauses)
             _answer(connection, pieces, pauses)
 
