@@ -47,12 +47,12 @@ class Group:
 @contextmanager
 def group() -> Iterator[Group | None]:
     """A new control group, gone afterwards; None where none can be made (it takes root)."""
-    made = next(filter(None, map(_make, *zip(*ROOTS))), None)
+    new_group = next(filter(None, map(_make, *zip(*ROOTS))), None)
     try:
-        yield made
+        yield new_group
     finally:
-        if made is not None:
-            _remove(made.folder)
+        if new_group is not None:
+            _remove(new_group.folder)
 
 
 def _remove(folder: Path) -> None:

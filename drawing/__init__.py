@@ -103,7 +103,7 @@ def _distribution(finding: Finding, name: str) -> Chart:
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     """PNGs for a document: SMALL_PIXELS wide, of a few colours."""
     from PIL import Image
-    made = {}
+    pictures = {}
     for name, png in contents.items():
         with Image.open(io.BytesIO(png)) as image:
             height = round(image.height * SMALL_PIXELS / image.width)
@@ -113,8 +113,8 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
             reduced.quantize(colours).save(content, "png", optimize=True)
             if content.tell() <= MOST_BYTES:
                 break
-        made[name] = content.getvalue()
-    return made
+        pictures[name] = content.getvalue()
+    return pictures
 
 
 def figures(report: Report) -> Iterator[tuple[str, Any]]:

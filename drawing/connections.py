@@ -165,7 +165,7 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     return handles
 
 
-# The packets of a transfer as its server saw them, two windows next to each other --
+# The packets of a transfer as captured at its server, two windows next to each other --
 
 # Of packets, in inches.
 P_LEFT, P_GAP, P_RIGHT = 0.75, 0.35, 0.2

@@ -133,8 +133,8 @@ def legend(owner: Axes | Figure, handles: Sequence[Any], **look: Any) -> None:
 
     matplotlib leaves out what has a label that begins with an underscore, so they come later.
     """
-    made = owner.legend(handles, ["label"] * len(handles), **look)
-    for text, handle in zip(made.get_texts(), handles):
+    drawn = owner.legend(handles, ["label"] * len(handles), **look)
+    for text, handle in zip(drawn.get_texts(), handles):
         text.set_text(literal(handle.get_label()))
 
 
@@ -162,8 +162,8 @@ def legend_columns(lengths: Sequence[int]) -> int:
 def literal(text: str) -> str:
     """The text as matplotlib prints it as it stands: a dollar begins no formula.
 
-    Of what is not to be seen only the ends of lines are left: an SVG with a control character
-    is none.
+    Of invisible characters only the ends of lines are left: a file with a control character is
+    no valid SVG.
     """
     return "\n".join(map(clean, text.split("\n"))).replace("$", r"\$")
 

@@ -59,7 +59,7 @@ _KEPT_CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _SECCOMP_SET_MODE_FILTER, _SECCOMP_ACTION_AVAILABLE, _SPEC_ALLOW = 1, 2, 4
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ERRNO: EPERM, ENOSYS
 _X86_64, _X32_BIT = 0xC000003E, 0x40000000
-# What a filter sees, struct seccomp_data: the call's number, its machine, its arguments.
+# A filter's input, struct seccomp_data: the call's number, its machine, its arguments.
 _NUMBER, _MACHINE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
 _LOAD, _AND, _EQUAL, _AT_LEAST, _GIVE = 0x20, 0x54, 0x15, 0x35, 0x06  # of classic BPF
 _Step = tuple[int, int, int, int]  # a code, how many steps to skip if so, if not, and an operand

@@ -122,7 +122,7 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     """The engine named "uml" or "host"; "auto": uml where its kernel is built, else host.
 
     jobs: guests side by side, None for as many as this machine has cores and
-    memory for. Raises EngineCannot where it is not to be had.
+    memory for. Raises EngineCannot where it is not available.
     """
     kernel = (built_kernel() if name == "uml" else
               find_kernel() if name == "auto" else None)

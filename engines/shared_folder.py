@@ -104,7 +104,7 @@ class GrowingFile:
 
 # What it can no longer take: never a trial's fault -----------------------------------
 
-# A worker that cannot write its observation cannot say so in the same way. So the engine reserves
+# A worker that cannot write its observation cannot report that so either. So the engine reserves
 # a little room beforehand, which the worker overwrites in place.
 RESERVE, RESERVE_BYTES = "cannot-write", 512
 PROBE, PROBE_BYTES = "probe", 1 << 20
@@ -136,9 +136,9 @@ def probe(folder: Path) -> None:
     The other side may have put a link there, to a file that is none of the folder's.
     """
     (folder / PROBE).unlink(missing_ok=True)
-    made = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    probe_fd = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
-        with open(made, "wb") as file:
+        with open(probe_fd, "wb") as file:
             file.write(bytes(PROBE_BYTES))
             file.flush()
             os.fsync(file.fileno())

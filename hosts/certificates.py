@@ -165,8 +165,8 @@ def _sign(requested: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: 
                .not_valid_before(begins).not_valid_after(ends))
     for extension, critical in _extensions(requested, is_leaf, filler):
         builder = builder.add_extension(extension, critical)
-    made = builder.sign(by, None if requested.signature == "ed25519" else hashes.SHA256())
-    return Pem(key, made.public_bytes(Encoding.PEM), len(made.public_bytes(Encoding.DER)))
+    signed = builder.sign(by, None if requested.signature == "ed25519" else hashes.SHA256())
+    return Pem(key, signed.public_bytes(Encoding.PEM), len(signed.public_bytes(Encoding.DER)))
 
 
 def _named(name: str) -> Any:

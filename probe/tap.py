@@ -161,8 +161,8 @@ def connection_filter(family: int, server: tuple[str, int],
     steps = [(load_byte, network + protocol_at, False), (equal, _TCP_PROTOCOL, True),
              *from_server, *to_server, (give, 0, False)]
     second, last = 2 + len(from_server), len(steps) - 1
-    made = []
+    program = []
     for place, (code, value, decides) in enumerate(steps):
         otherwise = (second if 2 <= place < second else last) - place - 1
-        made.append((code, 0, otherwise if decides else 0, (value or 0) % (1 << 32)))
-    return made
+        program.append((code, 0, otherwise if decides else 0, (value or 0) % (1 << 32)))
+    return program

@@ -37,7 +37,7 @@ WAYS = (MACHINE, NANNY, WORKER, BATCH, GUEST)
 MOST_STRIKES = 3  # of one run
 CUT_S = 60.0
 END_S = 900.0
-AGAIN_S = 1.0  # between two looks at whether a worker has ended, and the run
+RESTART_S = 1.0  # between two looks at whether a worker has ended, and the run
 OWN = ('for place in /dev/shm /run; do mount -t tmpfs tmpfs $place || exit; done;'
        ' mkdir /run/netns; ip link set lo up')
 
@@ -83,8 +83,8 @@ class Faults:
         while (status := run.poll()) is None:
             if time.monotonic() > until:
                 run.send_signal(signal.SIGINT)
-            time.sleep(AGAIN_S)
-            self.again()
+            time.sleep(RESTART_S)
+            self.restart_workers()
         lines = self.log.read_text().splitlines()
         if status:
             raise FirstFlightError(f"a run ended with {status}: {' | '.join(lines[-8:])}")
@@ -163,7 +163,7 @@ class Faults:
         print(f"    it took {time.monotonic() - began:.0f} s instead of {self.takes_s:.0f} s")
         return messages
 
-    def again(self) -> None:
+    def restart_workers(self) -> None:
         """Start the workers anew that ended with their link, as the loop of docs/CLUSTER.md."""
         for name in WORKERS:
             if self.machines.processes[name].poll() is not None:

@@ -33,7 +33,7 @@ BYTES = (b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\x1b[2J", "é"
 
 
 def nested(depth: int) -> list[Any]:
-    return reduce(lambda made, _: [made], range(depth), [])
+    return reduce(lambda inner, _: [inner], range(depth), [])
 
 
 # A value that hardly any key expects.
@@ -64,23 +64,24 @@ def percent(draw: Draw) -> int:
 
 def tree(content: Any, draw: Draw) -> Any:
     """The content with one to three of its values, keys or items damaged."""
-    made = copy.deepcopy(content)
+    damaged = copy.deepcopy(content)
     for _ in range(pick(draw, (1, 1, 1, 2, 3))):
-        if places := _places(made):
+        if places := _places(damaged):
             _damage(*pick(draw, places), draw)
-    return made
+    return damaged
 
 
 def huge(content: Any, draw: Draw) -> Any:
     """The content with some of its numbers and lists of numbers replaced by thousands."""
-    made = copy.deepcopy(content)
-    numbers = [(owner, key) for owner, key in _places(made) if isinstance(owner[key], (int, list))
+    enlarged = copy.deepcopy(content)
+    numbers = [(owner, key) for owner, key in _places(enlarged)
+               if isinstance(owner[key], (int, list))
                and all(type(value) is int for value in ([owner[key]], owner[key])[
                    isinstance(owner[key], list)])]
     for _ in range(draw(st.integers(1, 4)) if numbers else 0):
         owner, key = pick(draw, numbers)
         owner[key] = list(range(1, pick(draw, (30, 300, 3000))))
-    return made
+    return enlarged
 
 
 def _places(content: Any) -> list[tuple[Any, Any]]:
@@ -196,11 +197,11 @@ def put(path: Path, content: bytes, draw: Draw) -> None:
     if percent(draw) < 96:
         path.write_bytes(content)
         return
-    made: tuple[Callable[[], object], ...] = (
+    ways: tuple[Callable[[], object], ...] = (
         path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero"),
         lambda: path.symlink_to(path), lambda: path.symlink_to("/nonexistent"),
         lambda: path.write_bytes(b""), lambda: None, lambda: sparse(path, content))
-    pick(draw, made)()
+    pick(draw, ways)()
 
 
 def sparse(path: Path, content: bytes) -> None:

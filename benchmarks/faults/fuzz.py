@@ -140,7 +140,7 @@ def explore(seeds: Iterable[str], attempt: Callable[[Draw], object]) -> None:
             Random(seed).randbytes(CHOICES_BYTES))
 
 
-def tries(kind: str, seeds: Sequence[str], kept: Path, outcomes: Connection) -> None:
+def tries(kind: str, seeds: Sequence[str], home: Path, outcomes: Connection) -> None:
     """Inputs of a kind, in this process, which has a limit of memory; outcomes: gets each result.
 
     Of each defect the first input stays in `kept`, and the one that this process dies of.
@@ -151,7 +151,7 @@ def tries(kind: str, seeds: Sequence[str], kept: Path, outcomes: Connection) -> 
     defects: set[str] = set()
 
     def one(draw: Draw) -> None:
-        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=kept))
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=home))
         outcome = attempted(kind, draw, folder)
         defect = outcome.result + outcome.message.replace(str(folder), "")[:40]
         if outcome.result in (REFUSED, ACCEPTED) or defect in defects:
@@ -164,13 +164,13 @@ def tries(kind: str, seeds: Sequence[str], kept: Path, outcomes: Connection) -> 
     os._exit(OK)  # past the end of its parent's pool of threads
 
 
-def share(kind: str, seeds: Sequence[str], kept: Path) -> Counter[str]:
+def share(kind: str, seeds: Sequence[str], home: Path) -> Counter[str]:
     """How many inputs had each outcome; where a process dies another goes on."""
     counts: Counter[str] = Counter()
     while counts.total() < len(seeds):
         with FORKING:  # else another process would hold this one's pipe open
             receiver, sender = Pipe(duplex=False)
-            process = Process(target=tries, args=(kind, seeds[counts.total():], kept, sender))
+            process = Process(target=tries, args=(kind, seeds[counts.total():], home, sender))
             process.start()
             sender.close()
         with contextlib.suppress(EOFError):
@@ -180,16 +180,16 @@ def share(kind: str, seeds: Sequence[str], kept: Path) -> Counter[str]:
         if process.exitcode == 0:
             break
         counts[DIED] += 1
-        print(f"{DIED} with status {process.exitcode}, of the newest {kind} in\n  {kept}",
+        print(f"{DIED} with status {process.exitcode}, of the newest {kind} in\n  {home}",
               flush=True)
     return counts
 
 
-def fuzz(counts: Mapping[str, int], seed: int, kept: Path, jobs: int) -> dict[str, Counter[str]]:
+def fuzz(counts: Mapping[str, int], seed: int, home: Path, jobs: int) -> dict[str, Counter[str]]:
     """How many inputs of each kind had each outcome; so many processes at a time."""
     with ThreadPoolExecutor(jobs) as pool:
         shares = [(kind, pool.submit(share, kind, [f"{seed} {kind} {number}" for number in range(
-            place, count, jobs)], kept)) for kind, count in counts.items() for place in range(jobs)]
+            place, count, jobs)], home)) for kind, count in counts.items() for place in range(jobs)]
         return {kind: sum((done.result() for name, done in shares if name == kind), Counter())
                 for kind in counts}
 

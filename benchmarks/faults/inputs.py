@@ -177,14 +177,14 @@ def stored(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
     home.mkdir()
     shutil.copyfile(trials, home / "trials.csv")
     (home / "run.json").write_text(json.dumps(facts))
-    for place, kept in kept_files(name).items():
+    for place, stored in stored_files(name).items():
         (home / place).parent.mkdir(exist_ok=True)
-        (home / place).symlink_to(kept)
+        (home / place).symlink_to(stored)
     return home, facts
 
 
 @cache
-def kept_files(name: str) -> dict[str, Path]:
+def stored_files(name: str) -> dict[str, Path]:
     """Files of a stored run besides its records, by the place in its folder."""
     trials, _ = stored_runs()[name]
     if trials.parent != GOLDEN:
@@ -192,8 +192,8 @@ def kept_files(name: str) -> dict[str, Path]:
                 for path in (trials.parent / part).glob("*")}
     # Of a fetch any captures will do: two windows, of which a page draws the packets.
     two = registry.study_of(scenario_file.find(name)).trials[:2]
-    return {f"captures/{trial.id}-{side}.pcap": GOLDEN / "trials" / kept / f"{side}.pcap"
-            for trial, kept in zip(two, ("iw3", "iw10")) for side in ("client", "server")}
+    return {f"captures/{trial.id}-{side}.pcap": GOLDEN / "trials" / stored / f"{side}.pcap"
+            for trial, stored in zip(two, ("iw3", "iw10")) for side in ("client", "server")}
 
 
 def render_stored(home: Path, drawn: bool) -> None:
@@ -391,9 +391,9 @@ def of_outputs(draw: Draw, folder: Path) -> Attempt:
     A device, a FIFO, a socket or a link is still one afterwards; files next to it stay as before.
     """
     place = folder / "out"
-    victim, beside = folder / "victim", folder / ".out"
+    victim, hidden = folder / "victim", folder / ".out"
     victim.write_text("mine")
-    beside.write_text("mine too")
+    hidden.write_text("mine too")
     _odd(place, draw)
     if percent(draw) < 30:
         (folder / "link").symlink_to(pick(draw, ("out", "./link", "out/../out", str(place))))
@@ -415,7 +415,7 @@ def of_outputs(draw: Draw, folder: Path) -> Attempt:
         try:
             write()
         finally:
-            assert beside.read_text() == "mine too", "a hidden file beside it was changed"
+            assert hidden.read_text() == "mine too", "a hidden file beside it was changed"
             assert is_led_to or victim.read_text() == "mine", "another file was changed"
             for path, before in odd.items():
                 if before and not stat.S_ISREG(before[0]):
@@ -430,13 +430,13 @@ def _odd(place: Path, draw: Draw) -> None:
         with suppress(PermissionError):
             os.mknod(place, kind | 0o666, os.makedev(major, minor))
 
-    made: list[Callable[[], object]] = [
+    ways: list[Callable[[], object]] = [
         place.mkdir, lambda: os.mkfifo(place), lambda: None, lambda: place.write_text("old"),
         lambda: place.symlink_to("victim"), lambda: place.symlink_to("none/where"),
         lambda: place.symlink_to("out"), lambda: os.link(place.parent / "victim", place),
         lambda: device(stat.S_IFCHR, 1, 3), lambda: device(stat.S_IFCHR, 1, 7),
         lambda: device(stat.S_IFBLK, 7, 250), lambda: device(stat.S_IFSOCK, 0, 0)]
-    pick(draw, made)()
+    pick(draw, ways)()
 
 
 def _kind(path: Path) -> tuple[int, int] | None:
@@ -462,13 +462,13 @@ def of_servers(draw: Draw, folder: Path) -> Attempt:
     pieces = [damage.data(piece, draw) if percent(draw) < 50 else piece
               for piece in draw(st.lists(st.sampled_from(PIECES), max_size=4))]
     pauses = [pick(draw, (0, 0, 0.02, 0.2)) for _ in pieces]
-    again, scheme = percent(draw) < 30, pick(draw, ("http", "http", "https"))
+    endless, scheme = percent(draw) < 30, pick(draw, ("http", "http", "https"))
 
     def serve(listener: socket.socket) -> None:
         with suppress(OSError), listener, listener.accept()[0] as connection:
             connection.recv(65536)
             until = time.monotonic() + 2 * TIMES["ALL_S"]
-            while again and time.monotonic() < until:
+            while endless and time.monotonic() < until:
                 _answer(connection, pieces, pauses)
             _answer(connection, pieces, pauses)
 

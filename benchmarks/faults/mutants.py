@@ -80,8 +80,8 @@ class Mutmut:
             (self.tree / "setup.cfg").write_text("[mutmut]\n" + "".join(
                 f"{key} =\n" + "".join(f"    {word}\n" for word in words)
                 for key, words in self.settings.items()))
-            made = self.run("mutmut", "run", NONE)
-            if "nothing matches" in made.stderr:
+            outcome = self.run("mutmut", "run", NONE)
+            if "nothing matches" in outcome.stderr:
                 break
             unchanged = self.run("python", "-c", PYTEST, "-q", "-rfE", "--tb=no", *NO_TESTS, *TESTS,
                                  MUTANT_UNDER_TEST="stats", MUTMUT_DEPENDENCY_DEPTH="-1")
@@ -89,8 +89,8 @@ class Mutmut:
                       if line.startswith(("FAILED ", "ERROR "))}
             print(*(f"fails unchanged, not used: {test}" for test in sorted(failed)), sep="\n")
             flags = [*NO_TESTS, *(f"--deselect={test}" for test in sorted(failed))]
-        if "nothing matches" not in made.stderr or not self.mutants():
-            raise FirstFlightError(f"mutmut: {last_words(made)}")
+        if "nothing matches" not in outcome.stderr or not self.mutants():
+            raise FirstFlightError(f"mutmut: {last_words(outcome)}")
         return list(self.mutants())
 
     def run(self, program: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:

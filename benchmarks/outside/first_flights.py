@@ -53,11 +53,11 @@ def by_tshark(capture: Path) -> Reading:
     flight: list[float] = []
     probes, repeated, acknowledged = 0, 0, False
     for line in done.stdout.splitlines():
-        time_s, port, length, ack, again = line.split(",")
+        time_s, port, length, ack, retransmission = line.split(",")
         if int(port) != SERVER_PORT:
             # tshark counts from 0 at the SYN: the first byte of data is 1.
             acknowledged = acknowledged or int(ack) > 1
-        elif int(length) > 0 and again:
+        elif int(length) > 0 and retransmission:
             repeated += 1
         elif int(length) > 0 and not acknowledged:
             if flight and float(time_s) - flight[-1] > AT_ONCE_S:

@@ -191,15 +191,15 @@ def marrama(source: Path, folder: Path) -> list[str]:
 
 def zhao(source: Path, folder: Path) -> list[str]:
     copy = prepared(source, folder, ["experiment.py", "web_server.py"], ZHAO)
-    kept = executed("experiment.py", copy).folder
-    assert kept is not None
+    output = executed("experiment.py", copy).folder
+    assert output is not None
     ours = as_published("zhao2019_as_published", folder)[-1]
     numbers = []
     for path in sorted((source / "results").glob("cwnd*.txt"),
                        key=lambda path: [int(word) for word in re.findall(r"\d+", path.stem)]):
         script = None
         with suppress(OSError, ValueError):
-            script = float((kept / "files" / "results" / path.name).read_text()) * 1000
+            script = float((output / "files" / "results" / path.name).read_text()) * 1000
         window, rtt_ms, kbps = re.findall(r"\d+", path.stem)
         numbers.append(Number(path.stem, float(path.read_text()) * 1000,
                               ours.get(f"IW {window}, {rtt_ms} ms, {kbps} kbit/s"), script))

@@ -47,15 +47,15 @@ def answer(batch: bytes, row: list[str], seconds: float) -> bytes:
     time.sleep(seconds)
     requested = batches.unpacked(batch)
     columns = columns_of(Record)
-    made = []
+    replies = []
     for parameters in requested["trials"]:
         trial = Trial(**parameters)
         values = list(row)
         for field in fields(Trial):
             values[columns.index(field.name)] = _text(getattr(trial, field.name))
-        made.append({"row": values, "captures": {}, "files": {}, "emulated_s": 0.5})
+        replies.append({"row": values, "captures": {}, "files": {}, "emulated_s": 0.5})
     head = {"status": OK, "worker": "made up", "machine": "made up"}
-    return json.dumps(head).encode() + b"\n" + batches.packed({"facts": {}, "trials": made})
+    return json.dumps(head).encode() + b"\n" + batches.packed({"facts": {}, "trials": replies})
 
 
 def _text(value: Any) -> str:
@@ -87,7 +87,7 @@ class MadeUp(SchedulerLink):
                 frozenset())
 
 
-def made_batches(study: Any, size: int, count: int) -> Iterator[TrialBatch]:
+def batches_of(study: Any, size: int, count: int) -> Iterator[TrialBatch]:
     """Batches of the study's trials, over and over: the main process holds none of its own."""
     for _ in range(count):
         yield TrialBatch(study, study.trials[:size], [])
@@ -98,7 +98,7 @@ def through(link: SchedulerLink, study: Any, size: int, count: int, path: Path) 
     cluster = Cluster(link)
     file = RecordFile(path, Record)
     try:
-        for _, (judged, _) in cluster.results(made_batches(study, size, count), TrialBatch.payload,
+        for _, (judged, _) in cluster.results(batches_of(study, size, count), TrialBatch.payload,
                                               TrialBatch.read, TrialBatch.failed):
             for trial in judged:
                 file.append(trial.record)

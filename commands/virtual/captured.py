@@ -78,14 +78,14 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     """
     import drawing  # and with it matplotlib
     capture = pcapng.read(folder / pcapng.NAME)
-    made = reported(capture, facts, str(folder), BEGINS_S * 1_000_000_000, connection)
-    if connection and not made.report.timelines:
+    rendered = reported(capture, facts, str(folder), BEGINS_S * 1_000_000_000, connection)
+    if connection and not rendered.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")
-    files.write(folder / "links.csv", data.table_csv(made.links))
-    files.write(folder / "connections.csv", data.table_csv(made.connections))
-    path = page.write(folder, made.report, drawing.for_page(drawing.images(made.report)))
+    files.write(folder / "links.csv", data.table_csv(rendered.links))
+    files.write(folder / "connections.csv", data.table_csv(rendered.connections))
+    path = page.write(folder, rendered.report, drawing.for_page(drawing.images(rendered.report)))
     sys.stdout.flush()
-    for line in text.brief(made.report, terminal_width()).splitlines():
+    for line in text.brief(rendered.report, terminal_width()).splitlines():
         say(line)
     say(f"run.sh: the page is {os.path.relpath(path)}")

@@ -304,7 +304,7 @@ def new_folder(home: Path) -> Path:
     files.make_folder(home)
     for left in home.glob(f"*/{GUEST}"):
         remove_dead(left)
-    names = (f"{stamp}{'' if not again else f'_{again}'}" for again in range(1000))
+    names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
     return next(home / name for name in names if files.new_folder(home / name))
 
 

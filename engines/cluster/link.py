@@ -348,12 +348,12 @@ def local_folder() -> Iterator[str]:
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError), _held(left):
             remove_folder(left)
-    made = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
-        with _held(made):
-            yield str(made)
+        with _held(folder):
+            yield str(folder)
     finally:
-        remove_folder(made)
+        remove_folder(folder)
 
 
 @contextmanager

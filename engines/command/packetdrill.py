@@ -48,7 +48,7 @@ TIMES = Path(__file__).with_name("times.c")
 MOST_WORDS, MOST_LINE_BYTES = 500, 1 << 16
 _RESULT = table({"number": whole(), "status": maybe(whole(-255, 255)),
                  "virtual_s": untrusted.number,
-                 "said": any_text(packetdrill_inside.MOST_PRINTED)})
+                 "printed": any_text(packetdrill_inside.MOST_PRINTED)})
 _NO_PROGRAM = table({"no_program": any_text(packetdrill_inside.MOST_PRINTED)})
 
 
@@ -298,7 +298,7 @@ class Hand:
         if values["number"] != self.count or self.count == len(self.scripts):
             raise ValueError("it tells of another script")
         self.results.put(judged(self.scripts[self.count], values["status"], values["virtual_s"],
-                                values["said"], self.setup.limit_s))
+                                values["printed"], self.setup.limit_s))
         self.count += 1
 
     def end(self, why: str) -> None:

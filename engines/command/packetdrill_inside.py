@@ -70,7 +70,7 @@ def main(batch: dict[str, Any]) -> None:
         except OSError as error:  # the folder has gone
             status, printed = 1, f"{folder}: {error.strerror}"
         report(number=number, status=status, virtual_s=(time.monotonic_ns() - began_ns) / 1e9,
-               said=printed)
+               printed=printed)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from engines.network import links, qdiscs
 from engines.network.links import Neighbour, Route
 from engines.network.netlink import Netlink, RequestRefused, network_of
 from engines.network.ports import HtbShaper, Port
-from engines.network.qdiscs import Told
+from engines.network.qdiscs import InstalledQdisc
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
@@ -84,7 +84,7 @@ class NodeKernel:
     def close(self) -> None:
         self.netlink.close()
 
-    def install_ports(self, *ports: Port) -> dict[str, list[Told]]:
+    def install_ports(self, *ports: Port) -> dict[str, list[InstalledQdisc]]:
         """Install what ports carry; what the kernel reports of them then, by port.
 
         Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
@@ -110,16 +110,18 @@ class NodeKernel:
                 raise NetworkError(f"{port.name} is not as requested: {'; '.join(wrong)}")
         return installed
 
-    def qdiscs(self, *interfaces: str) -> dict[str, list[Told]]:
+    def qdiscs(self, *interfaces: str) -> dict[str, list[InstalledQdisc]]:
         """What the kernel reports of the qdiscs of interfaces. Raises NetworkError."""
         return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
 
-    def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]) -> dict[str, list[Told]]:
+    def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]
+                ) -> dict[str, list[InstalledQdisc]]:
         installed = list(map(qdiscs.parsed, answers))
         return {name: [qdisc for qdisc in installed if qdisc.interface == self.index(name)]
                 for name in interfaces}
 
-    def _with_classes(self, interface: str, installed: list[Told]) -> list[Told]:
+    def _with_classes(self, interface: str, installed: list[InstalledQdisc]
+                      ) -> list[InstalledQdisc]:
         """Of qdiscs that have a class its options in the place of their own."""
         answers = self._ask({}, qdiscs.RTM_GETTCLASS,
                             qdiscs.class_question(self.index(interface)))

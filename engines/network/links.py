@@ -112,7 +112,7 @@ class Route:
 
     @property
     def command(self) -> str:
-        """What `request` asks for, in ip's words."""
+        """The `request` as a command of ip."""
         metrics = " ".join(f"{name} {value}{'ms' if name == 'rto_min' else ''}"
                            for name, value in self.metrics.items())
         via = f"via {self.via} " if self.via else ""
@@ -163,7 +163,7 @@ class Neighbour:
 
     @property
     def command(self) -> str:
-        """What `request` asks for, in ip's words."""
+        """The `request` as a command of ip."""
         return f"ip neigh replace {self.to} lladdr {self.mac} dev {self.interface}"
 
     def request(self, interface: int) -> bytes:

@@ -66,7 +66,7 @@ def _probability(argument: str, place: tuple[int, int]) -> Any:
 
 
 def _share(percent: float) -> int:
-    """A probability as the kernel and tc count it, in 2³² - 1 parts of what tc is told."""
+    """A probability as the kernel and tc count it, in 2³² - 1 parts of what tc is given."""
     return round(float(f"{percent:g}") / 100 * MOST_U32)
 
 

@@ -67,7 +67,7 @@ class Netlink:
         self.pid = pid
         with network_of(pid):
             self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family)
-        for option in (_NETLINK_CAP_ACK, _NETLINK_EXT_ACK):  # say why, and do not repeat it all
+        for option in (_NETLINK_CAP_ACK, _NETLINK_EXT_ACK):  # report why, and do not repeat it all
             self.socket.setsockopt(_SOL_NETLINK, option, 1)
         self.indices: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""What ports of a network carry: qdiscs as data, tc's words for them, and what must be told back.
+"""What ports of a network carry: qdiscs as data, tc's commands, and what has to be read back.
 
 netem, with all its parameters, has a file of its own (engines/network/netem.py).
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from engines.network import qdiscs
 from engines.network.netem import Netem, bits
-from engines.network.qdiscs import Told
+from engines.network.qdiscs import InstalledQdisc
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class HtbShaper:
         return qdiscs.htb_class(bits(self.rate_kbps) // 8, self.burst_bytes)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """What a kernel tells otherwise of the class."""
+        """How the class that a kernel reports differs."""
         if not options:
             yield "htb has no class, requested one"
             return
-        told, requested = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
+        installed, requested = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
         for name, value in requested.items():
-            if told[name] != value:
-                yield f"htb {name} {told[name]}, requested {value}"
+            if installed[name] != value:
+                yield f"htb {name} {installed[name]}, requested {value}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Port:
 
     @property
     def commands(self) -> list[str]:
-        """What `requests` says, in tc's words (`seed` has been one since iproute2 6.6)."""
+        """The `requests` as tc's commands (tc knows `seed` since iproute2 6.6)."""
         places = ["root", *(f"parent {number}:1" for number in range(1, len(self.qdiscs)))]
         commands = []
         for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1):
@@ -90,28 +90,29 @@ class Port:
 
     def requests(self, interface: int) -> list[tuple[int, bytes]]:
         """For netlink, each with its type. interface: the port's number."""
-        said = []
+        requests = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
-            said.append((qdiscs.RTM_NEWQDISC, qdiscs.request(interface, number, qdisc.kind,
-                                                             qdisc.options)))
+            requests.append((qdiscs.RTM_NEWQDISC, qdiscs.request(
+                interface, number, qdisc.kind, qdisc.options)))
             if isinstance(qdisc, HtbShaper):
-                said.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
+                requests.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
                     interface, number, qdisc.kind, qdisc.class_options)))
-        return said
+        return requests
 
     @property
     def has_classes(self) -> bool:
         return any(isinstance(qdisc, HtbShaper) for qdisc in self.qdiscs)
 
-    def differences(self, told: Iterable[Told]) -> list[str]:
-        """What a kernel tells of the port otherwise than requested; empty if nothing."""
-        by_number = {each.handle: each for each in told}
-        found: list[str] = []
-        for number, qdisc in enumerate(self.qdiscs, start=1):
-            each = by_number.get(number)
-            found += (qdisc.differences(each.options) if each and each.kind == qdisc.kind
-                      else [f"qdisc {number}: {each.kind if each else 'none'},"
-                            f" requested {qdisc.kind}"])
+    def differences(self, installed: Iterable[InstalledQdisc]) -> list[str]:
+        """How what a kernel reports of the port differs from the request; empty if it does not."""
+        by_number = {qdisc.handle: qdisc for qdisc in installed}
+        wrong: list[str] = []
+        for number, requested in enumerate(self.qdiscs, start=1):
+            qdisc = by_number.get(number)
+            wrong += (requested.differences(qdisc.options)
+                      if qdisc and qdisc.kind == requested.kind
+                      else [f"qdisc {number}: {qdisc.kind if qdisc else 'none'},"
+                            f" requested {requested.kind}"])
         if not self.qdiscs and by_number.keys() - {0}:
-            found.append(f"{len(by_number)} qdiscs, requested none")
-        return found
+            wrong.append(f"{len(by_number)} qdiscs, requested none")
+        return wrong

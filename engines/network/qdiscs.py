@@ -1,6 +1,6 @@
-"""Queueing disciplines in netlink's words: what is sent to a kernel, and what it tells back.
+"""Queueing disciplines as netlink has them: requests to a kernel, and what it reports.
 
-The bytes are those that `tc` (iproute2) sends for the same words, which
+The bytes are those that `tc` (iproute2) sends for the commands that
 engines/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h.
 """
 
@@ -26,7 +26,7 @@ _HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
 _RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
 _HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
 _HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
-HTB_CEILING_BURST_BYTES = 1600  # what tc says where nobody does: its MTU
+HTB_CEILING_BURST_BYTES = 1600  # tc's default: its MTU
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12
@@ -34,8 +34,8 @@ _CAKE_FLOWS = 4
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a kernel tells of one qdisc. handle: 1 for `1:`; bytes, packets: sent."""
+class InstalledQdisc:
+    """One qdisc, as a kernel reports it. handle: 1 for `1:`; bytes, packets: sent."""
 
     interface: int
     handle: int
@@ -76,16 +76,16 @@ def question() -> bytes:
     return _TCMSG.pack(0, 0, 0, 0, 0)
 
 
-def parsed(answer: bytes) -> Told:
-    """One answer to the question."""
+def parsed(answer: bytes) -> InstalledQdisc:
+    """The qdisc of one answer to the question."""
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
-    found = attributes(answer[_TCMSG.size:])
-    counters = attributes(found.get(_TCA_STATS2, b""))
+    fields = attributes(answer[_TCMSG.size:])
+    counters = attributes(fields.get(_TCA_STATS2, b""))
     sent_bytes, packets = struct.unpack_from("=QI", counters.get(_TCA_STATS_BASIC, bytes(12)))
     queued, _, drops = struct.unpack_from("=III", counters.get(_TCA_STATS_QUEUE, bytes(12)))
-    return Told(interface, handle >> 16, parent == _TC_H_ROOT,
-                found[_TCA_KIND].rstrip(b"\0").decode(), found.get(_TCA_OPTIONS, b""),
-                sent_bytes, packets, drops, queued)
+    return InstalledQdisc(interface, handle >> 16, parent == _TC_H_ROOT,
+                          fields[_TCA_KIND].rstrip(b"\0").decode(),
+                          fields.get(_TCA_OPTIONS, b""), sent_bytes, packets, drops, queued)
 
 
 def ticks(microseconds: int) -> int:
@@ -125,17 +125,17 @@ def htb_ticks(rate: int, size_bytes: int) -> int:
 
 
 def htb_values(options: bytes) -> dict[str, int]:
-    """What a kernel tells of HTB's class: "rate" in bytes a second, "burst" and "cburst" in ticks.
+    """Values of HTB's class: "rate" in bytes a second, "burst" and "cburst" in ticks.
 
-    ValueError where it is none.
+    options: as a kernel reports them. Raises ValueError where they are no class's.
     """
-    found = attributes(options)
-    parameters = found.get(_HTB_PARMS, b"")
+    fields = attributes(options)
+    parameters = fields.get(_HTB_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
         raise ValueError(f"{len(options)} bytes are no options of a class of HTB")
     *_, rate = _RATESPEC.unpack_from(parameters)
-    if _HTB_RATE64 in found:
-        (rate,) = struct.unpack("=Q", found[_HTB_RATE64])
+    if _HTB_RATE64 in fields:
+        (rate,) = struct.unpack("=Q", fields[_HTB_RATE64])
     burst, ceiling_burst, *_ = _HTB_BUFFERS.unpack_from(parameters, 2 * _RATESPEC.size)
     return {"rate": rate, "burst": burst, "cburst": ceiling_burst}
 

@@ -1,6 +1,6 @@
 """Shapes: one setting of a network's links, as what its ports carry (engines/network/ports.py).
 
-Data and pure functions; engines/network/kernel.py says them to a kernel. Each port of
+Data and pure functions; engines/network/kernel.py sends them to a kernel. Each port of
 the star carries two netem qdiscs, one subject each::
 
     root 1:   delay   half the RTT; its limit never drops
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from engines.network import qdiscs
 from engines.network.netem import Netem, bits
 from engines.network.ports import HtbShaper, Port, Queue
-from engines.network.qdiscs import Told
+from engines.network.qdiscs import InstalledQdisc
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
 SERVER_PORT = "s1-eth2"  # to the server: the way back
@@ -29,13 +29,13 @@ FRAME_BYTES = 1514  # a full one, of Ethernet
 TBF_LIMIT_BYTES = 1_000_000_000  # never reached: its child has the queue
 
 
-def dropped(told: Iterable[Told]) -> dict[str, int]:
+def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
     """Packets that a port of the star dropped: by its queue, and at random before it.
 
     The outer netem counts what it takes at random and also what the inner one
     refuses (netem_dequeue); that counts what finds its queue full.
     """
-    counted = {each.handle: each.drops for each in told}
+    counted = {qdisc.handle: qdisc.drops for qdisc in installed}
     queue = counted.get(2, 0)
     return {"queue": queue, "random": counted[1] - queue}
 

@@ -201,7 +201,7 @@ class Chains:
 
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
-        self.made: dict[ChainSpec, Files] = {}
+        self.issued: dict[ChainSpec, Files] = {}
         self.shown: dict[str, Any] = {}
 
     def show(self, tls: Mapping[str, Any]) -> Path:
@@ -224,10 +224,10 @@ class Chains:
         """The chain that a trial wants, and its root. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
                       self.address)
-        if requested not in self.made:
+        if requested not in self.issued:
             try:
-                self.made[requested] = certificates.make(self.folder / str(len(self.made)),
-                                                         requested)
+                self.issued[requested] = certificates.make(
+                    self.folder / str(len(self.issued)), requested)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
-        return self.made[requested]
+        return self.issued[requested]

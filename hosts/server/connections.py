@@ -118,8 +118,8 @@ class EventLoop:
     def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
         """What has happened, at the latest when something is due.
 
-        epoll waits whole milliseconds; select() on the epoll itself waits as long as it
-        is told, and up to a thousandth of it longer (select_estimate_accuracy in
+        epoll waits whole milliseconds; select() on the epoll itself waits as long as
+        requested, and up to a thousandth of it longer (select_estimate_accuracy in
         fs/select.c): long waits are made in steps, the last of which is short.
         """
         if not self.due:
@@ -177,8 +177,8 @@ class Listener(EventLoop):
             error = ""
             try:
                 self.secured = secured(order)
-            except (OSError, LookupError, TypeError, ValueError) as found:
-                self.secured, error = None, f"{type(found).__name__}: {found}"
+            except (OSError, LookupError, TypeError, ValueError) as failure:
+                self.secured, error = None, f"{type(failure).__name__}: {failure}"
             report({"event": "secured", "error": error})
         if self.orders.ended:
             self.selector.unregister(STANDARD_INPUT)

@@ -61,14 +61,14 @@ def _sums_table(scenario: Arithmetic, sums: Sequence[Sums]) -> Table:
                     Column("diff.", "ms", window, signed=True)]
     return Table("", tuple(columns), tuple(
         (panel.printed.title, panel.printed.data_center, panel.shares_percent,
-         *_beside(panel.experiment, panel.printed_experiment),
-         *_beside(panel.baseline, panel.printed_baseline)) for panel in sums),
+         *_compared(panel.experiment, panel.printed_experiment),
+         *_compared(panel.baseline, panel.printed_baseline)) for panel in sums),
         ("Sum: of share × mean latency of the bucket. With the baseline's window the latency is"
          " the saving in ms / the saving in percent; with the other window it is that less the"
          " saving in ms.",))
 
 
-def _beside(summed: Bounded, printed: Bounded) -> tuple[Cell, ...]:
+def _compared(summed: Bounded, printed: Bounded) -> tuple[Cell, ...]:
     return (summed.value, Interval(summed.low, summed.high), printed.value,
             summed.value - printed.value)
 

@@ -330,7 +330,7 @@ def throughput(directions: Sequence[Link], origin_ns: int, title: str) -> LineCh
 
 
 def timeline(number: int, connection: Observed) -> Timeline:
-    """The packets of a connection's main direction, as the side saw them that sent it."""
+    """The packets of a connection's main direction, as captured at the side that sent it."""
     to_client, direction, wire = connection.is_to_client, connection.main, connection.wire
     at_sender, at_receiver = ((wire.at_server, wire.at_client) if to_client else
                               (wire.at_client, wire.at_server))

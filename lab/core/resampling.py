@@ -39,12 +39,12 @@ def statistics(values: Numbers, weights: Iterable[Numbers],
     """
     order = numpy.argsort(values, kind="stable")
     ascending = values[order]
-    made = []
+    rows = []
     for weight in weights:
         cumulated = numpy.cumsum(weight[order])
-        made.append([weight @ values / weight.sum() if share is None else ascending[
+        rows.append([weight @ values / weight.sum() if share is None else ascending[
             numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED)] for share in shares])
-    return numpy.array(made)
+    return numpy.array(rows)
 
 
 def median(values: Numbers, weight: Numbers) -> float:

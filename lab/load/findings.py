@@ -90,10 +90,10 @@ def _deck(runs: Runs) -> Content:
 
 def _mix(runs: Runs) -> Content:
     mixes = analysis.mixes(runs)
-    beside = [tables.percentiles([*mixes.alone.values(), *groups],
-                                 f"{analysis.window_label(window)} compared with unmixed runs")
-              for window, groups in mixes.groups.items()]
-    return Content((*beside, tables.fairness(mixes), tables.runs_themselves(runs)),
+    compared = [tables.percentiles([*mixes.alone.values(), *groups],
+                                   f"{analysis.window_label(window)} compared with unmixed runs")
+                for window, groups in mixes.groups.items()]
+    return Content((*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
                    charts.mix(runs, mixes), _mix_answers(mixes))
 
 

@@ -23,7 +23,7 @@ function makeSortable(table) {
     });
     button.addEventListener("click", () => {
       const direction = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
-      heads.forEach(each => each.removeAttribute("aria-sort"));
+      heads.forEach(other => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
       body.append(...[...body.rows].sort((a, b) =>
         direction * compare(a.cells[column].textContent, b.cells[column].textContent)));
@@ -68,7 +68,7 @@ function makeFilterable(table) {
 }
 
 document.querySelectorAll("table.sortable").forEach(table => { makeSortable(table); makeFilterable(table); });
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => { each.open = true; }));
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(details => { details.open = true; }));
 document.querySelectorAll(".drawing").forEach(drawing => {
   const toggle = () => drawing.classList.toggle("large");
   drawing.addEventListener("click", toggle);

@@ -1,4 +1,4 @@
-"""What a packet is: TCP segments as a tap saw them, read from captures and written to them.
+"""What a packet is: TCP segments as a tap recorded them, read from captures and written to them.
 
 A trial leaves two captures, one at each host's interface (engines/worker/tap.py),
 stamped by the same kernel clock in nanoseconds: what left the server can be
@@ -52,7 +52,7 @@ class CaptureError(FirstFlightError):
 
 
 class Segment(NamedTuple):
-    """One TCP segment as one tap saw it.
+    """One TCP segment as one tap recorded it.
 
     time_ns: since the epoch, by the kernel's clock.
     seq, ack: relative to the SYN of the side that they count; ack is None
@@ -108,13 +108,13 @@ class Segment(NamedTuple):
         return "FIN" if self.is_fin else "ACK"
 
     def ms_after(self, other: Segment) -> float:
-        """How much later than the other the tap saw it."""
+        """How much later than the other the tap recorded it."""
         return (self.time_ns - other.time_ns) / 1e6
 
 
 @dataclass(frozen=True)
 class Connection:
-    """All segments of one connection, as either tap saw them, in order of time."""
+    """All segments of one connection, as either tap recorded them, in order of time."""
 
     client_port: int
     at_client: tuple[Segment, ...]
@@ -200,16 +200,16 @@ def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
     while position < len(pcap):
         if position + _RECORD.size > len(pcap):
             raise CaptureError(f"{side} capture ends within a packet's header")
-        seconds, nanoseconds, kept, on_wire = _RECORD.unpack_from(pcap, position)
+        seconds, nanoseconds, stored_bytes, on_wire = _RECORD.unpack_from(pcap, position)
         position += _RECORD.size
-        if kept > on_wire or kept > _SNAP_BYTES or nanoseconds >= 1_000_000_000:
+        if stored_bytes > on_wire or stored_bytes > _SNAP_BYTES or nanoseconds >= 1_000_000_000:
             raise CaptureError(f"{side} capture is damaged at byte {position}")
-        if position + kept > len(pcap):
+        if position + stored_bytes > len(pcap):
             raise CaptureError(f"{side} capture ends within a packet")
-        if kept < ETHERNET_BYTES:
-            raise CaptureError(f"{side} capture holds a broken packet: {kept} bytes")
-        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + kept], on_wire
-        position += kept
+        if stored_bytes < ETHERNET_BYTES:
+            raise CaptureError(f"{side} capture holds a broken packet: {stored_bytes} bytes")
+        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + stored_bytes], on_wire
+        position += stored_bytes
 
 
 def is_ip(frame: bytes) -> bool:

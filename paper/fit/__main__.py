@@ -67,26 +67,27 @@ def check(folder: Path) -> Iterator[Difference]:
     facts = runs.read_facts(folder)
     if "full" in facts.get("arguments", []):
         scenario = in_full(scenario)
-    for made in drawn(scenario).populations:
-        yield from _differences(made, run, int(facts["seed"]))
+    for population in drawn(scenario).populations:
+        yield from _differences(population, run, int(facts["seed"]))
 
 
-def seconds(made: Population) -> float:
+def seconds(population: Population) -> float:
     """Processor time to simulate TIMED responses under a population's windows, once drawn."""
-    drawn = responses(replace(made, clients=TIMED // 4, responses=4, explained=0), 1)
-    count, windows = len(drawn.weight), made.initcwnd
+    drawn = responses(replace(population, clients=TIMED // 4, responses=4, explained=0), 1)
+    count, windows = len(drawn.weight), population.initcwnd
     began = time.process_time()
     simulate(drawn, numpy.tile(numpy.arange(count), len(windows)),
              numpy.repeat(windows, count),
-             numpy.full(count * len(windows), made.mechanism.queue_packets))
+             numpy.full(count * len(windows), population.mechanism.queue_packets))
     return time.process_time() - began
 
 
-def _differences(made: Population, run: RunData, seed: int) -> Iterator[Difference]:
-    simulated, measured = sample(made, seed), Responses(run.records).by_sample(made.name)
+def _differences(population: Population, run: RunData, seed: int) -> Iterator[Difference]:
+    simulated = sample(population, seed)
+    measured = Responses(run.records).by_sample(population.name)
     drawn = simulated.drawn
     lossy = drawn.loss_percent > 0
-    for place, initcwnd in enumerate(made.initcwnd):
+    for place, initcwnd in enumerate(population.initcwnd):
         guest = numpy.array([
             record.latency_ms if (record := measured.get(number, {}).get(initcwnd)) is not None
             and record.counts and record.latency_ms else numpy.nan
@@ -95,7 +96,7 @@ def _differences(made: Population, run: RunData, seed: int) -> Iterator[Differen
         clean, lost = known & ~lossy, known & lossy
         means = [float(numpy.average(values[lost], weights=drawn.weight[lost]))
                  for values in (ours, guest)]
-        yield Difference(made.name, initcwnd, int(known.sum()),
+        yield Difference(population.name, initcwnd, int(known.sum()),
                          float(numpy.median(ours[clean]) / numpy.median(guest[clean]) - 1),
                          means[0] / means[1] - 1)
 
@@ -126,8 +127,8 @@ def _populations() -> dict[str, Population]:
 
 
 def _evidence() -> int:
-    made = _populations()
-    results = evidence(made["avgdc"], made["slowdc"], made["windows"],
+    populations = _populations()
+    results = evidence(populations["avgdc"], populations["slowdc"], populations["windows"],
                        lambda line: print(line, flush=True))
     path = files.make_folder(FITS) / f"{SCENARIO}.json"
     files.write(path, json.dumps(results, indent=1) + "\n")
@@ -149,8 +150,8 @@ def _check(run: Path) -> int:
 
 
 def _fit(seeds: list[int], rounds: int) -> int:
-    made = replace(_populations()["avgdc"], clients=CLIENTS, responses=RESPONSES, explained=0)
-    fitted = search(made, ALL, seeds, rounds, evaluations=EVALUATIONS)
+    population = replace(_populations()["avgdc"], clients=CLIENTS, responses=RESPONSES, explained=0)
+    fitted = search(population, ALL, seeds, rounds, evaluations=EVALUATIONS)
     print(f"distance {fitted.loss:.2f}")
     for name, value in asdict(fitted.mechanism).items():
         print(f"{name} = {value}")

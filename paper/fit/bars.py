@@ -44,21 +44,21 @@ class Bar:
 class Sample:
     """A population under its windows: latency_ms of shape (windows, n), lossless of none."""
 
-    made: Population
+    population: Population
     drawn: Drawn
     latency_ms: Numbers
-    again: NDArray[numpy.bool_]
+    retransmitted: NDArray[numpy.bool_]
 
 
-def sample(made: Population, seed: int, kernels: Kernels = TODAY) -> Sample:
+def sample(population: Population, seed: int, kernels: Kernels = TODAY) -> Sample:
     """Draw a population and simulate it."""
-    drawn = responses(made, seed)
-    count, windows = len(drawn.weight), made.initcwnd
-    queue = numpy.full(count * len(windows), made.mechanism.queue_packets or 1000)
+    drawn = responses(population, seed)
+    count, windows = len(drawn.weight), population.initcwnd
+    queue = numpy.full(count * len(windows), population.mechanism.queue_packets or 1000)
     simulated = simulate(drawn, numpy.tile(numpy.arange(count), len(windows)),
                          numpy.repeat(windows, count), queue, kernels)
     shape = (len(windows), count)
-    return Sample(made, drawn, simulated.latency_ms.reshape(shape),
+    return Sample(population, drawn, simulated.latency_ms.reshape(shape),
                   simulated.retransmitted.reshape(shape) > 0)
 
 
@@ -92,30 +92,30 @@ def panel(group: str, own: Sample, paired: bool = False) -> list[Bar]:
     """The bars of a panel, unpaired as the paper compared, or paired."""
     drawn, place = own.drawn, place_of(group, own.drawn)
     base_weight = drawn.weight if paired else drawn.baseline_weight
-    made = []
+    bars = []
     for number, (label, bar) in enumerate(printed(group).items()):
         inside = place == number
         base, experiment = (
             float(numpy.average(own.latency_ms[row][inside], weights=weight[inside]))
             for row, weight in ((0, base_weight), (-1, drawn.weight)))
-        made.append(Bar(group, label, base - experiment, (base - experiment) / base * 100,
+        bars.append(Bar(group, label, base - experiment, (base - experiment) / base * 100,
                         bar.absolute_ms or 0.0, bar.percent or 0.0))
-    return made
+    return bars
 
 
 def percentiles(group: str, own: Sample, paired: bool = False) -> list[Bar]:
     """The bars of Table 3 or 4, of "table3_avgdc", "table3_slowdc", "table4_slowdc_56"."""
     drawn = own.drawn
     inside = drawn.key_bandwidth_kbps <= (56 if group.endswith("_56") else numpy.inf)
-    made = []
+    bars = []
     for label, bar in buckets("paper_tables.csv", group).items():
         share = percentile_of(label)
         base, experiment = (_statistic(own.latency_ms[row][inside], weight[inside], share)
                             for row, weight in ((0, drawn.weight if paired else
                                                  drawn.baseline_weight), (-1, drawn.weight)))
-        made.append(Bar(group, label, base - experiment, (base - experiment) / base * 100,
+        bars.append(Bar(group, label, base - experiment, (base - experiment) / base * 100,
                         bar.absolute_ms or 0.0, bar.percent or 0.0))
-    return made
+    return bars
 
 
 def _statistic(values: Numbers, weight: Numbers, share: float | None) -> float:
@@ -131,7 +131,7 @@ def windows(own: Sample) -> list[Bar]:
     level = {int(label): bar.total_ms or 0.0
              for label, bar in buckets("paper_figure2.csv").items()}
     mean = numpy.average(own.latency_ms, axis=1, weights=own.drawn.weight)
-    first = own.made.initcwnd[0]
+    first = own.population.initcwnd[0]
     return [Bar("Fig. 2", str(window), float(mean[0] - ms), float((mean[0] - ms) / mean[0] * 100),
                 level[first] - level[window], (1 - level[window] / level[first]) * 100)
-            for window, ms in zip(own.made.initcwnd[1:], mean[1:])]
+            for window, ms in zip(own.population.initcwnd[1:], mean[1:])]

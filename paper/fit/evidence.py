@@ -26,7 +26,7 @@ OLD_KERNELS = Kernels(syn_timer_ms=3000.0)
 PATIENT = Kernels(quick_acks=0, patience_ms=200.0)  # of a class of clients
 
 
-def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Judged]]:
+def tried(population: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Judged]]:
     """What it is, and how the bars are then; the best of the strengths that were tried."""
     drawn = own.sample.drawn
     far, slow = (numpy.log(drawn.key_rtt_ms / 70), numpy.log(1200 / drawn.key_bandwidth_kbps))
@@ -34,7 +34,7 @@ def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Jud
     gap = numpy.where(drawn.gap_ms > 0, numpy.log(numpy.maximum(drawn.gap_ms, 1) / 280), 0.0)
     lossy = (drawn.loss_percent > 0) - 0.3
     first = (drawn.earlier_bytes == 0) - 0.2
-    link = numpy.log(drawn.link_kbps / drawn.key_bandwidth_kbps / made.mechanism.link_factor)
+    link = numpy.log(drawn.link_kbps / drawn.key_bandwidth_kbps / population.mechanism.link_factor)
     for name, factor in (("larger responses to slow clients", size * slow),
                          ("larger responses to far clients", size * far),
                          ("longer back-end times for far clients", gap * far),
@@ -43,20 +43,21 @@ def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Jud
                          ("more loss on slow ones", lossy * slow),
                          ("more new connections on long paths", first * far),
                          ("faster links than their key on long paths", link * far)):
-        yield _best(name, made, [
+        yield _best(name, population, [
             (f"to the power of {exponent:+.1f}", _leaning(own, factor, exponent))
             for exponent in EXPONENTS])
-    patient = propose(made, seed, PATIENT)
-    yield _best("clients that delay acknowledgements by 200 ms", made, [
+    patient = propose(population, seed, PATIENT)
+    yield _best("clients that delay acknowledgements by 200 ms", population, [
         (f"{100 * share:.0f} % of them", mixed(own, patient, share)) for share in SHARES])
-    yield _best("kernels of that time, with SYN timers of 3 s", made,
-                [("all", propose(made, seed, OLD_KERNELS))])
-    yield _best("bandwidth keys estimated from the transfers themselves", made,
+    yield _best("kernels of that time, with SYN timers of 3 s", population,
+                [("all", propose(population, seed, OLD_KERNELS))])
+    yield _best("bandwidth keys estimated from the transfers themselves", population,
                 [("ranks of the mean throughput", _estimated(own))])
 
 
-def _best(name: str, made: Population, variants: list[tuple[str, Proposal]]) -> tuple[str, Judged]:
-    judged = [(strength, Objective(proposal).judge(proposal.under(made.mechanism)))
+def _best(name: str, population: Population, variants: list[tuple[str, Proposal]]
+          ) -> tuple[str, Judged]:
+    judged = [(strength, Objective(proposal).judge(proposal.under(population.mechanism)))
               for strength, proposal in variants]
     strength, best = min(judged, key=lambda pair: pair[1].loss)
     return f"{name} ({strength})", best
@@ -75,7 +76,7 @@ def _leaning(own: Proposal, factor: Numbers, exponent: float) -> Proposal:
 
 def _estimated(own: Proposal) -> Proposal:
     """Bandwidth by the rank of the mean throughput that a client's own transfers reach."""
-    drawn, responses = own.sample.drawn, own.sample.made.responses
+    drawn, responses = own.sample.drawn, own.sample.population.responses
     reached = drawn.response_bytes * 8 / own.sample.latency_ms[0]
     mean = numpy.repeat(reached.reshape(-1, responses).mean(axis=1), responses)
     order, by_key = numpy.argsort(mean), numpy.argsort(drawn.key_bandwidth_kbps)
@@ -118,27 +119,28 @@ OFF: dict[str, dict[str, Any]] = {
 Say = Callable[[str], None]
 
 
-def evidence(made: Population, slow: Population, six: Population, say: Say) -> dict[str, Any]:
-    """Everything, as it is stored. made: AvgDC; slow: SlowDC; six: of Figure 2."""
-    made, slow = (replace(population, clients=CLIENTS, responses=RESPONSES, explained=0)
-                  for population in (made, slow))
+def evidence(population: Population, slow: Population, six: Population, say: Say) -> dict[str, Any]:
+    """Everything, as it is stored. population: AvgDC; slow: SlowDC; six: of Figure 2."""
+    population, slow = (replace(whole, clients=CLIENTS, responses=RESPONSES, explained=0)
+                        for whole in (population, slow))
     six = replace(six, clients=500, responses=RESPONSES)
-    own = propose(made, SEED)
-    judged = Objective(own).judge(own.under(made.mechanism))
+    own = propose(population, SEED)
+    judged = Objective(own).judge(own.under(population.mechanism))
     say(f"as fitted: {judged.near}")
     return {
-        "mechanism": asdict(made.mechanism),
+        "mechanism": asdict(population.mechanism),
         "sample": {"responses": CLIENTS * RESPONSES, "seed": SEED},
         "as_fitted": _near(judged),
-        "holdouts": [*(_without_bars(made, number, say) for number in range(HOLD_OUT_SAMPLES)),
-                     *_at_slow(made, slow, say)],
-        "slow_losses": [[share, _again_percent(_with_losses(slow, share))]
+        "holdouts": [*(_without_bars(population, number, say)
+                       for number in range(HOLD_OUT_SAMPLES)),
+                     *_at_slow(population, slow, say)],
+        "slow_losses": [[share, _retransmitted_percent(_with_losses(slow, share))]
                         for share in SLOW_SHARES],
-        "profiles": {name: profile for name, profile in _profiles(made, own, say)},
+        "profiles": {name: profile for name, profile in _profiles(population, own, say)},
         "queue": [[queue, _figure2(replace(six, mechanism=replace(
             six.mechanism, queue_packets=queue)))] for queue in QUEUES],
-        "ablation": list(_ablation(made, six, say)),
-        "tried": [{"what": name, **_near(bars)} for name, bars in tried(made, own, SEED)]}
+        "ablation": list(_ablation(population, six, say)),
+        "tried": [{"what": name, **_near(bars)} for name, bars in tried(population, own, SEED)]}
 
 
 def _near(judged: Judged) -> dict[str, Any]:
@@ -146,11 +148,12 @@ def _near(judged: Judged) -> dict[str, Any]:
             "base_ms": round(judged.base_ms, 1), "experiment_ms": round(judged.experiment_ms, 1)}
 
 
-def _without_bars(made: Population, number: int, say: Say) -> dict[str, Any]:
+def _without_bars(population: Population, number: int, say: Say) -> dict[str, Any]:
     """Fitted on the RTT panel and the tables, predicted for BW and BDP; number: of its sample."""
-    start = replace(made, mechanism=replace(made.mechanism, **NEUTRAL), clients=CLIENTS // 2)
+    neutral = replace(population.mechanism, **NEUTRAL)
+    start = replace(population, mechanism=neutral, clients=CLIENTS // 2)
     fitted = search(start, HELD_OUT, (SEED + number + 1,), rounds=1, evaluations=EVALUATIONS)
-    proposal = propose(replace(made, mechanism=fitted.mechanism), SEED + number)
+    proposal = propose(replace(population, mechanism=fitted.mechanism), SEED + number)
     predicted = Objective(proposal).judge(proposal.under(fitted.mechanism))
     say(f"hold-out: {predicted.near}")
     return {"fitted_on": "the RTT panel of Figure 5, Tables 3 and 7 at AvgDC, sample"
@@ -160,10 +163,10 @@ def _without_bars(made: Population, number: int, say: Say) -> dict[str, Any]:
             "mechanism": asdict(fitted.mechanism)}
 
 
-def _at_slow(made: Population, slow: Population, say: Say) -> list[dict[str, Any]]:
+def _at_slow(population: Population, slow: Population, say: Say) -> list[dict[str, Any]]:
     """What AvgDC's parameters predict for SlowDC, and what they do with its own."""
-    return [_slow(replace(slow, mechanism=made.mechanism), AVERAGE_ALONE, True, say),
-            _slow(_with_losses(slow, made.mechanism.lossy_share), WITH_WEEKS, False, say),
+    return [_slow(replace(slow, mechanism=population.mechanism), AVERAGE_ALONE, True, say),
+            _slow(_with_losses(slow, population.mechanism.lossy_share), WITH_WEEKS, False, say),
             _slow(slow, WITH_LOSSES, False, say)]
 
 
@@ -183,33 +186,35 @@ def _with_losses(slow: Population, lossy_share: float) -> Population:
     return replace(slow, mechanism=replace(slow.mechanism, lossy_share=lossy_share))
 
 
-def _again_percent(slow: Population) -> float:
+def _retransmitted_percent(slow: Population) -> float:
     """Responses with retransmissions under the last window, as in Table 7."""
     simulated = sample(slow, SEED)
-    return round(100 * float(simulated.drawn.weight @ simulated.again[-1]), 2)
+    return round(100 * float(simulated.drawn.weight @ simulated.retransmitted[-1]), 2)
 
 
-def _profiles(made: Population, own: Proposal, say: Say
+def _profiles(population: Population, own: Proposal, say: Say
               ) -> Iterator[tuple[str, list[list[float]]]]:
     """Along each parameter: value, how many of Figure 5's bars are near, and the loss."""
-    mechanism = made.mechanism
+    mechanism = population.mechanism
     for name in (*WEIGHED, *SIMULATED):
         rows = []
         for factor in MOVES:
             value = getattr(mechanism, name) * (factor if name != "rtt_factor"
                                                 else 1 + (factor - 1) / 3)
             moved = replace(mechanism, **{name: value})
-            proposal = own if name in WEIGHED else propose(replace(made, mechanism=moved), SEED)
+            proposal = (own if name in WEIGHED
+                        else propose(replace(population, mechanism=moved), SEED))
             judged = Objective(proposal).judge(proposal.under(moved))
             rows.append([round(value, 5), judged.figure5, round(judged.loss, 2)])
         say(f"{name}: {rows}")
         yield name, rows
 
 
-def _ablation(made: Population, six: Population, say: Say) -> Iterator[dict[str, Any]]:
+def _ablation(population: Population, six: Population, say: Say) -> Iterator[dict[str, Any]]:
     """Each mechanism off in turn, and nothing fitted again."""
     for title, change in OFF.items():
-        simulated = sample(replace(made, mechanism=replace(made.mechanism, **change)), SEED)
+        changed = replace(population.mechanism, **change)
+        simulated = sample(replace(population, mechanism=changed), SEED)
         near = {group: sum(bar.close for bar in panel(group, simulated)) for group in FIGURE5}
         means = [float(numpy.average(simulated.latency_ms[row], weights=weight))
                  for row, weight in ((0, simulated.drawn.baseline_weight),

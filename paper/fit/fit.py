@@ -32,7 +32,7 @@ from paper.fit.proposal import LINKS, Proposal, propose
 FIGURE5 = tuple(SHARES_PANELS.values())
 SUMS_MS = {"RTT": 560.2, "BW": 561.5, "BDP": 583.4}  # of IW 3: paper_arithmetic
 MEANS_MS, WITHIN_MEANS = (582.0, 514.0), 0.02  # Table 3, AvgDC
-AGAIN_PERCENT, WITHIN_AGAIN = 5.63, 0.2  # Table 7, Web search at AvgDC
+RETRANSMITTED_PERCENT, WITHIN_RETRANSMITTED = 5.63, 0.2  # Table 7, Web search at AvgDC
 ALL = {**dict.fromkeys(FIGURE5, 1.0), "Fig. 7": 0.35, "Table 3": 0.35}
 MARGIN, STEP, TAIL, FARTHEST = 0.8, 0.12, 0.06, 6.0
 
@@ -45,7 +45,7 @@ class Judged:
     near: dict[str, int]
     base_ms: float
     experiment_ms: float
-    again_percent: float
+    retransmitted_percent: float
 
     @property
     def figure5(self) -> int:
@@ -95,7 +95,7 @@ class Objective:
             if group in SUMS_MS:
                 sums.append(float(numpy.bincount(place, weight, count) @ base))
         row += self._percentiles(base_weight, weight, means)
-        row += [numpy.array([*sums, *means, 100 * float(weight @ simulated.again[-1])])]
+        row += [numpy.array([*sums, *means, 100 * float(weight @ simulated.retransmitted[-1])])]
         logarithms: Numbers = numpy.log(numpy.maximum(numpy.concatenate(row), 1e-300))
         return logarithms
 
@@ -108,13 +108,13 @@ class Objective:
             at += 2 * count
             near[group] = int((off <= 1).sum())
             loss += self.weights.get(group, 0.0) * float(_step(off).sum())
-        *sums, base_ms, experiment_ms, again = values[at:]
+        *sums, base_ms, experiment_ms, retransmitted = values[at:]
         loss += 1.2 * sum(_miss(total, SUMS_MS[group], WITHIN_MEANS)
                           for group, total in zip(SUMS_MS, sums) if self.weights.get(group))
         loss += 2 * sum(_miss(ours, theirs, WITHIN_MEANS)
                         for ours, theirs in zip((base_ms, experiment_ms), MEANS_MS))
-        loss += _miss(again, AGAIN_PERCENT, WITHIN_AGAIN)
-        return Judged(loss, near, float(base_ms), float(experiment_ms), float(again))
+        loss += _miss(retransmitted, RETRANSMITTED_PERCENT, WITHIN_RETRANSMITTED)
+        return Judged(loss, near, float(base_ms), float(experiment_ms), float(retransmitted))
 
     def _percentiles(self, base_weight: Numbers, weight: Numbers, means: Sequence[float]
                      ) -> list[Numbers]:
@@ -150,8 +150,9 @@ def _off(base: Numbers, experiment: Numbers, published: Numbers) -> Numbers:
 
 def _step(off: Numbers) -> Numbers:
     capped = numpy.minimum(off, FARTHEST)
-    made: Numbers = 1 / (1 + numpy.exp(-(capped - MARGIN) / STEP)) + TAIL * numpy.minimum(capped, 4)
-    return made
+    losses: Numbers = (1 / (1 + numpy.exp(-(capped - MARGIN) / STEP))
+                       + TAIL * numpy.minimum(capped, 4))
+    return losses
 
 
 def _miss(ours: float, theirs: float, within: float) -> float:
@@ -238,18 +239,18 @@ def _moved(start: Mechanism, names: Sequence[str], steps: Numbers) -> Mechanism:
     return replace(start, **values)
 
 
-def search(made: Population, weights: dict[str, float], seeds: Sequence[int], rounds: int,
+def search(population: Population, weights: dict[str, float], seeds: Sequence[int], rounds: int,
            evaluations: int, fixed: Sequence[str] = ()) -> Fitted:
     """Fit all parameters of a population's mechanism, from those that it has.
 
     weights: of the groups of bars (Objective); fixed: parameters that stay.
     """
     def fitted(start: Mechanism) -> Fitted:
-        objectives = [Objective(propose(replace(made, mechanism=start), seed), weights)
+        objectives = [Objective(propose(replace(population, mechanism=start), seed), weights)
                       for seed in seeds]
         return weigh(objectives, start, evaluations, fixed)
 
-    best = fitted(made.mechanism)
+    best = fitted(population.mechanism)
     for _ in range(rounds):
         for name, factor in FACTORS.items():
             for moved in (getattr(best.mechanism, name) * factor,

@@ -51,10 +51,10 @@ def handshakes(chance: Chances, share: Numbers, handshake_ms: Numbers, timer_ms:
     """
     repeated = handshake_ms > timer_ms
     rows = numpy.flatnonzero(share)
-    again = rows
-    while len(again):
-        again = again[dropped(chance, again, share[again])]
-        repeated[again] = True
+    lost = rows
+    while len(lost):
+        lost = lost[dropped(chance, lost, share[lost])]
+        repeated[lost] = True
     expired = numpy.floor(numpy.log2(handshake_ms / timer_ms + 1))
     for number in range(int(expired.max(initial=0))):
         late = rows[expired[rows] > number]
@@ -80,7 +80,7 @@ def transmit(flows: Transfers, rows: Counts, segment: Counts) -> None:
     _receive(flows, rows, segment, arrival)
 
 
-def again(flows: Transfers, rows: Counts) -> None:
+def retry(flows: Transfers, rows: Counts) -> None:
     """The oldest segment once more, although it was not lost: it only takes the link's time."""
     reach = flows.now[rows] + flows.rtt[rows] / 2
     flows.link_free[rows] = numpy.maximum(reach, flows.link_free[rows]) + flows.segment_ms[rows]

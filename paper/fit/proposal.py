@@ -40,7 +40,7 @@ class Proposal:
 
     def under(self, mechanism: Mechanism) -> Sample:
         """The sample as another mechanism would have drawn it: other weights."""
-        drawn, own = self.sample.drawn, self.sample.made.mechanism
+        drawn, own = self.sample.drawn, self.sample.population.mechanism
         weight = (drawn.weight * _gaps(self.sample, mechanism) * _links(drawn, own, mechanism)
                   * _queues(drawn, own, mechanism))
         for name, inside in (("first_share", drawn.earlier_bytes == 0),
@@ -54,7 +54,7 @@ class Proposal:
             - log_odds(own.far_and_slow, own.very_far_and_slow, far, slow))
         weight = self._with_the_printed_shares(weight)
         lean = weight * baseline_lean(mechanism, *keys, drawn.gap_ms)
-        return replace(self.sample, made=replace(self.sample.made, mechanism=mechanism),
+        return replace(self.sample, population=replace(self.sample.population, mechanism=mechanism),
                        drawn=replace(drawn, weight=weight, baseline_weight=lean / lean.sum()))
 
     def _with_the_printed_shares(self, weight: Numbers) -> Numbers:
@@ -68,9 +68,9 @@ class Proposal:
         return shared
 
 
-def propose(made: Population, seed: int, kernels: Kernels = TODAY) -> Proposal:
+def propose(population: Population, seed: int, kernels: Kernels = TODAY) -> Proposal:
     """Draw and simulate a sample from which many mechanisms can be judged."""
-    wide = replace(made, mechanism=replace(made.mechanism, **_MORE))
+    wide = replace(population, mechanism=replace(population.mechanism, **_MORE))
     return _of(sample(wide, seed, kernels))
 
 
@@ -87,7 +87,7 @@ def mixed(one: Proposal, other: Proposal, share: float) -> Proposal:
     drawn = replace(one.sample.drawn, **{**values, "weight": weight})
     return _of(replace(one.sample, drawn=drawn, latency_ms=numpy.concatenate(
         [part.sample.latency_ms for _, part in parts], axis=1),
-        again=numpy.concatenate([part.sample.again for _, part in parts], axis=1)))
+        retransmitted=numpy.concatenate([part.sample.retransmitted for _, part in parts], axis=1)))
 
 
 # How much more often another mechanism draws each response, shape (n,) -----------------
@@ -110,7 +110,7 @@ def _links(drawn: Drawn, own: Mechanism, other: Mechanism) -> Numbers:
 
 
 def _gaps(simulated: Sample, mechanism: Mechanism) -> Numbers:
-    drawn, own = simulated.drawn, simulated.made.mechanism
+    drawn, own = simulated.drawn, simulated.population.mechanism
     staged = drawn.gap_ms > 0
     whole = drawn.response_bytes + HEADER_BYTES + 4
     least, most = (count * SEGMENT_BYTES for count in (min(own.burst_segments),

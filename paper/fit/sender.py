@@ -23,7 +23,7 @@ LEAST_HYSTART_WINDOW, SAMPLES, SPACING_MS = 16, 8, 2.0
 def in_flight(flows: Transfers, rows: Counts) -> Counts:
     """Segments that are taken to be on their way."""
     count: Counts = (flows.next[rows] - flows.acked[rows] - flows.sacked_count[rows]
-                     - flows.lost_count[rows] + flows.again_count[rows])
+                     - flows.lost_count[rows] + flows.retrans_out[rows])
     return count
 
 
@@ -148,9 +148,9 @@ def time_out(flows: Transfers, rows: Counts) -> None:
     outstanding = ((place >= flows.acked[rows, None]) & (place < flows.next[rows, None])
                    & ~flows.sacked[rows])
     flows.lost[rows] = outstanding
-    flows.again[rows] = False
+    flows.is_retransmitted[rows] = False
     flows.lost_count[rows] = outstanding.sum(axis=1)
-    flows.again_count[rows] = 0
+    flows.retrans_out[rows] = 0
     flows.window[rows] = 1
     flows.state[rows] = LOST
     flows.recover_upto[rows] = flows.next[rows]
@@ -169,7 +169,7 @@ def acknowledge(flows: Transfers, rows: Counts) -> None:
     count = numpy.maximum(upto - flows.acked[rows], 0)
     oldest = flows.acked[rows]
     first_sent, last_sent = flows.sent[rows, oldest], flows.sent[rows, numpy.maximum(upto - 1, 0)]
-    clean = (count > 0) & ~flows.again[rows, oldest] & ~flows.lost[rows, oldest]
+    clean = (count > 0) & ~flows.is_retransmitted[rows, oldest] & ~flows.lost[rows, oldest]
     messy = (flows.sacked_count[rows] > 0) | (flows.lost_count[rows] > 0) | (flows.state[rows] > 0)
     _note_newest(flows, rows, segment)
     delivered = count.copy()
@@ -197,7 +197,7 @@ def _note_newest(flows: Transfers, rows: Counts, segment: Counts) -> None:
     rtt = flows.now[rows] - sent
     newer = ((sent > flows.rack_sent[rows]) | ((sent == flows.rack_sent[rows])
                                                & (segment > flows.rack_segment[rows])))
-    newer &= ~(flows.again[rows, segment] & (rtt < flows.least_rtt[rows]))
+    newer &= ~(flows.is_retransmitted[rows, segment] & (rtt < flows.least_rtt[rows]))
     rows = rows[newer]
     flows.rack_sent[rows], flows.rack_segment[rows] = sent[newer], segment[newer]
     flows.rack_rtt[rows] = rtt[newer]
@@ -210,9 +210,9 @@ def _forget(flows: Transfers, rows: Counts, upto: Counts) -> Counts:
     known: Counts = (flows.sacked[rows] & inside).sum(axis=1)
     flows.sacked_count[rows] -= known
     flows.lost_count[rows] -= (flows.lost[rows] & inside).sum(axis=1)
-    flows.again_count[rows] -= (flows.again[rows] & inside).sum(axis=1)
+    flows.retrans_out[rows] -= (flows.is_retransmitted[rows] & inside).sum(axis=1)
     flows.lost[rows] &= ~inside
-    flows.again[rows] &= ~inside
+    flows.is_retransmitted[rows] &= ~inside
     return known
 
 
@@ -223,8 +223,8 @@ def _mark_arrived(flows: Transfers, rows: Counts, segment: Counts) -> Counts:
     flows.sacked[rows, segment] = True
     flows.sacked_count[rows] += 1
     flows.lost_count[rows] -= flows.lost[rows, segment]
-    flows.again_count[rows] -= flows.again[rows, segment]
-    flows.lost[rows, segment] = flows.again[rows, segment] = False
+    flows.retrans_out[rows] -= flows.is_retransmitted[rows, segment]
+    flows.lost[rows, segment] = flows.is_retransmitted[rows, segment] = False
     return new.astype(numpy.int64)
 
 
@@ -259,7 +259,7 @@ def recover(flows: Transfers, rows: Counts, delivered: Counts, moved: Counts) ->
 def detect(flows: Transfers, rows: Counts) -> Counts:
     """Mark what is lost by what arrived though it left later; how many are new (RACK)."""
     place = numpy.arange(flows.sent.shape[1])
-    sent, resent = flows.sent[rows], flows.again[rows]
+    sent, resent = flows.sent[rows], flows.is_retransmitted[rows]
     outstanding = ((place >= flows.acked[rows, None]) & (place < flows.next[rows, None])
                    & ~flows.sacked[rows] & (~flows.lost[rows] | resent))
     newest = flows.rack_sent[rows, None]
@@ -271,9 +271,9 @@ def detect(flows: Transfers, rows: Counts) -> Counts:
     gone = suspect & (due <= flows.now[rows, None] + 1e-6)
     flows.reorder_at[rows] = numpy.where(suspect & ~gone, due, NEVER).min(axis=1)
     flows.lost_count[rows] += (gone & ~flows.lost[rows]).sum(axis=1)
-    flows.again_count[rows] -= (gone & resent).sum(axis=1)
+    flows.retrans_out[rows] -= (gone & resent).sum(axis=1)
     flows.lost[rows] |= gone
-    flows.again[rows] &= ~gone
+    flows.is_retransmitted[rows] &= ~gone
     count: Counts = gone.sum(axis=1)
     return count
 

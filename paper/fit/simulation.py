@@ -29,7 +29,7 @@ REQUEST_BITS = (103 + HEADER_BYTES) * 8
 AT_FIRST = {"started": -1.0, "threshold": UNLIMITED, "epoch": -1.0, "timeout_at": NEVER,
             "backoff": 1.0, "train_least": NEVER, "delay_least": NEVER, "rack_sent": -1.0,
             "rack_segment": -1, "reorder_at": NEVER, "pending_at": NEVER, "ack_at": NEVER}
-OF_SEGMENTS = ("sent", "fate", "sacked", "lost", "again", "there")
+OF_SEGMENTS = ("sent", "fate", "sacked", "lost", "is_retransmitted", "there")
 OF_ACKS = ("ack_at", "ack_upto", "ack_of")
 
 
@@ -46,22 +46,22 @@ def simulate(drawn: Drawn, number: Counts, initcwnd: Counts, queue: Counts,
     """Transfers of these responses under these windows; see `begin`."""
     segments = (drawn.response_bytes[number] + drawn.earlier_bytes[number]) // SEGMENT_BYTES
     group = numpy.searchsorted(ALIKE, segments)
-    made = Simulated(numpy.zeros(len(number)), numpy.zeros(len(number), numpy.int64))
+    results = Simulated(numpy.zeros(len(number)), numpy.zeros(len(number), numpy.int64))
     for alike in numpy.unique(group):
         rows = numpy.flatnonzero(group == alike)
         flows = begin(drawn, number[rows], initcwnd[rows], queue[rows], kernels)
         flows.number = rows
-        _run(flows, made)
-    return made
+        _run(flows, results)
+    return results
 
 
-def _run(flows: Transfers, made: Simulated) -> None:
+def _run(flows: Transfers, results: Simulated) -> None:
     while len(flows.number):
         for _ in range(STEPS):
             _step(flows)
         done = flows.acked >= flows.size
-        made.latency_ms[flows.number[done]] = (flows.now - flows.started)[done]
-        made.retransmitted[flows.number[done]] = flows.retransmitted[done]
+        results.latency_ms[flows.number[done]] = (flows.now - flows.started)[done]
+        results.retransmitted[flows.number[done]] = flows.retransmitted[done]
         if done.any():
             flows.keep(~done)
 
@@ -69,7 +69,7 @@ def _run(flows: Transfers, made: Simulated) -> None:
 def _step(flows: Transfers) -> None:
     """Each transfer sends a segment, or waits for what happens next."""
     every = numpy.arange(len(flows.number))
-    repeats = flows.lost_count > flows.again_count
+    repeats = flows.lost_count > flows.retrans_out
     may = ((repeats | (flows.next < flows.written))
            & (sender.in_flight(flows, every) < numpy.floor(flows.window + 1e-9)))
     _send(flows, numpy.flatnonzero(may), repeats[may])
@@ -80,9 +80,9 @@ def _send(flows: Transfers, rows: Counts, repeats: Flags) -> None:
     segment = flows.next[rows]
     lost = rows[repeats]
     if len(lost):
-        segment[repeats] = (flows.lost[lost] & ~flows.again[lost]).argmax(axis=1)
-        flows.again[lost, segment[repeats]] = True
-        flows.again_count[lost] += 1
+        segment[repeats] = (flows.lost[lost] & ~flows.is_retransmitted[lost]).argmax(axis=1)
+        flows.is_retransmitted[lost, segment[repeats]] = True
+        flows.retrans_out[lost] += 1
         flows.retransmitted[lost] += segment[repeats] >= flows.earlier[lost]
         sender.start_timer(flows, lost[segment[repeats] == flows.acked[lost]])
     flows.next[rows] += ~repeats
@@ -110,7 +110,7 @@ def _wait(flows: Transfers, rows: Counts) -> None:
     sender.acknowledge(flows, rows[kind == 0])
     _write(flows, rows[kind == 2])
     if (kind > 2).any():
-        path.again(flows, sender.expire(flows, rows[kind == 3]))
+        path.retry(flows, sender.expire(flows, rows[kind == 3]))
         waited = rows[kind == 4]
         sender.recover(flows, waited, numpy.zeros(len(waited), numpy.int64),
                          numpy.zeros(len(waited), numpy.int64))
@@ -170,12 +170,12 @@ def _blank(number: Counts, chance: NDArray[numpy.uint32], width: int) -> Transfe
     """Transfers of which nothing is known."""
     kinds = {"Numbers": numpy.float64, "Counts": numpy.int64, "Flags": numpy.bool_}
     widths = {**dict.fromkeys(OF_SEGMENTS, width), **dict.fromkeys(OF_ACKS, 2 * width + 64)}
-    made: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         field.name: numpy.zeros((len(number), *([widths[field.name]] if field.name in widths
                                                 else [])), kinds[str(field.type)])
         for field in fields(Transfers) if str(field.type) in kinds}
-    made.update(number=number, chance=chance)
-    return Transfers(**made)
+    arrays.update(number=number, chance=chance)
+    return Transfers(**arrays)
 
 
 def _segments(size_bytes: Counts) -> Counts:

@@ -94,7 +94,7 @@ class Transfers:
     recover_upto: Counts
     sacked_count: Counts
     lost_count: Counts
-    again_count: Counts
+    retrans_out: Counts
     prior_window: Numbers
     recovered: Numbers
     recovery_sent: Numbers
@@ -118,7 +118,7 @@ class Transfers:
     fate: Flags
     sacked: Flags
     lost: Flags
-    again: Flags
+    is_retransmitted: Flags
     there: Flags
     ack_at: Numbers
     ack_upto: Counts

@@ -108,7 +108,7 @@ def test_a_short_queue_drops_what_a_large_window_sends_at_once() -> None:
 def test_weights_of_the_own_mechanism_change_nothing_and_others_do() -> None:
     made = replace(panel(), clients=400, responses=1)
     proposal = propose(made, 1)
-    own = proposal.sample.made.mechanism
+    own = proposal.sample.population.mechanism
     same = proposal.under(own).drawn
     assert same.weight == pytest.approx(proposal.sample.drawn.weight, rel=0.06)
     requested = proposal.under(replace(own, lossy_share=0.1, first_share=0.5)).drawn
@@ -119,7 +119,7 @@ def test_weights_of_the_own_mechanism_change_nothing_and_others_do() -> None:
 
 def test_weights_follow_other_links_and_keep_the_printed_shares() -> None:
     proposal = propose(replace(panel(), clients=1500, responses=2), 1)
-    own = proposal.sample.made.mechanism
+    own = proposal.sample.population.mechanism
     before = proposal.under(own).drawn
     after = proposal.under(replace(own, link_factor=own.link_factor * 1.2, link_spread=0.45,
                                    very_far_and_slow=0.2)).drawn

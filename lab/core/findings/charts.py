@@ -411,7 +411,7 @@ class SideChart(Chart):
     axis: str = ""
 
 
-# The packets of a connection as its server saw them --------------------------------
+# The packets of a connection as captured at its server --------------------------------
 
 @dataclass(frozen=True)
 class Mark:
@@ -428,7 +428,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The packets of one connection as its server saw them.
+    """The packets of one connection as captured at its server.
 
     acknowledged, offered: (ms, bytes), a step at each point; offered: the end of
     the receive window. text: the same in words. end_ms: when all was

@@ -276,7 +276,7 @@ def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str
 
     of_float: what was requested keeps every digit, what was measured those to the
     microsecond. A spreadsheet takes text that begins with = + - or @ for a
-    formula, which may call programs: a quote in front says that it is text.
+    formula, which may call programs: a quote in front marks it as text.
     """
     if value is None:
         return ""

@@ -230,7 +230,7 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     requested = unpacked(content)
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
-    waiting = {made.id: made for made in (trial(**values) for values in requested["trials"])}
+    waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}
     order, captured, replies = list(waiting), set(requested["captured"]), {}
     writer = RowWriter(kind.record, columns_of(kind.record))
     jobs = [trial.job() for trial in waiting.values()]

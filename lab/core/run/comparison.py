@@ -27,8 +27,8 @@ from lab.core.stats import Estimate, estimate
 METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
 # Keys of run.json that hold what was requested and with what, and what differs each time anyway.
-OF_EACH = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed", "scenario_file",
-           "started_at", "trials", "wall_s", "emulated_s", "state"}
+OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
+              "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
 
 Key = tuple[tuple[str, Any], ...]
 
@@ -154,7 +154,7 @@ def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
 
 def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in facts.items():
-        if above or name not in OF_EACH:
+        if above or name not in OF_ONE_RUN:
             inner = mapping(value)
             if inner:
                 yield from _flat(inner, f"{above}{name}.")

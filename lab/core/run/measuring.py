@@ -108,7 +108,7 @@ class OneMachine:
 
 def judge(kind: Kind, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           with_captures: bool, known_kernel: bool) -> JudgedTrial:
-    """What an engine saw of a trial, judged."""
+    """A trial as an engine observed it, judged."""
     record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
     captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
                 if with_captures else {})

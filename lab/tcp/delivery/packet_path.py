@@ -187,7 +187,7 @@ def _cut(way: Way, since_ns: int) -> tuple[bool, bool]:
     """Whether an outage may take a packet, and whether it has to: a program begins it."""
     if not way.outage_ms[1]:
         return False, False
-    begins, ends = (round(each_ms * MS) for each_ms in way.outage_ms)
+    begins, ends = (round(at_ms * MS) for at_ms in way.outage_ms)
     return (begins - _OUTAGE_NS <= since_ns <= ends + _OUTAGE_NS,
             begins + _OUTAGE_NS < since_ns < ends - _OUTAGE_NS)
 

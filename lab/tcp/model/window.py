@@ -24,13 +24,13 @@ class Cubic:
 
     hystart: whether there is any; without, slow start never ends, as Reno's.
     threshold: ssthresh, segments. ended_at: the window at which HyStart ended
-    slow start, 0 before; found: whether it ended since the last timeout.
+    slow start, 0 before; has_ended: whether it ended since the last timeout.
     """
 
     hystart: bool = True
     threshold: int = 1 << 30
     ended_at: int = 0
-    found: bool = False
+    has_ended: bool = False
     least_us: int = 0
     round_end: int = 0
     round_start_us: int = 0
@@ -56,7 +56,7 @@ class Cubic:
             return
         us = max(us, 1)
         self.least_us = min(self.least_us, us) if self.least_us else us
-        if window >= self.threshold or self.found or not self.hystart:
+        if window >= self.threshold or self.has_ended or not self.hystart:
             return
         if acknowledged > self.round_end:
             self.round_start_us = self.last_ack_us = now_us
@@ -64,7 +64,7 @@ class Cubic:
         if window >= HYSTART_WINDOW:
             train, delay = self._is_train(now_us, pacing), self._is_delayed(us)
             if train or delay:
-                self.found, self.threshold, self.ended_at = True, window, window
+                self.has_ended, self.threshold, self.ended_at = True, window, window
 
     def shift(self, now_ms: int, idle_ms: int) -> None:
         """Sending resumes after a pause (cubictcp_cwnd_event_tx_start).
@@ -79,7 +79,7 @@ class Cubic:
         """A timeout forgets all but the threshold (bictcp_reset, bictcp_hystart_reset)."""
         self.epoch_ms, self.least_us, self.per_segment = None, 0, 0
         self.origin = self.counted = self.friendly = self.credit = 0
-        self.found = False
+        self.has_ended = False
         self.updated_window = self.updated_ms = 0
         self.round_start_us = self.last_ack_us = now_us
         self.round_end, self.samples, self.round_least_us = sent, 0, NEVER

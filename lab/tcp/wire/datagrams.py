@@ -37,7 +37,7 @@ class Datagram(NamedTuple):
 
 @dataclass(frozen=True)
 class Datagrams:
-    """One connection over links that keep the order, as both taps saw it.
+    """One connection over links that keep the order, as both taps recorded it.
 
     to_client, to_server: each datagram (as it left, as it came), None where it was lost.
     requested: the client's before anything of the server's reached it. unvalidated: the server's

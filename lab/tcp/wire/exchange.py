@@ -17,7 +17,7 @@ SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
 class Exchange:
     """One connection of a trial, from its two captures.
 
-    at_client, at_server: every segment that the tap saw, both directions, in
+    at_client, at_server: every segment that the tap recorded, both directions, in
         order of time.
     syns: SYNs as the client sent them; syn_acks: as the server sent them.
     handshake_ms: first SYN to first SYN-ACK at the client.

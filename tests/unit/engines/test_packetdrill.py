@@ -64,8 +64,8 @@ def test_the_last_line_that_it_names_counts() -> None:
 
 
 @pytest.mark.parametrize("said", [
-    b"nonsense\n", b'{"number": 1, "status": 0, "virtual_s": 1, "said": ""}\n',
-    b'{"number": 0, "status": 999, "virtual_s": 1, "said": ""}\n', b"x" * 70_000])
+    b"nonsense\n", b'{"number": 1, "status": 0, "virtual_s": 1, "printed": ""}\n',
+    b'{"number": 0, "status": 999, "virtual_s": 1, "printed": ""}\n', b"x" * 70_000])
 def test_a_guest_that_says_something_else_is_not_believed(said: bytes) -> None:
     results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
     hand = Hand(SETUP, [SCRIPT], results)
@@ -77,7 +77,7 @@ def test_a_guest_that_says_something_else_is_not_believed(said: bytes) -> None:
 def test_a_guest_that_ends_ends_with_the_script_it_was_at() -> None:
     results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
     hand = Hand(SETUP, [SCRIPT, SCRIPT, SCRIPT], results)
-    told = json.dumps({"number": 0, "status": 0, "virtual_s": 1.0, "said": ""}).encode()
+    told = json.dumps({"number": 0, "status": 0, "virtual_s": 1.0, "printed": ""}).encode()
     hand.carry(OUTPUT, 0.0, told[:9])
     hand.carry(OUTPUT, 0.0, told[9:] + b"\n")
     hand.carry(ERROR, 0.0, b"Kernel panic")

@@ -71,8 +71,10 @@ def test_what_a_kernel_tells_is_read() -> None:
                 + attribute(3, struct.pack("=5I", 3, 4000, 5, 6, 7)))
     answer = (struct.pack("=BxxxiIII", 0, 9, 2 << 16, 0x10001, 0) + attribute(1, b"netem\0")
               + attribute(2, bytes(24)) + attribute(7, counters))
-    assert qdiscs.parsed(answer) == qdiscs.Told(9, 2, False, "netem", bytes(24), 1 << 40, 12, 5, 3)
+    assert qdiscs.parsed(answer) == qdiscs.InstalledQdisc(
+        9, 2, False, "netem", bytes(24), 1 << 40, 12, 5, 3)
     root = struct.pack("=BxxxiIII", 0, 9, 0, 0xFFFFFFFF, 0) + attribute(1, b"noqueue\0")
-    assert qdiscs.parsed(root) == qdiscs.Told(9, 0, True, "noqueue", b"", 0, 0, 0, 0)
+    assert qdiscs.parsed(root) == qdiscs.InstalledQdisc(
+        9, 0, True, "noqueue", b"", 0, 0, 0, 0)
     with pytest.raises(ValueError, match="3 bytes"):
         numbers_of(bytes(3))

@@ -10,7 +10,7 @@ from engines.network import qdiscs
 from engines.network.netlink import attribute
 from engines.network.netem import Netem, numbers_of
 from engines.network.ports import HtbShaper, Port, Queue
-from engines.network.qdiscs import Told
+from engines.network.qdiscs import InstalledQdisc
 from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
                                      dropped_between)
 
@@ -32,9 +32,9 @@ DUMBBELL = DumbbellShape(
     client_kbps=(0.0, 64.0), access_queue_packets=30, client_loss_percent=(0.0, 1.0), seed=3)
 
 
-def told(port: Port, *others: Netem | Queue) -> list[Told]:
+def installed(port: Port, *others: Netem | Queue) -> list[InstalledQdisc]:
     """As a kernel tells a port's qdiscs, if it took `others` instead."""
-    return [Told(3, number, number == 1, qdisc.kind, qdisc.options, 0, 0, 0, 0)
+    return [InstalledQdisc(3, number, number == 1, qdisc.kind, qdisc.options, 0, 0, 0, 0)
             for number, qdisc in enumerate(others or port.qdiscs, start=1)]
 
 
@@ -81,12 +81,12 @@ def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
     port, _ = STAR.ports()
     outer, inner = port.qdiscs
     assert isinstance(inner, Netem)
-    assert port.differences(told(port)) == []
-    assert port.differences(told(port, outer, replace(inner, limit_packets=21))) == [
+    assert port.differences(installed(port)) == []
+    assert port.differences(installed(port, outer, replace(inner, limit_packets=21))) == [
         "limit_packets 21, requested 20"]
-    assert port.differences(told(port, Netem(), inner)) == [
+    assert port.differences(installed(port, Netem(), inner)) == [
         "delay_ms 0, requested 50", "loss_percent 0, requested 2"]
-    assert port.differences(told(port, outer)) == ["qdisc 2: none, requested netem"]
+    assert port.differences(installed(port, outer)) == ["qdisc 2: none, requested netem"]
     assert len(port.differences([])) == 2
 
 
@@ -114,20 +114,20 @@ def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str
     port, _ = replace(DUMBBELL, queue=queue).router_ports()
     assert [qdisc.kind for qdisc in port.qdiscs] == kinds
     assert port.commands[-1].endswith(said)
-    assert port.differences(told(port)) == []
-    assert port.differences(told(port, Netem(rate_kbps=2000)))
+    assert port.differences(installed(port)) == []
+    assert port.differences(installed(port, Netem(rate_kbps=2000)))
 
 
 def test_only_the_kind_of_another_queue_is_compared() -> None:
     port = Port(CLIENT_PORT, (Queue("fq", ""),))
     assert port.commands == ["tc qdisc replace dev s1-eth1 root handle 1: fq"]
-    assert port.differences(told(port)) == []
-    assert port.differences(told(port, Queue("pfifo", ""))) == ["qdisc 1: pfifo, requested fq"]
+    assert port.differences(installed(port)) == []
+    assert port.differences(installed(port, Queue("pfifo", ""))) == ["qdisc 1: pfifo, requested fq"]
 
 
 def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
     """The outer qdisc counts both."""
-    outer, inner = told(STAR.ports()[0])
+    outer, inner = installed(STAR.ports()[0])
     assert dropped([replace(outer, drops=14), replace(inner, drops=9)]) == {
         "queue": 9, "random": 5}
     assert dropped([replace(outer, drops=4)]) == {"queue": 0, "random": 4}
