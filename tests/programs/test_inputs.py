@@ -16,7 +16,7 @@ from benchmarks.faults.inputs import KINDS, documents, expanded
 from lab.core import files
 from lab.core.scenario import scenario_file
 from lab.core.errors import FirstFlightError, UsageError
-from lab.fetches.figures import kinds
+from lab.fetches.features.population import weights
 
 
 def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
@@ -75,7 +75,7 @@ def test_what_is_told_only_after_measuring_is_a_defect(
         return {**content, "axis": axes}
 
     monkeypatch.setattr(damage, "tree", relabelled)
-    monkeypatch.setattr(kinds, "_joint", lambda *_: None)
+    monkeypatch.setattr(weights, "check", lambda *_: None)
     found = outcomes("tables", 8, tmp_path)
     assert any("told only after measuring: own: the axis of" in each.message or
                "told only after measuring: zhao2019: the axis of" in each.message
