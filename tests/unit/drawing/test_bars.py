@@ -30,10 +30,6 @@ def with_absolute(chart: BarChart, value: float) -> BarChart:
     return replace(chart, bars=(first, *chart.bars[1:]))
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_bars_are_as_long_as_their_values(chart: BarChart, drawn: Any) -> None:
     left, right = drawn.axes
     assert [bar.get_y() + bar.get_height() for bar in left.patches] == pytest.approx(
@@ -140,7 +136,6 @@ def test_a_page_shows_several_charts_without_their_values(chart: BarChart) -> No
     for axes in lefts:
         assert samples.said(axes) == ["4.29 %", "48.36 %", "0.08 %"]
         assert axes.get_xlabel() == "RTT (ms)" and len(axes.patches) == 3
-    samples.check_fits(drawn)
 
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -49,6 +49,12 @@ def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> No
         texts = [text.get_text() for text in figure.findobj(Text) if text.get_visible()]
         assert sum("$" in text for text in texts) > 6, chart.family
         assert not [text for text in texts if cbook.is_math_text(text)], chart.family
+
+
+@pytest.mark.parametrize("made", samples.CHARTS)
+def test_nothing_is_clipped_or_on_another(made: Callable[[str], Chart]) -> None:
+    ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
+    samples.check_fits(drawn)
 
 
 def every_class(of: type[Chart]) -> Iterator[type[Chart]]:

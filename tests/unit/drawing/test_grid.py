@@ -16,10 +16,6 @@ def drawn() -> Any:
     return squares.draw(samples.grid_chart())
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_shares_stand_over_their_quantities(drawn: Any) -> None:
     axes = drawn.axes[0]
     (mesh,) = [found for found in axes.collections if found.get_array() is not None]

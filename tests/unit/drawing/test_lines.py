@@ -22,10 +22,6 @@ def one(*found: Line, **more: Any) -> Any:
     return lines.draw(LineChart("One", (), columns=((Plot("x", "y", found, **more),),))).axes[0]
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_columns_share_the_width_and_plots_their_column(drawn: Any) -> None:
     curves, gains, hits = (axes.get_position() for axes in drawn.axes)
     assert curves.x1 < gains.x0 == hits.x0 and gains.width > curves.width

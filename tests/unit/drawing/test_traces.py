@@ -25,10 +25,6 @@ def rows(drawn: Any) -> list[list[Any]]:
     return [found[place] for place in sorted(found, reverse=True)]
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_a_row_has_its_packets_beside_its_window(rows: list[list[Any]]) -> None:
     left, right, rtt = rows[0]
     sent, acked, again = left.lines
