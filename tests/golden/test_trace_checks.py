@@ -151,16 +151,6 @@ def test_no_check_is_left_out() -> None:
     assert [check.name for check in CHECKS] == list(TAMPERED) and len(CHECKS) == 13
 
 
-@pytest.mark.parametrize("name", TAMPERED)
-def test_what_was_tampered_with_fails_its_check(name: str) -> None:
-    requested, good, bad = TAMPERED[name]
-    asked_trial = replace(trial(NAME), **requested)
-    exact = name not in IN_REAL_TIME
-    assert name not in failed(judge(asked_trial, good(), exact))
-    record = judge(asked_trial, bad(), exact)
-    assert record.ok and record.verdict == FAIL and name in failed(record)
-
-
 # What each says of it, its numbers and units included.
 SAID = {
     "size": "size: observed 66499 bytes of 66500 sent, expected 66500",
@@ -181,10 +171,13 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", TAMPERED)
-def test_a_check_that_fails_says_what_was_seen_and_asked(name: str) -> None:
-    requested, _, bad = TAMPERED[name]
-    record = judge(replace(trial(NAME), **requested), bad(), name not in IN_REAL_TIME)
-    assert any(said.startswith(SAID[name]) for said in record.verdict_reason.split("; "))
+def test_what_was_tampered_with_fails_its_check_which_says_why(name: str) -> None:
+    requested, good, bad = TAMPERED[name]
+    requested_trial, exact = replace(trial(NAME), **requested), name not in IN_REAL_TIME
+    assert name not in failed(judge(requested_trial, good(), exact))
+    record = judge(requested_trial, bad(), exact)
+    assert record.ok and record.verdict == FAIL and name in failed(record)
+    assert any(reason.startswith(SAID[name]) for reason in record.verdict_reason.split("; "))
 
 
 @pytest.mark.parametrize(("name", "late", "by_ms", "verdict"), [
@@ -235,9 +228,8 @@ def test_a_loss_in_each_direction_counts() -> None:
     assert "path: observed 1 of 51 packets to server differ" in exact
 
 
-def test_a_failed_restart_says_when_and_stands_in_its_line_of_the_table() -> None:
+def test_a_failed_restart_stands_in_its_line_of_the_table() -> None:
     record = judge(trial(NAME), TAMPERED["restart"][2](), exact=True)
-    assert "restart at 2.200 s: observed (11, 2147483647), 10 segments sent" in record.verdict_reason
     table = checks.table(CHECKS, [*stored_trace.run().records, record])
     restart = dict(zip(table.column("check"), table.rows))["restart"]
     assert restart[2:] == (5, 1, 4)

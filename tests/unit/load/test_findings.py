@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW
-from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.stats import Estimate
@@ -71,24 +70,6 @@ def test_an_estimate_reads_with_its_interval() -> None:
 
 # A part of a scenario ----------------------------------------------------------------
 
-def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
-        records: list[LoadRecord]) -> None:
-    some = [record for record in records if record.trial.part == "one"]
-    finding = findings.partial(list(reversed(some)))
-    runs_table, changes = finding.tables
-    assert finding.name == "runs" and len(runs_table.rows) == len(some)
-    assert [str(row[0]).partition(":")[0] for row in changes.rows] == [
-        "IW 10 instead of 3", "IW 3+10 instead of 3"]
-    base, experiment = ({record.trial.repeat: record for record in some
-                         if record.trial.window == window} for window in ("3", "10"))
-    gain = analysis.gain(base, experiment, "mean_ms")
-    assert gain is not None
-    assert changes.rows[0][1:4] == (gain.experiment, gain.base, gain.percent)
-    # One window alone changes nothing; runs that do not count are shown and not compared.
-    assert len(findings.partial(some[:1]).tables) == 1
-    assert len(findings.partial([replace(record, verdict=FAIL) for record in some]).tables) == 1
-
-
 def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) -> None:
     some = [record for record in records if record.trial.part == "one"]
     for field, other, told in (("rtt_ms", 80.0, "RTT 80 ms"), ("connections", 2, "at once 2"),
@@ -126,17 +107,6 @@ def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
 
 
 # Charts ------------------------------------------------------------------------------
-
-def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None:
-    some = [replace(record, verdict=FAIL) if record.trial.repeat == 1 else record
-            for record in records]
-    (finding, *_) = findings.findings(SCENARIO, RunData(RUN, {}, some))
-    assert finding.chart is not None
-    assert finding.chart.alarm == "4 runs are excluded: not measured, or not verified"
-    assert finding.chart.foot == ("small · 4 runs, 6 s each after the warm-up · one seed: no"
-                                  " interval")
-    assert finding.tables[0].notes == ("4 runs are excluded: not measured, or not verified",)
-
 
 def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
                                                                   ) -> None:

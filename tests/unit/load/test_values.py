@@ -8,9 +8,8 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.findings.findings import Table
 from lab.core.stats import Estimate
-from lab.load import analysis, findings, tables
+from lab.load import analysis, findings
 from lab.load.analysis import Distribution, Gain, MissingRuns, Runs
 from lab.load.record import joined, read, wire_flights
 from lab.load.scenario import LoadClaim
@@ -90,13 +89,6 @@ def cost(percent: float) -> analysis.Shared:
 def test_what_a_window_costs_the_others_is_less_or_more(percent: float, said: str) -> None:
     found = findings._cost(replace(cost(0), initcwnd=10), cost(percent)).found
     assert found.startswith(said)
-
-
-def test_the_first_row_is_what_the_others_are_compared_with() -> None:
-    table: Table = tables.shared([replace(cost(0), initcwnd=10), cost(-10), cost(-10)])
-    assert [row[2:4] == ("", "") and row[5:7] == ("", "") for row in table.rows] == [
-        True, False, False]
-    assert table.rows[1][5] == cost(-10).second.percent and table.rows[1][3] is None
 
 
 # Of one run --------------------------------------------------------------------------
