@@ -49,18 +49,6 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
         assert run.overrides_of(arguments).lists == {name: values}
 
 
-@pytest.mark.parametrize("argv", [["--rtt", "fast"], ["--iw", "2.5"], ["--repeat", "0"],
-                                  ["--jobs", "-1"], ["--rt", "5"], ["--client", "lynx"],
-                                  ["--scenario", "zhao2019", "--name", "other"]])
-def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
-                                             capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        flags.parse(argv)
-    assert caught.value.code == errors.USAGE
-    said = capsys.readouterr().err
-    assert said.startswith("run.sh: ") and said.count("\n") == 1
-
-
 @pytest.mark.parametrize("outcomes, status", [
     ([(True, PASS), (True, PASS)], errors.OK), ([(True, PASS), (True, FAIL)], errors.VERDICT),
     ([(False, FAIL), (True, FAIL)], errors.FAILED),

@@ -56,7 +56,7 @@ def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: in
     if hosts == 30:
         assert trials(**defaults)
     else:
-        with pytest.raises(UsageError, match=f"{hosts} hosts are requested"):
+        with pytest.raises(UsageError, match=f"{hosts} hosts are requested; a guest has memory for 30"):
             made(**defaults)
 
 
@@ -101,8 +101,8 @@ def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
 
 
 @pytest.mark.parametrize(("clients", "said"), [
-    ([], "list of"), ([[1, 300, 512]], "list of"), ("far", "list of"), ([5], "list of"),
-    ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9"),
+    ([], "list of .share, rtt_ms, kbit/s, loss %."), ([[1, 300, 512]], "list of"), ("far", "list of"), ([5], "list of"),
+    ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9, not to 1"),
     ([[1, 300, -1, 1]], "bandwidth"), ([[1, -1, 0, 1]], "RTT"), ([[1, 300, 0, 101]], "loss")])
 def test_clients_that_cannot_be_are_refused(clients: Any, said: str) -> None:
     with pytest.raises(UsageError, match=f'"far": clients.*{said}'):
