@@ -81,11 +81,6 @@ def test_sizes_of_a_service_have_the_papers_mean() -> None:
     assert mean_bytes(distribution("web_search")) == pytest.approx(10_300, rel=0.02)
 
 
-def test_clients_are_read_back_from_their_column() -> None:
-    for clients in (Clients(3, 0.5, 300), Clients(10, 0.25, 120.5, 512, 1.5)):
-        assert Clients.parse(str(clients)) == clients
-
-
 def test_a_mix_is_named_by_its_windows() -> None:
     assert window_name(((10, 1.0),)) == "10"
     assert window_name(((3, 0.5), (10, 0.5))) == "3+10"
@@ -202,11 +197,6 @@ def test_runs_are_counted_before_they_are_made() -> None:
     with pytest.raises(UsageError, match="19980000 runs are requested, at most"):
         expand(many, Overrides({}, many=True), 1)
     assert made(repeat=3).sweeps[0].count == len(expand(made(repeat=3), Overrides({}), 1))
-
-
-def test_a_fast_link_of_a_client_can_be_read_back() -> None:
-    link = Clients(3, 0.5, 100_000.0, 10_000_000.0, 1.0)
-    assert Clients.parse(str(link)) == link and "+" not in str(link)
 
 
 def test_a_queue_of_millions_is_refused() -> None:

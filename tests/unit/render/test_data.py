@@ -39,7 +39,10 @@ def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
 @pytest.mark.parametrize(("content", "why"), [
     ("{", "holds no findings: Expecting"), ("3", "holds no findings: is no report"),
     ('{"is": "Table", "title": ""}', "holds no findings: "),
-    ('{"is": "Other"}', "holds no findings: 'Other'"), (None, "cannot be read: No such file")])
+    ('{"is": "Other"}', "holds no findings: 'Other'"),
+    *((content, "holds no findings") for content in (
+        "", "[1]", "{}", "\x00", '{"is": "Report"}', '{"is": "Report", "other": 1}')),
+    (None, "cannot be read: No such file")])
 def test_what_is_no_kept_report_is_refused_with_its_name(tmp_path: Path, content: str | None,
                                                          why: str) -> None:
     path = tmp_path / "kept.json"

@@ -32,14 +32,6 @@ def unexplained(trial: Stored) -> list[Segment]:
     return [found.segment for found in explained(trial) if found.cause is None]
 
 
-def test_nothing_was_sent_again(good: Stored) -> None:
-    assert explained(good) == ()
-
-
-def test_after_a_loss_nothing_needs_explaining() -> None:
-    assert causes(stored.load("random_loss")) == {""}
-
-
 def test_a_timer_explains_nothing_before_its_time() -> None:
     early = stored.load("queue_timer")
     moved = []
@@ -87,12 +79,6 @@ def test_a_timer_explains_its_own_window_only() -> None:
     trial = sent_again(stored.load("queue_timer"), 6, later_ms=60)
     assert causes(trial) == {RETRANSMISSION_TIMER, None}
     assert [(segment.seq, segment.end) for segment in unexplained(trial)] == [(7241, 8689)]
-
-
-@pytest.mark.parametrize(("name", "cause"), [
-    ("queue_timer", RETRANSMISSION_TIMER), ("tail_probe", PROBE), ("syn_timer", SYN_TIMER)])
-def test_timers_are_named(name: str, cause: str) -> None:
-    assert cause in causes(stored.load(name))
 
 
 @pytest.mark.parametrize(("again_ms", "cause"), [(298, RETRANSMISSION_TIMER), (297.99, None)])
