@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import heeding
+
 PROJECT = Path(__file__).resolve().parents[2]
 GUEST = PROJECT / "engines" / "guest"
 
@@ -382,12 +384,6 @@ class Building:
         assert select.select([alive], [], [], 60)[0], "a compiler is left"
         os.close(alive)
         return process.returncode, said
-
-
-def heeding() -> None:
-    """Whoever runs the tests may have them ignore signals."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def deaf() -> None:

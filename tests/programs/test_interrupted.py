@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import heeding
+
 RUN = Path(__file__).resolve().parent.parent.parent / "run.sh"
-
-
-def heeding() -> None:
-    """Whoever runs the tests in the background may have them ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("after_ms", [*range(2, 62, 5), 100, 150])
