@@ -21,10 +21,10 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
                           text=True, start_new_session=True, preexec_fn=heeding) as started:
         time.sleep(after_ms / 1000)
         started.send_signal(signal.SIGINT)
-        _, said = started.communicate(timeout=60)
+        _, printed = started.communicate(timeout=60)
     # Later, on a machine where this comes late, the words of the whole command.
-    assert said in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is kept, the"
-                    " same command resumes\n")
+    assert printed in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is"
+                       " kept, the same command resumes\n")
     # Before bash has read its first line it ends by the signal itself; it may have come too late.
     assert started.returncode in (0, 130, -signal.SIGINT)
 

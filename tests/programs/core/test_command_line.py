@@ -66,9 +66,9 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     assert started.stderr is not None
     next(line for line in started.stderr if line.rstrip().endswith("| argparse"))
     started.send_signal(signal.SIGINT)
-    said = started.stderr.read()
+    printed = started.stderr.read()
     assert started.wait(60) in (-signal.SIGINT, INTERRUPTED)
-    assert "Traceback" not in said and "KeyboardInterrupt" not in said
+    assert "Traceback" not in printed and "KeyboardInterrupt" not in printed
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])

@@ -32,14 +32,14 @@ def panel_of(paper: Arithmetic, name: str) -> PublishedPanel:
 
 def test_a_bucket_by_hand() -> None:
     """10 ms are 5 % of 200 ms; 10.013 / 4.993 % and 9.987 / 5.007 % are the ends."""
-    found = means_of(PublishedBucket("20", 25.0, 10.0, 5.0))
-    assert found.baseline.value == pytest.approx(200)
-    assert found.experiment.value == pytest.approx(190)
-    assert found.baseline.high == pytest.approx(10.013 / 0.04993)
-    assert found.baseline.low == pytest.approx(9.987 / 0.05007)
-    assert found.experiment.high == pytest.approx(10.013 / 0.04993 - 10.013)
-    assert found.experiment.low == pytest.approx(9.987 / 0.05007 - 9.987)
-    assert (found.share.low, found.share.high) == pytest.approx((0.24995, 0.25005))
+    means = means_of(PublishedBucket("20", 25.0, 10.0, 5.0))
+    assert means.baseline.value == pytest.approx(200)
+    assert means.experiment.value == pytest.approx(190)
+    assert means.baseline.high == pytest.approx(10.013 / 0.04993)
+    assert means.baseline.low == pytest.approx(9.987 / 0.05007)
+    assert means.experiment.high == pytest.approx(10.013 / 0.04993 - 10.013)
+    assert means.experiment.low == pytest.approx(9.987 / 0.05007 - 9.987)
+    assert (means.share.low, means.share.high) == pytest.approx((0.24995, 0.25005))
 
 
 @pytest.mark.parametrize(("ends", "meets"), [

@@ -34,10 +34,11 @@ def test_a_fetch_takes_five_round_trips_and_its_bytes_on_the_host() -> None:
 def test_a_run_is_shared_by_its_guests_and_one_at_a_time_on_the_host() -> None:
     study = study_of("zhao2019")
     study = replace(study, trials=study.trials[:3])
-    each = [study.kind.guest_s(trial) for trial in study.trials]
-    assert sum(each) > 0
+    guests_s = [study.kind.guest_s(trial) for trial in study.trials]
+    assert sum(guests_s) > 0
     for jobs, at_once in ((1, 1), (2, 2), (3, 3), (8, 3)):  # no more guests than trials
-        assert expected_s(study, "uml", jobs) == pytest.approx(GUEST_START_S + sum(each) / at_once)
+        assert expected_s(study, "uml", jobs) == pytest.approx(
+            GUEST_START_S + sum(guests_s) / at_once)
     on_host = sum(study.kind.network_s(trial) for trial in study.trials)
     assert expected_s(study, "host", 2) == on_host > 0
     assert expected_s(replace(study, trials=()), "uml", 2) == 0

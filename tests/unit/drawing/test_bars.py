@@ -61,12 +61,12 @@ def test_intervals_are_drawn_where_there_are_any(drawn: Any) -> None:
 
 
 def test_around_the_axes_stand_values_counts_and_shares(drawn: Any) -> None:
-    said = {text.get_text(): text for text in drawn.axes[0].texts}
+    texts = {text.get_text(): text for text in drawn.axes[0].texts}
     assert {"6.8 ms", "5.3 %", "78.9 ms", "21.8 %", "4975 ms", "33.0 %", "n = 16", "n = 14",
             "4.29 %", "48.36 %", "0.08 %", "share of the paper's responses",
-            "RTT (ms)"} <= set(said)
-    assert said["2 excluded"].get_color() == style.ALARM
-    assert [text for text in said if text.endswith("excluded")] == ["2 excluded"]
+            "RTT (ms)"} <= set(texts)
+    assert texts["2 excluded"].get_color() == style.ALARM
+    assert [text for text in texts if text.endswith("excluded")] == ["2 excluded"]
 
 
 def test_the_legend_names_what_is_drawn_and_no_more(drawn: Any) -> None:

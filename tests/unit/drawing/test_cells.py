@@ -80,4 +80,4 @@ def test_two_windows_stand_beside_each_other() -> None:
     assert samples.said(legend) == ["data sent", "data sent, then lost", "data retransmitted",
                                     "acknowledged", "end of the receive window",
                                     "all acknowledged"]
-    assert [len(found.get_segments()) for found in left.collections] == [1, 1, 1]
+    assert [len(lines.get_segments()) for lines in left.collections] == [1, 1, 1]

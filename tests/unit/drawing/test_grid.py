@@ -18,7 +18,7 @@ def drawn() -> Any:
 
 def test_shares_stand_over_their_quantities(drawn: Any) -> None:
     axes = drawn.axes[0]
-    (mesh,) = [found for found in axes.collections if found.get_array() is not None]
+    (mesh,) = [part for part in axes.collections if part.get_array() is not None]
     shares = numpy.array(mesh.get_array()).reshape(4, 3)
     assert shares[:, 1].tolist() == [40, 9, 0.1, 0.2]
     assert mesh.get_array().reshape(4, 3).mask[3, 0]  # next to nothing is left white

@@ -61,8 +61,8 @@ def test_every_load_scenario_expands_and_offers_what_it_says(file: ScenarioFile)
     assert made_ready.whole and len({trial.id for trial in trials}) == len(trials)
     for trial in trials[:6]:
         assert sum(host.share for host in trial.hosts) == pytest.approx(1, abs=1e-4)
-        per_s = sum(each["arrivals_per_s"] * each["connections"]
-                    for each in trial.job()["traffic"])
+        per_s = sum(traffic["arrivals_per_s"] * traffic["connections"]
+                    for traffic in trial.job()["traffic"])
         assert per_s == pytest.approx(trial.responses_per_s, rel=1e-4)
 
 
@@ -96,7 +96,7 @@ def test_a_mix_gives_every_window_its_share_of_every_client() -> None:
         Clients(3, 0.375, 100), Clients(10, 0.375, 100))
 
 
-@pytest.mark.parametrize(("wrong", "said"), [
+@pytest.mark.parametrize(("wrong", "words"), [
     ({"load": [1.2]}, "offered load of 1.2 is out of range"),
     ({"load": [0]}, "offered load of 0 is out of range"),
     ({"queue_bdp": [0]}, "a bottleneck without a buffer passes nothing on"),
@@ -112,13 +112,13 @@ def test_a_mix_gives_every_window_its_share_of_every_client() -> None:
     ({"lod": [1]}, "[defaults]: unknown key 'lod' (did you mean 'load'?)"),
     ({"population": "near"}, "population: unknown 'near'"),
 ])
-def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         made(**wrong)
-    assert said in str(raised.value) and "\n" not in str(raised.value)
+    assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("tables", "said"), [
+@pytest.mark.parametrize(("tables", "words"), [
     ({"sweep": []}, "has no [[sweep]], so nothing to measure"),
     ({"figures": []}, "unknown key 'figures' (did you mean 'figure'?)"),
     (figure(kind="pie"), '[[figure]] "f": kind: unknown \'pie\''),
@@ -137,10 +137,10 @@ def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], said: str)
     (claim(where={"lod": [1]}), "where: unknown key 'lod'"),
     (claim(where=0.5), "where has to be a table like {load = [0.5]}"),
 ])
-def test_tables_that_do_not_fit_are_refused_by_name(tables: dict[str, Any], said: str) -> None:
+def test_tables_that_do_not_fit_are_refused_by_name(tables: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         made(tables)
-    assert said in str(raised.value) and "\n" not in str(raised.value)
+    assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_every_key_stands_in_the_text_for_writers_of_scenarios() -> None:
@@ -149,7 +149,7 @@ def test_every_key_stands_in_the_text_for_writers_of_scenarios() -> None:
             assert f"{key} = " in (scenario.__doc__ or ""), key
 
 
-@pytest.mark.parametrize(("overrides", "said"), [
+@pytest.mark.parametrize(("overrides", "words"), [
     (over(load=[1.5]), "--load: an offered load of 1.5"),
     (over(client="curl"), "--client: a load scenario has clients of its own"),
     (over(rtt_ms=[20, 50]), "--rtt: a load scenario takes one value at a time"),
@@ -157,8 +157,8 @@ def test_every_key_stands_in_the_text_for_writers_of_scenarios() -> None:
     (over(load=[]), "--load: no value is given"),
 ])
 def test_flags_that_do_not_fit_a_load_scenario_are_refused(overrides: Overrides,
-                                                          said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+                                                          words: str) -> None:
+    with pytest.raises(UsageError, match=words):
         expand(made(), overrides, 1)
 
 
@@ -193,7 +193,7 @@ def test_a_published_table_is_looked_for_before_measuring() -> None:
 
 
 def test_runs_are_counted_before_they_are_made() -> None:
-    many = made(load=[each / 1000 for each in range(1, 1000)], repeat=10_000)
+    many = made(load=[number / 1000 for number in range(1, 1000)], repeat=10_000)
     with pytest.raises(UsageError, match="19980000 runs are requested, at most"):
         expand(many, Overrides({}, many=True), 1)
     assert made(repeat=3).sweeps[0].count == len(expand(made(repeat=3), Overrides({}), 1))

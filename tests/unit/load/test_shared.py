@@ -71,8 +71,8 @@ def test_points_that_are_no_distribution(points: list[list[float]]) -> None:
 def test_what_it_rests_on_is_said(runs: Runs) -> None:
     scenario = replace(stored_load.study().scenario, figures=(SHARED,))
     noted = replace(scenario, head=replace(scenario.head, note="Half of them are yours"))
-    found = Finding("shared", "Cost")
-    assert findings._assumed(scenario, SHARED, found) == found
-    (said,) = findings._assumed(noted, SHARED, found).statements
-    assert said.found == "Half of them are yours."
-    assert findings._assumed(noted, replace(SHARED, kind="mix"), found) == found
+    finding = Finding("shared", "Cost")
+    assert findings._assumed(scenario, SHARED, finding) == finding
+    (statement,) = findings._assumed(noted, SHARED, finding).statements
+    assert statement.found == "Half of them are yours."
+    assert findings._assumed(noted, replace(SHARED, kind="mix"), finding) == finding

@@ -160,15 +160,15 @@ def test_the_end_of_a_call_stays_with_its_skb(sender: Sender) -> None:
     assert [skb.call_end for skb in sender.waiting] == [0, 2 * MSS, 4 * MSS]
 
 
-@pytest.mark.parametrize(("call_end", "upto", "told"), [
+@pytest.mark.parametrize(("call_end", "upto", "heard"), [
     (100, MSS, True), (100, 2 * MSS, True), (MSS + 100, MSS, False), (0, 2 * MSS, False)])
 def test_the_server_hears_of_a_call_whose_end_is_acknowledged(
-        sender: Sender, call_end: int, upto: int, told: bool) -> None:
+        sender: Sender, call_end: int, upto: int, heard: bool) -> None:
     """tcp_ack_tstamp: also while the rest of the skb is not."""
     sender.write(0, 2 * MSS, last=False)
     sender.batches[0].call_end = call_end
     sender.acknowledge(100 * MS, upto, 500_000, stamp=0)
-    assert sender.call_acknowledged == told
+    assert sender.call_acknowledged == heard
 
 
 def test_the_hosts_own_queue_holds_back_what_is_more_than_two_skbs(sender: Sender) -> None:

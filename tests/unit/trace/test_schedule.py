@@ -81,7 +81,7 @@ def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
         0.5, 1.0, 1.25, 1.5, 1.75, 2.0]
 
 
-@pytest.mark.parametrize(("wrong", "said"), [
+@pytest.mark.parametrize(("wrong", "words"), [
     ({}, "either writes or requests"),
     ({"writes": [{"at_s": 0, "bytes": 5}], "requests": [{"bytes": 5}]}, "either writes or"),
     *(({"writes": writes}, "writes has to be a list of tables") for writes in ([5], [], 5)),
@@ -91,6 +91,6 @@ def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
     ({"writes": [{"at_s": 0, "bytes": 5, "until_s": 1}]}, "until_s and every_s go together"),
     ({"writes": [{"at_s": 0, "bytes": 5}, {"at_s": 0, "bytes": 5, "every_s": 1}]},
      "writes 2: until_s and every_s go together")])
-def test_what_is_no_schedule(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=f"^here.*{said}"):
+def test_what_is_no_schedule(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=f"^here.*{words}"):
         schedule(**wrong)
