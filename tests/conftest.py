@@ -43,6 +43,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def heeding() -> None:
+    """Whoever runs the tests may have them ignore signals; a program that is started heeds them."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.fixture
 def impatient() -> Iterator[None]:
     """Whoever opens a FIFO and waits for its writer, who never comes, fails and does not hang."""

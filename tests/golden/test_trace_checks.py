@@ -44,10 +44,10 @@ class Capture:
 
     def place(self, number: int, data: bool = True) -> int:
         """Of the packet of this number to the client, of those with data or of all."""
-        found = [place for place, packet in enumerate(self.packets)
-                 if packet[16 + 34:16 + 36] == b"\x00\x50"
-                 and (not data or RECORD.unpack_from(packet)[3] > HEADERS_BYTES)]
-        return found[number]
+        places = [place for place, packet in enumerate(self.packets)
+                  if packet[16 + 34:16 + 36] == b"\x00\x50"
+                  and (not data or RECORD.unpack_from(packet)[3] > HEADERS_BYTES)]
+        return places[number]
 
     def with_packets(self, place: int, *instead: bytes) -> bytes:
         """The file with other packets in place of one."""
@@ -97,8 +97,8 @@ def late_write(pcap: bytes, by_ns: int = 100_000) -> bytes:
 def reported(side: str, **changes: Any) -> Observed:
     """What the client said of the fetch, or the server of the response, is something else."""
     observed = seen(trial(NAME))
-    (said,) = observed.content[side]
-    return replace(observed, content={**observed.content, side: [{**said, **changes}]})
+    (answer,) = observed.content[side]
+    return replace(observed, content={**observed.content, side: [{**answer, **changes}]})
 
 
 def sampled(row: int | None, column: str, by: int) -> Observed:
@@ -151,16 +151,6 @@ def test_no_check_is_left_out() -> None:
     assert [check.name for check in CHECKS] == list(TAMPERED) and len(CHECKS) == 13
 
 
-@pytest.mark.parametrize("name", TAMPERED)
-def test_what_was_tampered_with_fails_its_check(name: str) -> None:
-    requested, good, bad = TAMPERED[name]
-    asked_trial = replace(trial(NAME), **requested)
-    exact = name not in IN_REAL_TIME
-    assert name not in failed(judge(asked_trial, good(), exact))
-    record = judge(asked_trial, bad(), exact)
-    assert record.ok and record.verdict == FAIL and name in failed(record)
-
-
 # What each says of it, its numbers and units included.
 SAID = {
     "size": "size: observed 66499 bytes of 66500 sent, expected 66500",
@@ -181,10 +171,13 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", TAMPERED)
-def test_a_check_that_fails_says_what_was_seen_and_asked(name: str) -> None:
-    requested, _, bad = TAMPERED[name]
-    record = judge(replace(trial(NAME), **requested), bad(), name not in IN_REAL_TIME)
-    assert any(said.startswith(SAID[name]) for said in record.verdict_reason.split("; "))
+def test_what_was_tampered_with_fails_its_check_which_says_why(name: str) -> None:
+    requested, good, bad = TAMPERED[name]
+    requested_trial, exact = replace(trial(NAME), **requested), name not in IN_REAL_TIME
+    assert name not in failed(judge(requested_trial, good(), exact))
+    record = judge(requested_trial, bad(), exact)
+    assert record.ok and record.verdict == FAIL and name in failed(record)
+    assert any(reason.startswith(SAID[name]) for reason in record.verdict_reason.split("; "))
 
 
 @pytest.mark.parametrize(("name", "late", "by_ms", "verdict"), [
@@ -216,7 +209,7 @@ def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     even = replace(odd[0], rule=(11, 9), flight=11)
     of: Any = SimpleNamespace(exact=True, replayed=SimpleNamespace(restarts=[even, *odd]),
                               view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
-    assert [each.name for each in verify._restarts(of)] == [
+    assert [compared.name for compared in verify._restarts(of)] == [
         f"restart at {second}.000 s" for second in range(3)]
 
 
@@ -235,9 +228,8 @@ def test_a_loss_in_each_direction_counts() -> None:
     assert "path: observed 1 of 51 packets to server differ" in exact
 
 
-def test_a_failed_restart_says_when_and_stands_in_its_line_of_the_table() -> None:
+def test_a_failed_restart_stands_in_its_line_of_the_table() -> None:
     record = judge(trial(NAME), TAMPERED["restart"][2](), exact=True)
-    assert "restart at 2.200 s: observed (11, 2147483647), 10 segments sent" in record.verdict_reason
     table = checks.table(CHECKS, [*stored_trace.run().records, record])
     restart = dict(zip(table.column("check"), table.rows))["restart"]
     assert restart[2:] == (5, 1, 4)
@@ -277,7 +269,7 @@ def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
     ("retransmissions", {"may_lose": True}, False), ("schedule", {"paths": "/5?"}, False)])
 def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str, Any],
                                                   judged: bool) -> None:
-    (check,) = (each for each in CHECKS if each.name == name)
+    (check,) = (one for one in CHECKS if one.name == name)
     kept = next(record for record in stored_trace.run().records if record.trial.id == NAME)
     record = replace(kept, trial=replace(kept.trial, **of_trial))  # type: ignore[type-var]
     assert check.judged(record) == judged
@@ -285,7 +277,7 @@ def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str,
 
 
 def test_a_handshake_that_was_not_seen_tells_no_rtt() -> None:
-    (check,) = (each for each in CHECKS if each.name == "RTT")
+    (check,) = (one for one in CHECKS if one.name == "RTT")
     (kept,) = (record for record in stored_trace.run().records if record.trial.id == NAME)
     assert isinstance(kept, TraceRecord) and check.judged(kept)
     assert not check.judged(replace(kept, seen_rtt_ms=None))

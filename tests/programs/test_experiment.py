@@ -49,18 +49,6 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
         assert run.overrides_of(arguments).lists == {name: values}
 
 
-@pytest.mark.parametrize("argv", [["--rtt", "fast"], ["--iw", "2.5"], ["--repeat", "0"],
-                                  ["--jobs", "-1"], ["--rt", "5"], ["--client", "lynx"],
-                                  ["--scenario", "zhao2019", "--name", "other"]])
-def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
-                                             capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        flags.parse(argv)
-    assert caught.value.code == errors.USAGE
-    said = capsys.readouterr().err
-    assert said.startswith("run.sh: ") and said.count("\n") == 1
-
-
 @pytest.mark.parametrize("outcomes, status", [
     ([(True, PASS), (True, PASS)], errors.OK), ([(True, PASS), (True, FAIL)], errors.VERDICT),
     ([(False, FAIL), (True, FAIL)], errors.FAILED),
@@ -100,13 +88,13 @@ def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
         capsys: pytest.CaptureFixture[str]) -> None:
     broken_beside(monkeypatch, tmp_path)
     assert experiment.main(["--list"]) == errors.USAGE
-    said = capsys.readouterr()
-    assert said.out == "good      A claim.\n"
-    for line, words in zip(said.err.splitlines(), (
+    printed = capsys.readouterr()
+    assert printed.out == "good      A claim.\n"
+    for line, words in zip(printed.err.splitlines(), (
             "scenarios/folder.toml: cannot be read: Is a directory",
             "scenarios/headless.toml: title is missing", "scenarios/torn.toml: line 2")):
         assert line.startswith(f"run.sh: {words}")
-    assert said.err.count("\n") == 3
+    assert printed.err.count("\n") == 3
 
 
 def test_all_scenarios_are_read_before_the_first_is_measured(
@@ -239,12 +227,12 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
 @pytest.mark.parametrize(("before", "heeded"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
 def test_a_closed_terminal_interrupts_and_nohup_prevents_it(number: signal.Signals, before: signal.Handlers,
                                                             heeded: bool) -> None:
-    found = signal.signal(number, before)
+    usual = signal.signal(number, before)
     try:
         experiment.main(["--list"])
         assert (signal.getsignal(number) is command_line_of_all.interrupt) is heeded
     finally:
-        signal.signal(number, found)
+        signal.signal(number, usual)
         command_line_of_all._heeded.discard(number)
 
 
@@ -308,9 +296,9 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
             "response_bytes": 20_000, "ended": False, "size_bytes": 100_000}
     monkeypatch.setattr("probe.client.observe", lambda url: seen)
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
-    said = capsys.readouterr().out
-    assert "first flight: 10 segments" in said
-    assert "./run.sh --rtt 40.0 --size 100000 --iw 10,20" in said
+    printed = capsys.readouterr().out
+    assert "first flight: 10 segments" in printed
+    assert "./run.sh --rtt 40.0 --size 100000 --iw 10,20" in printed
     for status, location, words in ((301, "https://x/", "sends on to https://x/: probe that"),
                                     (500, "", "answers with status 500")):
         seen |= {"status": status, "location": location}
@@ -326,14 +314,14 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
     for name in ("probe.client.observe", "commands.cliff.rounds", "commands.run.measurer_for",
                  "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
-    for argv, said in (
+    for argv, words in (
             (["--find-cliff", "chain", "--iw", "10,20"], "cliff: 2 trials"),
             (["--find-cliff", "response", "--rtt", "7"], "until the largest that fits"),
             (["--probe", "http://192.0.2.7:8080/a?b"],
              "one connection to 192.0.2.7:8080, and one request for /a; --dry-run opens none"),
             (["--rtt", "7"], "own: 2 trials")):
         assert experiment.main([*argv, "--dry-run"]) == errors.OK
-        assert said in capsys.readouterr().out
+        assert words in capsys.readouterr().out
     with pytest.raises(UsageError, match="is no URL like"):
         experiment.main(["--probe", "x", "--dry-run"])
 
@@ -356,9 +344,9 @@ def test_what_is_not_there_is_a_slip_of_usage(argv: list[str], tmp_path: Path,
     monkeypatch.setattr("sys.argv", ["run.sh", *argv])
     with pytest.raises(SystemExit) as ended:
         run_main("run.sh", experiment.main)
-    said = capsys.readouterr().err
-    assert ended.value.code == errors.USAGE, said[:300]
-    assert said.count("\n") == 1 and len(said) < 600 and not [*tmp_path.iterdir()]
+    message = capsys.readouterr().err
+    assert ended.value.code == errors.USAGE, message[:300]
+    assert message.count("\n") == 1 and len(message) < 600 and not [*tmp_path.iterdir()]
 
 
 def test_a_circle_of_links_is_no_run_and_no_file(tmp_path: Path) -> None:

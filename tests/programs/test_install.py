@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import heeding
+
 PROJECT = Path(__file__).resolve().parents[2]
 GUEST = PROJECT / "engines" / "guest"
 
@@ -377,17 +379,11 @@ class Building:
         """The status of such a build that a signal has struck, and what it said; all of it is gone."""
         process, alive = self.compiling(script, caller)
         process.send_signal(way)
-        _, said = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=60)
         os.set_blocking(alive, True)
         assert select.select([alive], [], [], 60)[0], "a compiler is left"
         os.close(alive)
-        return process.returncode, said
-
-
-def heeding() -> None:
-    """Whoever runs the tests may have them ignore signals."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+        return process.returncode, printed
 
 
 def deaf() -> None:
@@ -433,9 +429,9 @@ def test_a_built_kernel_is_named_by_its_source_too(building: Building) -> None:
         signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT))])
 def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
         script: str, way: signal.Signals, building: Building) -> None:
-    status, said = building.struck(script, way)
-    assert status == {signal.SIGKILL: -9, signal.SIGINT: 130}.get(way, 143), said
-    assert way == signal.SIGKILL or "interrupted" in said and "continues" in said
+    status, printed = building.struck(script, way)
+    assert status == {signal.SIGKILL: -9, signal.SIGINT: 130}.get(way, 143), printed
+    assert way == signal.SIGKILL or "interrupted" in printed and "continues" in printed
     done = building.built()
     assert done.returncode == 0, done.stderr
     assert "continuing an interrupted build of Linux 7.2.1" in done.stderr
@@ -451,8 +447,8 @@ def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(build
     """Who made it is not known: only its bytes are."""
     built = Path(building.built().stdout.strip())
     inputs = dict(line.split(" ", 1) for line in (built.parent / "inputs").read_text().splitlines())
-    said = {name: inputs[name] for name in ("configuration", "source", "compiler")}
-    forged = packed(building.home / "file", **said, kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
+    origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
+    forged = packed(building.home / "file", **origin, kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
     done = subprocess.run([building.guest / "build.sh", "--import", forged], env=building.environment,
                           capture_output=True, text=True, check=False, timeout=100)
     if "no Landlock" in done.stderr:

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import heeding
+
 RUN = Path(__file__).resolve().parent.parent.parent / "run.sh"
-
-
-def heeding() -> None:
-    """Whoever runs the tests in the background may have them ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("after_ms", [*range(2, 62, 5), 100, 150])
@@ -24,10 +21,10 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
                           text=True, start_new_session=True, preexec_fn=heeding) as started:
         time.sleep(after_ms / 1000)
         started.send_signal(signal.SIGINT)
-        _, said = started.communicate(timeout=60)
+        _, printed = started.communicate(timeout=60)
     # Later, on a machine where this comes late, the words of the whole command.
-    assert said in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is kept, the"
-                    " same command resumes\n")
+    assert printed in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is"
+                       " kept, the same command resumes\n")
     # Before bash has read its first line it ends by the signal itself; it may have come too late.
     assert started.returncode in (0, 130, -signal.SIGINT)
 

@@ -65,6 +65,9 @@ ANSWERED = [
     ("--cc bbr3", "(did you mean 'bbr'?); it has reno, cubic, bbr"),
     ("--cc bbr2", "the guest's kernel has no 'bbr2'"), ("--cc 'b b r'", "has no 'b b r'"),
     ("--qdisc pfifo", "(did you mean 'fifo'?); known: fifo, fq, fq_codel, cake"),
+    ("--rt 5", "did you mean --rtt?"), ("--client lynx", "invalid choice: 'lynx'"),
+    ("--scenario zhao2019 --name other", "--name: a scenario has a name"),
+    ("--repeat 0", "'0' is not a whole number above 0"), ("--jobs -1", "'-1' is not a whole number above 0"),
     ("--jobs 0", "'0' is not a whole number above 0"), ("--seed abc", "'abc' is not a whole number"),
     ("--jobs 1 --jobs 2", "--jobs: is given twice"), ("--seed 1 --seed=2", "--seed: is given twice"),
     ("--name a --name b", "--name: is given twice"),
@@ -105,6 +108,7 @@ def test_it_is_answered_in_one_line(words: str, answer: str, monkeypatch: pytest
     except SystemExit as error:
         assert error.code == 2
         line = capsys.readouterr().err.rstrip("\n")
+        assert line.startswith("run.sh: ")
     assert answer in line and "\n" not in line and len(line) < 400
 
 

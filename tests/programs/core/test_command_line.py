@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.core.errors import INTERRUPTED, UNREAD, USAGE
+from tests.conftest import heeding
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
@@ -65,14 +66,9 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     assert started.stderr is not None
     next(line for line in started.stderr if line.rstrip().endswith("| argparse"))
     started.send_signal(signal.SIGINT)
-    said = started.stderr.read()
+    printed = started.stderr.read()
     assert started.wait(60) in (-signal.SIGINT, INTERRUPTED)
-    assert "Traceback" not in said and "KeyboardInterrupt" not in said
-
-
-def heeding() -> None:
-    """Whoever runs the tests in the background may have them ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    assert "Traceback" not in printed and "KeyboardInterrupt" not in printed
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])

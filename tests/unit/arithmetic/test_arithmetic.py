@@ -32,29 +32,14 @@ def panel_of(paper: Arithmetic, name: str) -> PublishedPanel:
 
 def test_a_bucket_by_hand() -> None:
     """10 ms are 5 % of 200 ms; 10.013 / 4.993 % and 9.987 / 5.007 % are the ends."""
-    found = means_of(PublishedBucket("20", 25.0, 10.0, 5.0))
-    assert found.baseline.value == pytest.approx(200)
-    assert found.experiment.value == pytest.approx(190)
-    assert found.baseline.high == pytest.approx(10.013 / 0.04993)
-    assert found.baseline.low == pytest.approx(9.987 / 0.05007)
-    assert found.experiment.high == pytest.approx(10.013 / 0.04993 - 10.013)
-    assert found.experiment.low == pytest.approx(9.987 / 0.05007 - 9.987)
-    assert (found.share.low, found.share.high) == pytest.approx((0.24995, 0.25005))
-
-
-@pytest.mark.parametrize(("name", "experiment_ms", "baseline_ms", "agrees"), [
-    ("rtt", 515.3, 560.1, False), ("bw", 514.4, 561.5, False), ("bdp", 515.1, 583.3, True),
-    ("size", 515.1, 583.3, True), ("slowdc_bw", 751.1, 815.1, False)])
-def test_the_paper_adds_up_for_ten_segments_and_not_for_three(
-        paper: Arithmetic, name: str, experiment_ms: float, baseline_ms: float, agrees: bool
-        ) -> None:
-    found = sums_of(panel_of(paper, name))
-    assert found.experiment.value == pytest.approx(experiment_ms, abs=0.05)
-    assert found.baseline.value == pytest.approx(baseline_ms, abs=0.05)
-    assert found.experiment_agrees
-    assert found.baseline_agrees is agrees
-    assert found.same_shares_saving_ms + found.other_shares_ms == pytest.approx(
-        found.printed_saving_ms)
+    means = means_of(PublishedBucket("20", 25.0, 10.0, 5.0))
+    assert means.baseline.value == pytest.approx(200)
+    assert means.experiment.value == pytest.approx(190)
+    assert means.baseline.high == pytest.approx(10.013 / 0.04993)
+    assert means.baseline.low == pytest.approx(9.987 / 0.05007)
+    assert means.experiment.high == pytest.approx(10.013 / 0.04993 - 10.013)
+    assert means.experiment.low == pytest.approx(9.987 / 0.05007 - 9.987)
+    assert (means.share.low, means.share.high) == pytest.approx((0.24995, 0.25005))
 
 
 @pytest.mark.parametrize(("ends", "meets"), [
@@ -74,14 +59,8 @@ def test_a_changed_share_is_seen(paper: Arithmetic) -> None:
     assert not sums_of(changed).baseline_agrees
 
 
-def test_what_is_said_follows_from_the_numbers(paper: Arithmetic) -> None:
-    adding_up = findings.findings(paper)[0]
-    found = {statement.says: statement.found for statement in adding_up.statements}
-    assert found["Do the buckets add up to the printed mean with 10 segments?"].startswith(
-        "In 5 of 5 panels: off by 1.3 ms")
-    assert "In 2 of 5 panels. Figure 5, RTT at AvgDC: 560 ms" in found["And with 3 segments?"]
-    assert "23.2 ms by Figure 5, RTT (34 %) or 20.9 ms by Figure 5, bandwidth (31 %)" in (
-        found["What follows?"])
+def test_where_all_panels_add_up_nothing_else_follows(paper: Arithmetic) -> None:
+    """What the paper's own come to is in golden/rendered/arithmetic.txt."""
     only = replace(paper, panels=(panel_of(paper, "bdp"),))
     assert findings.findings(only)[0].statements[2].found == (
         "The buckets add up to the printed means with both windows: 1 of 1 panels.")

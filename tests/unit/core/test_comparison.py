@@ -123,12 +123,6 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
         "Nothing: the runs say the same of themselves.",)
 
 
-def test_the_figure_has_every_cell() -> None:
-    chart: Any = comparison.report([("one", BASE), ("two", OTHER)]).findings[0].chart
-    (line,) = chart.columns[0][0].lines
-    assert line.x == (1.0, 2.0) and line.y == (pytest.approx(4.0), pytest.approx(-9.0))
-
-
 def test_runs_without_a_common_cell_and_of_nothing() -> None:
     with pytest.raises(UsageError, match="two: shares no cell with one"):
         comparison.report([("one", BASE), ("two", run({(1, 3, 1): 1.0}))])

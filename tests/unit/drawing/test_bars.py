@@ -30,10 +30,6 @@ def with_absolute(chart: BarChart, value: float) -> BarChart:
     return replace(chart, bars=(first, *chart.bars[1:]))
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_bars_are_as_long_as_their_values(chart: BarChart, drawn: Any) -> None:
     left, right = drawn.axes
     assert [bar.get_y() + bar.get_height() for bar in left.patches] == pytest.approx(
@@ -65,12 +61,12 @@ def test_intervals_are_drawn_where_there_are_any(drawn: Any) -> None:
 
 
 def test_around_the_axes_stand_values_counts_and_shares(drawn: Any) -> None:
-    said = {text.get_text(): text for text in drawn.axes[0].texts}
+    texts = {text.get_text(): text for text in drawn.axes[0].texts}
     assert {"6.8 ms", "5.3 %", "78.9 ms", "21.8 %", "4975 ms", "33.0 %", "n = 16", "n = 14",
             "4.29 %", "48.36 %", "0.08 %", "share of the paper's responses",
-            "RTT (ms)"} <= set(said)
-    assert said["2 excluded"].get_color() == style.ALARM
-    assert [text for text in said if text.endswith("excluded")] == ["2 excluded"]
+            "RTT (ms)"} <= set(texts)
+    assert texts["2 excluded"].get_color() == style.ALARM
+    assert [text for text in texts if text.endswith("excluded")] == ["2 excluded"]
 
 
 def test_the_legend_names_what_is_drawn_and_no_more(drawn: Any) -> None:
@@ -140,7 +136,6 @@ def test_a_page_shows_several_charts_without_their_values(chart: BarChart) -> No
     for axes in lefts:
         assert samples.said(axes) == ["4.29 %", "48.36 %", "0.08 %"]
         assert axes.get_xlabel() == "RTT (ms)" and len(axes.patches) == 3
-    samples.check_fits(drawn)
 
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:

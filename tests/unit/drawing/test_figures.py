@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -51,13 +51,19 @@ def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> No
         assert not [text for text in texts if cbook.is_math_text(text)], chart.family
 
 
+@pytest.mark.parametrize("made", samples.CHARTS)
+def test_nothing_is_clipped_or_on_another(made: Callable[[str], Chart]) -> None:
+    ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
+    samples.check_fits(drawn)
+
+
 def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
     """The classes of charts that the product has; what has no family of its own is
     drawn by a name."""
-    for each in of.__subclasses__():
-        if each.__module__.startswith("lab.") and isinstance(each.family, str):
-            yield each
-        yield from every_class(each)
+    for kind in of.__subclasses__():
+        if kind.__module__.startswith("lab.") and isinstance(kind.family, str):
+            yield kind
+        yield from every_class(kind)
 
 
 def test_all_charts_are_all_that_there_are() -> None:
@@ -111,9 +117,9 @@ def test_an_svg_holds_what_a_stranger_wrote_in_comments_that_end_where_they_shou
         svg = style.image(drawn, "svg")
     kept = ElementTree.TreeBuilder(insert_comments=True)
     root = ElementTree.fromstring(svg, ElementTree.XMLParser(target=kept))
-    said = [each.text or "" for each in root.iter() if each.tag is ElementTree.Comment]
-    assert sum("&lt;script&gt;" in each for each in said) > 6
-    assert not [each for each in root.iter() if str(each.tag).endswith(("script", "text"))]
+    comments = [part.text or "" for part in root.iter() if part.tag is ElementTree.Comment]
+    assert sum("&lt;script&gt;" in part for part in comments) > 6
+    assert not [part for part in root.iter() if str(part.tag).endswith(("script", "text"))]
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb"])
@@ -166,7 +172,7 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
     requested: list[Any] = []
 
     def draw(chart: SampleChart) -> Any:
-        requested.append((chart.title, [each.name for each in chart.samples], chart.measured))
+        requested.append((chart.title, [sample.name for sample in chart.samples], chart.measured))
         return "a figure"
 
     dots = types.ModuleType("drawing.dots")
@@ -202,13 +208,13 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_every_caption_says_n_kernel_engine_and_date() -> None:
     facts = {"kernel": "7.2.11", "engine": "uml", "finished_at": "2026-11-21T23:50:13+00:00"}
-    told = replace(report_of(Finding("fig2", "", chart=samples.time_chart(), also=("ccdf",),
-                                     samples=(Sample("IW 3", [1.0, 2.0], [1.0, 1.0]),))),
+    report = replace(report_of(Finding("fig2", "", chart=samples.time_chart(), also=("ccdf",),
+                                       samples=(Sample("IW 3", [1.0, 2.0], [1.0, 1.0]),))),
                    facts=facts, count=12, verified=11)
     with style.settings():
-        for name, drawn in drawing.figures(told):
+        for name, drawn in drawing.figures(report):
             words = [text.get_text() for text in drawn.texts]
             assert ("the whole run: n = 12, 11 verified on the wire · Linux 7.2.11 · in a guest,"
                     " virtual time · 2026-11-21") in words, name
-    assert replace(told, count=0).caption == "", "what is computed was not measured"
-    assert replace(told, facts={}).caption == "the whole run: n = 12, 11 verified on the wire"
+    assert replace(report, count=0).caption == "", "what is computed was not measured"
+    assert replace(report, facts={}).caption == "the whole run: n = 12, 11 verified on the wire"

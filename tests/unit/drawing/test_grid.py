@@ -16,13 +16,9 @@ def drawn() -> Any:
     return squares.draw(samples.grid_chart())
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_shares_stand_over_their_quantities(drawn: Any) -> None:
     axes = drawn.axes[0]
-    (mesh,) = [found for found in axes.collections if found.get_array() is not None]
+    (mesh,) = [part for part in axes.collections if part.get_array() is not None]
     shares = numpy.array(mesh.get_array()).reshape(4, 3)
     assert shares[:, 1].tolist() == [40, 9, 0.1, 0.2]
     assert mesh.get_array().reshape(4, 3).mask[3, 0]  # next to nothing is left white

@@ -17,13 +17,9 @@ def drawn() -> Any:
     return lines.draw(samples.line_chart())
 
 
-def one(*found: Line, **more: Any) -> Any:
+def one(*shown: Line, **more: Any) -> Any:
     """The axes of a chart of one plot."""
-    return lines.draw(LineChart("One", (), columns=((Plot("x", "y", found, **more),),))).axes[0]
-
-
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
+    return lines.draw(LineChart("One", (), columns=((Plot("x", "y", shown, **more),),))).axes[0]
 
 
 def test_columns_share_the_width_and_plots_their_column(drawn: Any) -> None:
@@ -100,8 +96,8 @@ def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
     def lightness(colour: str) -> float:
         red, green, blue = (int(colour[place:place + 2], 16) for place in (1, 3, 5))
         return 0.299 * red + 0.587 * green + 0.114 * blue
-    found = [lightness(colour) for colour in lines.ORDERED]
-    assert found == sorted(found, reverse=True)
+    levels = [lightness(colour) for colour in lines.ORDERED]
+    assert levels == sorted(levels, reverse=True)
     chart = LineChart("Ordered", (), palette="ordered", columns=((Plot("x", "y", tuple(
         Line(f"IW {look}", (1.0, 2.0), (1.0, 2.0), look=look) for look in range(7))),),))
     (axes,) = lines.draw(chart).axes

@@ -9,7 +9,6 @@ from tests.unit.drawing import samples
 
 def test_bars_of_each_side_differ_in_more_than_colour() -> None:
     drawn = groups.draw(samples.side_chart())
-    samples.check_fits(drawn)
     assert samples.said(drawn.legends[0]) == list(samples.SIDES)
     looks = {(patch.get_facecolor(), patch.get_hatch()) for patch in
              drawn.legends[0].get_patches()}
@@ -27,7 +26,6 @@ def test_a_bar_is_as_high_as_its_value_and_says_it() -> None:
 
 def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
     drawn = groups.draw(samples.step_chart())
-    samples.check_fits(drawn)
     (axes,) = drawn.axes
     assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [
         (0, 10), (10, 4), (14, -2), (12, 0), (12, 12)]

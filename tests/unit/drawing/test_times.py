@@ -17,10 +17,6 @@ def drawn() -> Any:
     return bars.draw(samples.time_chart())
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
-
-
 def test_times_and_published_times_are_measured_from_zero(drawn: Any) -> None:
     (axes,) = drawn.axes
     assert [bar.get_height() for bar in axes.patches] == [805.0, 615.0, 566.0]

@@ -19,14 +19,10 @@ def drawn() -> Any:
 @pytest.fixture(scope="module")
 def rows(drawn: Any) -> list[list[Any]]:
     """By row from the top: the axes of sequence numbers, of the window, and of the RTT."""
-    found: dict[float, list[Any]] = {}
+    by_place: dict[float, list[Any]] = {}
     for axes in drawn.axes:
-        found.setdefault(round(axes.get_position().y0, 4), []).append(axes)
-    return [found[place] for place in sorted(found, reverse=True)]
-
-
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
+        by_place.setdefault(round(axes.get_position().y0, 4), []).append(axes)
+    return [by_place[place] for place in sorted(by_place, reverse=True)]
 
 
 def test_a_row_has_its_packets_beside_its_window(rows: list[list[Any]]) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW
-from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.stats import Estimate
@@ -58,10 +57,10 @@ def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["mix"], records, RUN)
     claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
                     quantity="mean_ms", expects="alike")
-    found = findings.statement(runs, claim).found
-    assert found.startswith("the mean completion time ")
+    sentence = findings.statement(runs, claim).found
+    assert sentence.startswith("the mean completion time ")
     for group in analysis.groups_of_mix(runs, "3+10"):
-        assert f"{group.mean.value:.0f}" in found
+        assert f"{group.mean.value:.0f}" in sentence
 
 
 def test_an_estimate_reads_with_its_interval() -> None:
@@ -71,41 +70,23 @@ def test_an_estimate_reads_with_its_interval() -> None:
 
 # A part of a scenario ----------------------------------------------------------------
 
-def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
-        records: list[LoadRecord]) -> None:
-    some = [record for record in records if record.trial.part == "one"]
-    finding = findings.partial(list(reversed(some)))
-    runs_table, changes = finding.tables
-    assert finding.name == "runs" and len(runs_table.rows) == len(some)
-    assert [str(row[0]).partition(":")[0] for row in changes.rows] == [
-        "IW 10 instead of 3", "IW 3+10 instead of 3"]
-    base, experiment = ({record.trial.repeat: record for record in some
-                         if record.trial.window == window} for window in ("3", "10"))
-    gain = analysis.gain(base, experiment, "mean_ms")
-    assert gain is not None
-    assert changes.rows[0][1:4] == (gain.experiment, gain.base, gain.percent)
-    # One window alone changes nothing; runs that do not count are shown and not compared.
-    assert len(findings.partial(some[:1]).tables) == 1
-    assert len(findings.partial([replace(record, verdict=FAIL) for record in some]).tables) == 1
-
-
 def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) -> None:
     some = [record for record in records if record.trial.part == "one"]
-    for field, other, told in (("rtt_ms", 80.0, "RTT 80 ms"), ("connections", 2, "at once 2"),
-                               ("bandwidth_kbps", 9e3, "bandwidth 9000 kbit/s"),
-                               ("congestion_control", "reno", ", reno"),
-                               ("paced", True, "cubic paced by fq"),
-                               ("queue", "cake", "cubic through cake"),
-                               ("part", "two", ": two, load 0.9, 15000 B, queue 25"),
-                               ("load", 0.7, ": one, load 0.7, 15000 B, queue 25"),
-                               ("response_bytes", 99, ": one, load 0.9, 99 B, queue 25"),
-                               ("queue_packets", 50, ": one, load 0.9, 15000 B, queue 50")):
+    for field, other, ending in (("rtt_ms", 80.0, "RTT 80 ms"), ("connections", 2, "at once 2"),
+                                 ("bandwidth_kbps", 9e3, "bandwidth 9000 kbit/s"),
+                                 ("congestion_control", "reno", ", reno"),
+                                 ("paced", True, "cubic paced by fq"),
+                                 ("queue", "cake", "cubic through cake"),
+                                 ("part", "two", ": two, load 0.9, 15000 B, queue 25"),
+                                 ("load", 0.7, ": one, load 0.7, 15000 B, queue 25"),
+                                 ("response_bytes", 99, ": one, load 0.9, 99 B, queue 25"),
+                                 ("queue_packets", 50, ": one, load 0.9, 15000 B, queue 50")):
         elsewhere = [replace(record, trial=replace(record.trial, **{field: other}))
                      for record in some]
         _, changes = findings.partial([*some, *elsewhere]).tables
         names = [str(row[0]) for row in changes.rows]
         assert len(names) == len(set(names)) == 4
-        assert sum(name.endswith(told) for name in names) == 2
+        assert sum(name.endswith(ending) for name in names) == 2
 
 
 def test_a_partial_study_reports_its_runs() -> None:
@@ -127,21 +108,10 @@ def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
 
 # Charts ------------------------------------------------------------------------------
 
-def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None:
-    some = [replace(record, verdict=FAIL) if record.trial.repeat == 1 else record
-            for record in records]
-    (finding, *_) = findings.findings(SCENARIO, RunData(RUN, {}, some))
-    assert finding.chart is not None
-    assert finding.chart.alarm == "4 runs are excluded: not measured, or not verified"
-    assert finding.chart.foot == ("small · 4 runs, 6 s each after the warm-up · one seed: no"
-                                  " interval")
-    assert finding.tables[0].notes == ("4 runs are excluded: not measured, or not verified",)
-
-
 def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
                                                                   ) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     (line,) = analysis.lines(runs)
     alone = replace(line, window="")
-    assert [charts.gain(runs, found).legend for found in ([line], [alone], [alone] * 2)] == [
+    assert [charts.gain(runs, shown).legend for shown in ([line], [alone], [alone] * 2)] == [
         True, False, True]

@@ -12,7 +12,8 @@ from lab.load.trial import Clients
 @pytest.mark.parametrize("clients, text", [
     (Clients(3, 0.5, 60.0), "iw3*0.5@60ms"), (Clients(10, 0.25, 0.5, 512.0), "iw10*0.25@0.5ms/512k"),
     (Clients(10, 1.0, 300.0, 0.0, 1.5), "iw10*1@300ms~1.5%"),
-    (Clients(1, 0.0001, 20.0, 1000.5, 2.0), "iw1*0.0001@20ms/1000.5k~2%")])
+    (Clients(1, 0.0001, 20.0, 1000.5, 2.0), "iw1*0.0001@20ms/1000.5k~2%"),
+    (Clients(3, 0.5, 1e5, 1e7, 1.0), "iw3*0.5@100000ms/10000000k~1%")])
 def test_clients_are_told_in_one_word(clients: Clients, text: str) -> None:
     assert str(clients) == text and Clients.parse(text) == clients
 

@@ -13,22 +13,6 @@ from lab.load.scenario import apply, expand
 from tests.unit.load.test_scenario import claim, figure, made
 
 
-@pytest.mark.parametrize("tables, defaults, message", [
-    (figure(by=""), {}, '"f": by: unknown \'\''), (figure(kind="gain", by=None), {}, "by"),
-    ({"figure": [{key: value for key, value in figure()["figure"][0].items() if key != "by"}]},
-     {}, '"f": by is missing; known: load, response_bytes, queue_bdp, connections, variant,'
-     " window"),
-    (figure(windows=["3"]), {}, "windows has to be a list of two or more, the baseline first"),
-    (claim(where=0.5), {}, "where has to be a table like {load = [0.5]}"),
-    (claim(compares=["3"]), {}, "compares has to be two windows"),
-    ({"sweep": [{"name": "only", "clients": 0}]}, {}, "clients")])
-def test_what_is_wrong_is_told_with_its_place(tables: dict[str, Any], defaults: dict[str, Any],
-                                              message: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        made(tables, **defaults)
-    assert message in str(refused.value)
-
-
 @pytest.mark.parametrize("axis, value, place, with_name", [
     ("response_bytes", 50_000, "50 kB", "response 50 kB"),
     ("response_bytes", 1500, "1.5 kB", "response 1.5 kB"),

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.findings.charts import LineChart
 from lab.core.findings.findings import Finding
-from lab.load import analysis, findings, tables
+from lab.load import analysis, findings
 from lab.load.analysis import Runs
 from lab.load.trial import distribution, points_of, sizes_text
 from tests.golden import stored_load
@@ -44,20 +43,6 @@ def test_a_link_that_loses_much_whatever_the_window_is_answers_nothing(
         findings.SHOWN["share"](runs)
 
 
-def test_it_is_told_and_drawn(runs: Runs) -> None:
-    shown = findings.SHOWN["share"](runs)
-    table = shown.tables[0]
-    assert [row[0] for row in table.rows] == [3, 16] and table.rows[0][2] == ""
-    (said,) = shown.answers
-    assert said.says.startswith("What 16 segments for your users cost the others, who have 3:")
-    assert ", 10.0 ± 50.6 % more, which is statistically indistinguishable from zero; for your" in said.found
-    assert isinstance(shown.chart, LineChart)
-    (mean,), (p99,) = shown.chart.columns
-    assert [line.name for line in mean.lines] == ["your users", "the others"]
-    assert mean.lines[1].y[1] == pytest.approx(-10) and mean.zero and p99.zero
-    assert tables.shared(analysis.shared_costs(runs)).title == "Your users with each window, the others with 3"
-
-
 @pytest.mark.parametrize("windows", [["3", "10"], ["3+10", "10"]])
 def test_its_windows_are_mixes_of_two_parts(windows: list[str]) -> None:
     with pytest.raises(UsageError, match="have to be mixes of two parts, like 10\\+10"):
@@ -86,8 +71,8 @@ def test_points_that_are_no_distribution(points: list[list[float]]) -> None:
 def test_what_it_rests_on_is_said(runs: Runs) -> None:
     scenario = replace(stored_load.study().scenario, figures=(SHARED,))
     noted = replace(scenario, head=replace(scenario.head, note="Half of them are yours"))
-    found = Finding("shared", "Cost")
-    assert findings._assumed(scenario, SHARED, found) == found
-    (said,) = findings._assumed(noted, SHARED, found).statements
-    assert said.found == "Half of them are yours."
-    assert findings._assumed(noted, replace(SHARED, kind="mix"), found) == found
+    finding = Finding("shared", "Cost")
+    assert findings._assumed(scenario, SHARED, finding) == finding
+    (statement,) = findings._assumed(noted, SHARED, finding).statements
+    assert statement.found == "Half of them are yours."
+    assert findings._assumed(noted, replace(SHARED, kind="mix"), finding) == finding

@@ -26,10 +26,10 @@ def trials(**defaults: Any) -> list[LoadTrial]:
 @pytest.mark.parametrize("name", LISTS)
 def test_every_value_of_a_list_is_measured_with_every_window_and_seed(name: str) -> None:
     scenario = made(**{name: LISTS[name]}, mixes=[MIX], repeat=3)
-    found = expand(scenario, NOTHING, 1)
-    assert scenario.sweeps[0].count == len(found) == len({trial.id for trial in found}) == 18
+    expanded = expand(scenario, NOTHING, 1)
+    assert scenario.sweeps[0].count == len(expanded) == len({trial.id for trial in expanded}) == 18
     # All windows of a seed after one another, all seeds of a value after one another.
-    assert [(getattr(trial, name), trial.repeat, trial.window) for trial in found] == [
+    assert [(getattr(trial, name), trial.repeat, trial.window) for trial in expanded] == [
         (value, repeat, window) for value in LISTS[name] for repeat in (1, 2, 3)
         for window in ("3", "10", "3+10")]
 
@@ -43,10 +43,10 @@ def test_a_trial_is_named_by_all_that_it_may_differ_in() -> None:
     assert other.responses_per_s == pytest.approx(0.25 * 20_000 * 125 / wire_bytes(9000))
     assert (other.counted_s, other.counted_span_s, other.deadline_s) == ((30, 280), 250, 420)
     job = other.job()
-    assert len(job["traffic"]) == 2 and len({each["seed"] for each in job["traffic"]}) == 2
-    for each in job["traffic"]:
-        assert each["arrivals_per_s"] == pytest.approx(other.responses_per_s / 6 / 2)
-        assert (each["connections"], each["sizes"]) == (6, [[1.0, 9000.0]])
+    assert len(job["traffic"]) == 2 and len({traffic["seed"] for traffic in job["traffic"]}) == 2
+    for traffic in job["traffic"]:
+        assert traffic["arrivals_per_s"] == pytest.approx(other.responses_per_s / 6 / 2)
+        assert (traffic["connections"], traffic["sizes"]) == (6, [[1.0, 9000.0]])
 
 
 @pytest.mark.parametrize(("defaults", "hosts"), [
@@ -56,7 +56,7 @@ def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: in
     if hosts == 30:
         assert trials(**defaults)
     else:
-        with pytest.raises(UsageError, match=f"{hosts} hosts are requested"):
+        with pytest.raises(UsageError, match=f"{hosts} hosts are requested; a guest has memory for 30"):
             made(**defaults)
 
 
@@ -100,10 +100,10 @@ def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
     assert trial.response_bytes == 375 and trial.size_points == points == distribution(trial.sizes)
 
 
-@pytest.mark.parametrize(("clients", "said"), [
-    ([], "list of"), ([[1, 300, 512]], "list of"), ("far", "list of"), ([5], "list of"),
-    ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9"),
+@pytest.mark.parametrize(("clients", "words"), [
+    ([], "list of .share, rtt_ms, kbit/s, loss %."), ([[1, 300, 512]], "list of"), ("far", "list of"), ([5], "list of"),
+    ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9, not to 1"),
     ([[1, 300, -1, 1]], "bandwidth"), ([[1, -1, 0, 1]], "RTT"), ([[1, 300, 0, 101]], "loss")])
-def test_clients_that_cannot_be_are_refused(clients: Any, said: str) -> None:
-    with pytest.raises(UsageError, match=f'"far": clients.*{said}'):
+def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=f'"far": clients.*{words}'):
         made({"population": [{"name": "far", "clients": clients}]}, population="far")

@@ -18,17 +18,17 @@ KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_ti
 
 
 def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> None:
-    told = report(facts={**KEPT, "command": ["./run.sh"], "sysctls": {"a": "b"}})
-    again = data.loads(data.dumps(told))
+    whole = report(facts={**KEPT, "command": ["./run.sh"], "sysctls": {"a": "b"}})
+    again = data.loads(data.dumps(whole))
     assert again.facts == KEPT
     assert (again.name, again.claim, again.verified, again.count, again.summary) == (
-        told.name, told.claim, told.verified, told.count, told.summary)
+        whole.name, whole.claim, whole.verified, whole.count, whole.summary)
 
 
 def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
-    told = report(findings=(replace(FINDINGS[0], samples=((1.0,),), measured="ms"),
-                            *FINDINGS[1:]))
-    first, mix, last = data.loads(data.dumps(told)).findings
+    whole = report(findings=(replace(FINDINGS[0], samples=((1.0,),), measured="ms"),
+                             *FINDINGS[1:]))
+    first, mix, last = data.loads(data.dumps(whole)).findings
     assert (first.tables, first.bars, first.published) == (
         FINDINGS[0].tables, FINDINGS[0].bars, FINDINGS[0].published)
     assert (first.sentence, first.text, first.samples, first.measured) == ("", "", (), "")
@@ -39,7 +39,10 @@ def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
 @pytest.mark.parametrize(("content", "why"), [
     ("{", "holds no findings: Expecting"), ("3", "holds no findings: is no report"),
     ('{"is": "Table", "title": ""}', "holds no findings: "),
-    ('{"is": "Other"}', "holds no findings: 'Other'"), (None, "cannot be read: No such file")])
+    ('{"is": "Other"}', "holds no findings: 'Other'"),
+    *((content, "holds no findings") for content in (
+        "", "[1]", "{}", "\x00", '{"is": "Report"}', '{"is": "Report", "other": 1}')),
+    (None, "cannot be read: No such file")])
 def test_what_is_no_kept_report_is_refused_with_its_name(tmp_path: Path, content: str | None,
                                                          why: str) -> None:
     path = tmp_path / "kept.json"

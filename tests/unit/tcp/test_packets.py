@@ -9,7 +9,7 @@ import dpkt
 import pytest
 
 from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.packets import (ACK, PCAP_HEADER, CaptureError, Segment, capture_file, client_ports,
+from lab.tcp.packets import (ACK, PCAP_HEADER, CaptureError, capture_file, client_ports,
                              read_connection, read_connections)
 from tests.unit.tcp.conversation import (CLIENT, MS, SERVER, START_NS, Conversation, capture,
                                          plain)
@@ -110,11 +110,6 @@ def test_a_capture_as_a_file() -> None:
         times, frames = zip(*reader)
         assert len(frames) == 10 and float(times[0]) == pytest.approx(START_NS / 1e9, abs=1e-3)
         assert read_exchange(own, own).at_client
-
-
-def test_segments_compare_by_content() -> None:
-    segment = plain().read().first_flight[0]
-    assert isinstance(segment, Segment) and segment == Segment(*segment)
 
 
 def test_a_damaged_capture_is_named_by_its_side() -> None:
