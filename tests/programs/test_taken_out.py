@@ -72,7 +72,7 @@ PARTS = {
         check="marrama2012"),
     "replication": feature("replication"),
     "cliff": feature("cliff", MIXED, question="find_cliff"),
-    "questions": feature("questions", "benchmarks/outside/transfers.py",
+    "losses": feature("losses"), "questions": feature("questions", "benchmarks/outside/transfers.py",
                          "tests/unit/benchmarks/test_transfers.py"),
     "grids": feature("grids", MIXED, "tests/unit/fetches/test_analysis.py",
                      "tests/unit/features/questions/test_own.py"),

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 FEATURES = (
+    "losses",
     "questions",
     "grids",
     "timelines",

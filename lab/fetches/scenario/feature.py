@@ -156,6 +156,10 @@ class Feature:
         """
         return ()
 
+    def sentences(self, panels: Sequence[Any]) -> Sequence[str]:
+        """Of all figures of bars of a run (lab.fetches.figures.buckets.Panel)."""
+        return ()
+
     def hints(self, trials: Sequence[Trial], records: Sequence[Any]) -> Sequence[str]:
         """What to try next, of a question by flags."""
         return ()
