@@ -115,12 +115,14 @@ class Feature:
     """One folder of lab/fetches/features; its module `feature` has one as FEATURE.
 
     tables: of a scenario's file that are its own. figures: the kinds of figures
-    (lab.fetches.figures.figure.FigureKind) by their names. checks: of transfers over TCP;
-    own_checks: of the records that `judged` makes.
+    (lab.fetches.figures.figure.FigureKind) by their names. integrity: checks before the
+    packets; checks: of transfers over TCP; own_checks: of the records that `judged` and `failed`
+    make.
     """
 
     tables: tuple[str, ...] = ()
     figures: Mapping[str, Any] = {}
+    integrity: Sequence[Check] = ()
     checks: Sequence[Check] = ()
     own_checks: Sequence[Check] = ()
 
@@ -138,6 +140,11 @@ class Feature:
     def judged(self, evidence: Any, observation: Mapping[str, Any], client_pcap: bytes,
                server_pcap: bytes, exact: bool) -> Any:
         """The record of a transfer that is not over TCP, None of another."""
+        return None
+
+    def failed(self, trial: Trial, observation: Mapping[str, Any], failure: str,
+               client_pcap: bytes) -> Any:
+        """The record of a fetch that was to fail, None of another; failure: why it did."""
         return None
 
     def timelines(self, scenario: Any, run: Any, changes: Sequence[Any]) -> tuple[Timeline, ...]:

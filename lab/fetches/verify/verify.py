@@ -29,13 +29,12 @@ from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.delivery.packet_path import PATH
-from lab.tcp.packets import CaptureError, frames, is_ip
+from lab.tcp.packets import CaptureError
 from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.tcp.wire.messages import early, messages, timed
 
 NAMED = 3  # segments in one reason
 FQ = "fq"
-COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
@@ -52,19 +51,22 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
         return Record(trial=trial, ok=True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
-    if failure and trial.cannot_connect:
-        return _not_connected(trial, observation, failure, client_pcap)
+    record: Record | None = None
+    for feature in features.registered() if failure else ():
+        record = feature.failed(trial, observation, failure, client_pcap)
+        if record is not None:
+            return record
     fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
     evidence = Evidence(trial, fetch, report, None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
-    broken = [] if failure else checks.failures(INTEGRITY, evidence)
+    broken = [] if failure else checks.failures(integrity(), evidence)
     if not (failure or broken):
         for feature in features.registered():
-            if (record := feature.judged(evidence, observation, client_pcap, server_pcap,
-                                         exact)) is not None:
-                return record  # type: ignore[no-any-return]
+            record = feature.judged(evidence, observation, client_pcap, server_pcap, exact)
+            if record is not None:
+                return record
     faults = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
@@ -83,24 +85,6 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     return Record(trial=trial, ok=not (failure or broken),
                   error=failure or checks.columns(broken)["verdict_reason"],
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
-
-
-def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
-                   client_pcap: bytes) -> Record:
-    """The record of a fetch that has to fail: as requested where no packet of IP left the client.
-
-    It has no times: what a client reports of it is not the network's.
-    """
-    fetch = observation.get("fetch") or {}
-    left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
-    differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
-               *([f"observed {failure!r}, expected that curl cannot connect"]
-                 if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
-    judged: dict[str, Any] = checks.columns([
-        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {difference}")
-        for difference in differs])
-    return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
-                  **judged)
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
@@ -339,14 +323,14 @@ ON_THE_WIRE = (
           exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", Evidence.latency_compared,
           is_modelled, exact_only=True),
-    Check("model handshake", "TLS's handshake, the first byte, the window then, computed",
-          Evidence.handshake_compared,
-          lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True,
-          seldom=True),
 )
-CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
-                   lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
-                   seldom=True)
+
+
+@cache
+def integrity() -> tuple[Check, ...]:
+    """What has to hold before the packets are compared."""
+    return (*INTEGRITY, *(check for feature in features.registered()
+                          for check in feature.integrity))
 
 
 @cache
@@ -359,4 +343,4 @@ def on_the_wire() -> tuple[Check, ...]:
 def every_check() -> tuple[Check, ...]:
     """All that a record of a fetch can be judged by."""
     own = (check for feature in features.registered() for check in feature.own_checks)
-    return (*INTEGRITY, CAPTURE, *on_the_wire(), *own, CONNECTION)
+    return (*integrity(), CAPTURE, *on_the_wire(), *own)
