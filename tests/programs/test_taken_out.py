@@ -64,7 +64,7 @@ PARTS = {
     "trace": kind("trace"), "arithmetic": kind("arithmetic"),
     "cluster": Part(("engines/cluster", "tests/unit/cluster", "tests/programs/cluster"),
                     (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
-    "tls": feature("tls"),
+    "tls": feature("tls"), "servers": feature("servers"),
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
     "population": feature("population", "paper/fit", "tests/programs/test_fit.py", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"

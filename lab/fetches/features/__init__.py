@@ -17,6 +17,7 @@ FEATURES = (
     "steps",
     "limiting_factors",
     "tls",
+    "servers",
     "users",
     "population",
     "raw",

@@ -163,6 +163,10 @@ class Feature:
         """
         return ()
 
+    def notes(self, records: Sequence[Any]) -> Sequence[str]:
+        """What readers have to know of a run's transfers."""
+        return ()
+
     def sentences(self, panels: Sequence[Any]) -> Sequence[str]:
         """Of all figures of bars of a run (lab.fetches.figures.buckets.Panel)."""
         return ()

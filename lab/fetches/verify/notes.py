@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.core.words import plain
-from lab.fetches.scenario.server import BUILTIN, HTTP_3, OWN
+from lab.fetches import features
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.observed import HOST, TCP
@@ -15,7 +15,6 @@ from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.delivery.qdiscs import CHOOSING
 
 LARGER_WINDOW = "set a larger initrwnd"
-NAMES = {OWN: "the server of your own"}
 
 
 def is_limited(record: Record) -> bool:
@@ -66,7 +65,9 @@ def common(records: Sequence[Record]) -> tuple[str, ...]:
 
 def of_all(records: Sequence[Record]) -> tuple[str, ...]:
     """The same of a whole run, what judged it, and what readers have to know of its servers."""
-    return (*_judges(records), *of_servers(records), *common(records))
+    return (*_judges(records), *_skipped(records),
+            *(note for feature in features.registered() for note in feature.notes(records)),
+            *common(records))
 
 
 def _judges(records: Sequence[Record]) -> list[str]:
@@ -79,35 +80,11 @@ def _judges(records: Sequence[Record]) -> list[str]:
             f" model of TCP, in {counted[TCP]}."]
 
 
-def of_servers(records: Sequence[Record]) -> list[str]:
-    """What was skipped and what would bring it; whose writes no model knows."""
+def _skipped(records: Sequence[Record]) -> list[str]:
+    """What was skipped, and what would bring it."""
     skipped = Counter(record.verdict_reason for record in records if record.was_skipped)
-    others = [record for record in records if record.counts and record.trial.server != BUILTIN]
-    names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)
-                                 for record in others}))
-    return [*(f"{count} of {len(records)} trials are skipped: {why}."
-              for why, count in sorted(skipped.items())),
-            *([f"In which writes {names} sends is not known, so {len(others)} of {len(records)}"
-               " trials have no model: they are verified by window, RTT, bandwidth, losses,"
-               f" retransmissions and the received bytes{_over_quic(others)}."] if others else []),
-            *_early(records)]
-
-
-def _early(records: Sequence[Record]) -> list[str]:
-    """How many requests were early data."""
-    taken = [record.accepted_early_bytes or 0 for record in records
-             if record.counts and record.trial.early_data_bytes]
-    sizes = " to ".join(map(str, sorted({min(taken), max(taken)}))) if taken else ""
-    return [f"The requests of {len(taken)} of {len(records)} trials were early data (0-RTT),"
-            f" {sizes} bytes: they left with the client's hello, and the server took them."
-            ] if taken else []
-
-
-def _over_quic(records: Sequence[Record]) -> str:
-    """How those over HTTP/3 are verified instead; "" where there are none."""
-    count = sum(record.trial.http == HTTP_3 for record in records)
-    return (f"; over QUIC ({count}), whose window nobody can see and no route sets, by the"
-            " RTT, bandwidth, losses and sizes of their datagrams" if count else "")
+    return [f"{count} of {len(records)} trials are skipped: {why}."
+            for why, count in sorted(skipped.items())]
 
 
 def _limits(records: Sequence[Record]) -> list[str]:
