@@ -102,9 +102,9 @@ class Part:
         """The report of a whole run, in place of the core's."""
         return None
 
-    def findings(self, analysis: Any, found: Sequence[Finding], judged: Sequence[Any]
+    def findings(self, analysis: Any, before: Sequence[Finding], judged: Sequence[Any]
                  ) -> tuple[list[Finding], Sequence[Tile]]:
-        """Its findings and tiles, behind those found of the figures; judged: their bars.
+        """Its findings and tiles, behind those of the figures; judged: their bars.
 
         analysis: of the run (lab.fetches.figures.figure.Analysis).
         """
@@ -165,6 +165,14 @@ class Feature:
 
     def notes(self, records: Sequence[Any]) -> Sequence[str]:
         """What readers have to know of a run's transfers."""
+        return ()
+
+    def limit(self, record: Any) -> str:
+        """What besides the window limited a transfer, "" for nothing."""
+        return ""
+
+    def remarks(self, records: Sequence[Any]) -> Sequence[str]:
+        """What besides the window limited these transfers."""
         return ()
 
     def sentences(self, panels: Sequence[Any]) -> Sequence[str]:

@@ -31,7 +31,7 @@ def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ..
     def read_two(value: Any, where: str) -> tuple[str, ...]:
         if not isinstance(value, list) or len(value) != 2:
             raise UsageError(f"{where} has to be {what}")
-        return tuple(reader(each, where) for each in value)
+        return tuple(reader(name, where) for name in value)
     return read_two
 
 
@@ -98,17 +98,17 @@ class Claim:
 
     def check(self, where: str) -> None:
         """Raises UsageError unless it says one thing."""
-        if len(self._said) != 1:
+        if len(self._tests) != 1:
             *all_but_last, last = (*OF_BARS, *OF_TRIALS)
             raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
 
     @property
     def is_of_trials(self) -> bool:
         """Whether it is tested on trials, of figures of steps and levels, not on bars."""
-        return self._said[0] in OF_TRIALS
+        return self._tests[0] in OF_TRIALS
 
     @property
-    def _said(self) -> list[str]:
+    def _tests(self) -> list[str]:
         return [name for name in (*OF_BARS, *OF_TRIALS)
                 if getattr(self, name) not in (None, "", ())]
 
@@ -154,7 +154,7 @@ class Figure:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    cells: every cell is told first, with what decided on it. parts: what features' tables
+    cells: every cell is reported first, with what decided on it. parts: what features' tables
     make of it.
     """
 
