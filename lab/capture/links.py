@@ -33,7 +33,8 @@ class Link:
     were dropped. sent, sent_bytes: of those that left. queue_drops: by a full queue;
     managed_drops: by a queue that chooses (AQM); random_drops: random loss; discarded: still
     queued when the link was taken down. least_ms, longest_ms: from coming to the queue to leaving
-    it, propagation included, under the last setting; None where no packet came under it. highest_kbps: over a second, None for shorter ones. most_queued:
+    it, propagation included, under the last setting; None where no packet came under it.
+    highest_kbps: over a second, None for shorter ones. most_queued:
     packets. judged: packets that were compared one by one with what the queues have to do;
     worst_us: the largest difference of one that is right. unjudged: why none was, or "". wrong:
     what differs from what was set.
