@@ -10,7 +10,7 @@ computes, to the millisecond, also where timers retransmit what was not lost.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -44,29 +44,25 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     observation: one line of the worker (engines/worker/worker.py); client_pcap and
     server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
     what the scenario set otherwise than engines.network.kernel.TCP_SYSCTLS. known_kernel: whether
-    its TCP
-    is the one that the model was checked against; else the model is shown and does not judge.
+    its TCP is the one that the model was checked against; else the model is shown and does not
+    judge.
     """
     if observation.get("skipped"):
         return Record(trial=trial, ok=True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
-    record: Record | None = None
-    for feature in features.registered() if failure else ():
-        record = feature.failed(trial, observation, failure, client_pcap)
-        if record is not None:
-            return record
+    if failure and (record := _of_feature(lambda feature: feature.failed(
+            trial, observation, failure, client_pcap))):
+        return record
     fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
     evidence = Evidence(trial, fetch, report, None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = [] if failure else checks.failures(integrity(), evidence)
-    if not (failure or broken):
-        for feature in features.registered():
-            record = feature.judged(evidence, observation, client_pcap, server_pcap, exact)
-            if record is not None:
-                return record
+    if not (failure or broken) and (record := _of_feature(lambda feature: feature.judged(
+            evidence, observation, client_pcap, server_pcap, exact))):
+        return record
     faults = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
@@ -85,6 +81,12 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     return Record(trial=trial, ok=not (failure or broken),
                   error=failure or checks.columns(broken)["verdict_reason"],
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
+
+
+def _of_feature(ask: Callable[[Any], Any]) -> Record | None:
+    """The record of the first feature that makes one of the trial."""
+    made: Record | None = next(filter(None, map(ask, features.registered())), None)
+    return made
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
