@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.run.kinds import NOTHING, Kind, Overrides, RunData, Study
@@ -43,9 +44,12 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 
 def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
-    from lab.fetches.scenario import own
-    with own.errors_by_flags():
-        return study_of(own.file(name, requested), Overrides({}, many=requested.many), seed)
+    try:
+        question = features.module("questions", "question")
+    except LookupError as error:
+        raise UsageError(f"a network by flags: {error}; name a scenario (--list)") from error
+    with question.errors_by_flags():
+        return study_of(question.file(name, requested), Overrides({}, many=requested.many), seed)
 
 
 def cliff_question(what: str, requested: Overrides) -> Study:

@@ -49,7 +49,7 @@ from lab.core.results.records import FAIL, PASS, SKIPPED
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.sysctls import sysctls_of
 from lab.core.words import exact
-from lab.fetches.scenario.own import ASKED
+from lab.fetches.features.questions.question import ASKED
 from lab.fetches.scenario.server import HERE
 from lab.fetches.scenario.sweep import queue_of, seed_of
 from lab.fetches.scenario.trial import Trial

@@ -29,7 +29,7 @@ def of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
        findings: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 
-    figures: as they were made of the run; found: all findings.
+    figures: as they were made of the run; findings: all of it.
     """
     own = next((made.answer for made in findings if made.answer is not None), None)
     answers = [made.finding.sentence for figure, made in figures

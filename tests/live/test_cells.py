@@ -16,7 +16,7 @@ from typing import Any
 from engines.uml import UmlEngine
 from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.results.records import PASS
-from lab.fetches.scenario import own
+from lab.fetches.features.questions import question
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from lab.fetches.scenario.trial import Trial
@@ -39,7 +39,7 @@ def measured(kernel: Path, folder: Path, trials: Sequence[Trial],
 
 
 def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
-    requested = KIND.study(own.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
+    requested = KIND.study(question.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
     return measured(kernel, folder, requested.trials, requested.head.sysctls)
 
 

@@ -64,7 +64,7 @@ PARTS = {
     "trace": kind("trace"), "arithmetic": kind("arithmetic"),
     "cluster": Part(("engines/cluster", "tests/unit/cluster", "tests/programs/cluster"),
                     (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
-    "tls": feature("tls"),
+    "tls": feature("tls"), "servers": feature("servers"),
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
     "population": feature("population", "paper/fit", "tests/programs/test_fit.py", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"
@@ -72,8 +72,10 @@ PARTS = {
         check="marrama2012"),
     "replication": feature("replication"),
     "cliff": feature("cliff", MIXED, question="find_cliff"),
+    "losses": feature("losses"), "questions": feature("questions", "benchmarks/outside/transfers.py",
+                         "tests/unit/benchmarks/test_transfers.py"),
     "grids": feature("grids", MIXED, "tests/unit/fetches/test_analysis.py",
-                     "tests/unit/fetches/test_own.py"),
+                     "tests/unit/features/questions/test_own.py"),
     "steps": feature("steps"),
     "timelines": feature("timelines", "tests/unit/fetches/test_missing.py",
                          "tests/unit/features/tls/test_tls.py"),

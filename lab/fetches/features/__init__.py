@@ -10,11 +10,14 @@ from importlib import import_module
 from typing import Any
 
 FEATURES = (
+    "losses",
+    "questions",
     "grids",
     "timelines",
     "steps",
     "limiting_factors",
     "tls",
+    "servers",
     "users",
     "population",
     "raw",

@@ -11,7 +11,6 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
-from lab.core.words import short
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel
 from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judged
@@ -19,9 +18,6 @@ from lab.fetches.figures.figure import Analysis, Made, interval
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
-TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
-             " with more far and slow responses. It answers how the two printed weeks differ. The"
-             " window alone: the same responses under both. It answers what the window does.")
 
 Filled = tuple[Column, Callable[[JudgedBar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
@@ -53,8 +49,8 @@ def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
     measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
-    columns = [*measured, *_improved_columns(panel), *_same_columns(panel),
-               *_recovery_columns(panel), *_published_columns(panel)]
+    columns = [*measured, *_improved_columns(panel), *_further_columns(panel),
+               *_published_columns(panel)]
     return Table(panel.figure.title, tuple(column for column, _ in columns),
                  tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
                  tuple(_notes(scenario, judged))).without_empty()
@@ -119,24 +115,9 @@ def _improved_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.median_absolute if medians else "")]
 
 
-def _same_columns(panel: Panel) -> list[Filled]:
-    """What the window alone does, where the bars compare two weeks."""
-    unit, group = panel.metric.unit, "the window alone"
-    return [(Column("", unit, group),
-             lambda row: row.bucket.same.absolute if row.bucket.same else ""),
-            (Column("95 % interval", unit, group, rank=0),
-             lambda row: interval(row.bucket.same.interval) if row.bucket.same else ""),
-            (Column("", "%", group),
-             lambda row: row.bucket.same.percent if row.bucket.same else "")]
-
-
-def _recovery_columns(panel: Panel) -> list[Filled]:
-    unit, group = panel.metric.unit, "recovery"
-    return [(Column("beyond lossless", unit, group),
-             lambda row: row.recovery.value if row.recovery else ""),
-            (Column("95 % interval", unit, group),
-             lambda row: interval(row.recovery.interval) if row.recovery else ""),
-            (Column("word", "", group, is_text=True), lambda row: row.recovery_word)]
+def _further_columns(panel: Panel) -> list[Filled]:
+    return [(column, lambda row, show=show: show(row.bucket))  # type: ignore[misc]
+            for column, show in panel.columns]
 
 
 def _published_columns(panel: Panel) -> list[Filled]:
@@ -159,8 +140,7 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
                      " is compared; the others are parts of the baseline.")
-    if any(bucket.same for bucket in panel.buckets):
-        notes.append(TWO_WEEKS)
+    notes += panel.notes
     few = [row.bucket.label for row in judged.rows if row.word == TOO_FEW
            and not row.exact and row.bucket.draws < LEAST_DRAWS]
     if few:
@@ -218,9 +198,9 @@ def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
-        **around, bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
+        **around, bars=tuple(_bar(panel, row) for row in judged.rows),
         percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
-        even_scale=panel.recovers or even)
+        even_scale=panel.has_even_scale or even)
 
 
 def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
@@ -233,13 +213,9 @@ def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
                    bucket.is_unsure)
 
 
-def _bar(row: JudgedBar, unit: str) -> Bar:
-    bucket, above = row.bucket, ("", "")
-    if row.recovery is not None and row.recovery.interval is not None:
-        low, high = row.recovery.interval
-        above = (f"beyond lossless: {short(row.recovery.value)} {unit}",
-                 f"{short(low)} … {short(high)} {unit}: {row.recovery_word}")
+def _bar(panel: Panel, row: JudgedBar) -> Bar:
+    bucket = row.bucket
     return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
                Estimate(bucket.percent, bucket.percent_interval, bucket.n),
                bucket.published.absolute, bucket.published.percent, bucket.share_percent,
-               bucket.n, bucket.excluded.total, above)
+               bucket.n, bucket.excluded.total, panel.above(bucket))

@@ -19,13 +19,10 @@ from lab.core.findings import claims
 from lab.core.findings.charts import Ends, is_wide
 from lab.core.findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, ComparedNumber
 from lab.core.findings.findings import Statement
-from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
 from lab.fetches.scenario.scenario import Claim, OF_EXPERIMENT
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
-
-HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,6 @@ class JudgedBar:
     percentages; bucket has them as parts of the baseline. off_percent: of our
     improvement from the published; off_points: of the percentages. exact:
     nothing varies between repeats. word, test: "" where nothing is published.
-    recovery: under random loss, the improvement less that of the lossless network.
     """
 
     bucket: Bucket
@@ -46,7 +42,6 @@ class JudgedBar:
     exact: bool
     word: str
     test: str
-    recovery: Estimate | None = None
 
     @property
     def absolute_ends(self) -> Ends | None:
@@ -68,13 +63,6 @@ class JudgedBar:
     def off_points(self) -> float | None:
         return (None if self.published_percent is None
                 else self.percent - self.published_percent)
-
-    @property
-    def recovery_word(self) -> str:
-        """Whether the window helps recovery or harms it, by the 95 % interval."""
-        if self.recovery is None or self.bucket.draws < LEAST_DRAWS:
-            return "" if self.recovery is None else UNDECIDED
-        return {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.recovery.sign]
 
 
 @dataclass(frozen=True)
@@ -121,8 +109,7 @@ def _row(panel: Panel, bucket: Bucket, exact: bool) -> JudgedBar:
     interval = bucket.absolute_interval
     varies = not exact if interval is None else is_wide(interval)
     row = JudgedBar(bucket, percent, percent_interval, published_percent,
-                    exact=bucket.lossless and not varies, word="", test="",
-                    recovery=_recovery(panel, bucket) if panel.recovers else None)
+                    exact=bucket.lossless and not varies, word="", test="")
     word, test = claims.judge(_numbers(panel, row))
     return replace(row, word=word, test=test)
 
@@ -163,13 +150,3 @@ def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
     return Statement(claim.says, measured, claims.equivalent(
         (low - most, high - least),
         EQUAL_PERCENT / 100 * min(first.bucket.base, second.bucket.base)))
-
-
-def _recovery(panel: Panel, bucket: Bucket) -> Estimate | None:
-    """None for the lossless bucket itself, and without one or without an interval."""
-    lossless = next((other for other in panel.buckets if other.value == 0), bucket)
-    ends = bucket.absolute_interval
-    if lossless is bucket or ends is None:
-        return None
-    return Estimate(bucket.absolute - lossless.absolute,
-                    (ends[0] - lossless.absolute, ends[1] - lossless.absolute))

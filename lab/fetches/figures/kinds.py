@@ -96,8 +96,6 @@ def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
 FIGURES: dict[str, FigureKind] = {
     "improvement": FigureKind(rows.check_buckets, bars.bars, OF_BARS, rows=rows.improvement,
                               is_of_pairs=True),
-    "loss": FigureKind(rows.check_buckets, bars.bars, OF_BARS, "loss_percent", rows=rows.loss,
-                       is_of_pairs=True),
     "window_sweep": FigureKind(rows.check_one_network, bars.bars, OF_BARS, "initcwnd",
                                rows=rows.window_sweep)}
 for feature in features.registered():

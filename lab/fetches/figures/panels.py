@@ -73,11 +73,6 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
                                                for pair, weight in behind])))
 
 
-def loss(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
-    """The rows of one improvement figure by random loss. Raises as `improvement`."""
-    return replace(improvement(scenario, figure, records), recovers=True)
-
-
 def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
     """The rows of a figure of values against windows: each window against the baseline's.
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from lab.core.findings import claims
 from lab.core.findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.run.kinds import RunData
-from lab.core.words import between, short, span
+from lab.core.words import short, span
+from lab.fetches import features
 from lab.fetches.figures.buckets import Bucket, Excluded, Panel
 from lab.fetches.figures.cells import WindowChange
-from lab.fetches.figures.claims import HARMS, HELPS, UNDECIDED, JudgedPanel
+from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import setting_words
@@ -54,7 +55,8 @@ def of_run(run: RunData, judged: Sequence[JudgedPanel],
            changes: Sequence[WindowChange]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
     return [_verified(run.records), *notes.of_all(run.records), *_reproduced(judged),
-            *_held(judged), *_recovered(judged),
+            *_held(judged), *(sentence for feature in features.registered()
+                              for sentence in feature.sentences([made.panel for made in judged])),
             *_differences(panel.panel for panel in judged), *_changes(changes),
             *_against_model(run), *_sent_again(run.records)]
 
@@ -114,20 +116,10 @@ def _held(judged: Sequence[JudgedPanel]) -> list[str]:
     return [text + (f"; too few data to decide: {'; '.join(left_open)}." if left_open else ".")]
 
 
-def _recovered(judged: Iterable[JudgedPanel]) -> list[str]:
-    """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
-    counts = Counter(row.recovery_word for panel in judged for row in panel.rows if row.recovery)
-    if not counts:
-        return []
-    return ["Under random loss the larger window gains more than without loss in"
-            f" {counts[HELPS]} of {counts.total()} bars and less in {counts[HARMS]}; the 95 %"
-            f" interval leaves {counts[UNDECIDED]} undecided."]
-
-
 def _differences(panels: Iterable[Panel]) -> list[str]:
     """Where the numbers are farthest from the published ones, by ratio."""
     ratios = [(bucket.absolute / published,
-               f"{panel.by.head} {_at(panel, bucket)}: {short(bucket.absolute)}"
+               f"{panel.by.head} {panel.named(bucket)}: {short(bucket.absolute)}"
                f" {panel.metric.unit} here, {short(published)} {panel.metric.unit} published")
               for panel in panels for bucket in panel.buckets
               if (published := bucket.published.absolute or 0) > 0 and bucket.absolute > 0]
@@ -206,20 +198,15 @@ def of_figure(judged: JudgedPanel) -> str:
     saved = "gain" if panel.metric.more_is_better else "save"
     verb = saved if low.absolute >= 0 else "change it, improvements counted positive, by"
     text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
-            f" {short(low.absolute)} {unit} (at {_at(panel, low)}) to"
-            f" {short(high.absolute)} {unit} (at {_at(panel, high)}),"
+            f" {short(low.absolute)} {unit} (at {panel.named(low)}) to"
+            f" {short(high.absolute)} {unit} (at {panel.named(high)}),"
             f" {span([bucket.percent for bucket in buckets], '%')}")
     known = [span(values, its_unit) for values, its_unit in (
         ([bucket.published.absolute for bucket in buckets], unit),
         ([bucket.published.percent for bucket in buckets], "%"))
         if any(value is not None for value in values)]
     text += f"; published are {', '.join(known)}." if known else "."
-    beyond = [f"{short(row.recovery.value)} {unit} at {_at(panel, row.bucket)}"
-              f" ({between(row.recovery.interval)}, {row.recovery_word})"
-              for row in judged.rows if row.recovery]
-    if beyond:
-        text += f" Beyond what is {panel.metric.improved} without loss: {'; '.join(beyond)}."
-    return " ".join([text, *panel.remarks])
+    return " ".join([text, *panel.sentences, *panel.remarks])
 
 
 def _best_window(panel: Panel) -> str:
@@ -245,11 +232,11 @@ def described(panel: Panel) -> str:
     figure, unit = panel.figure, panel.metric.unit
     if panel.is_sweep:
         values = "; ".join(
-            f"{_at(panel, bucket)}: {short(bucket.experiment)} {unit}"
+            f"{panel.named(bucket)}: {short(bucket.experiment)} {unit}"
             + (f" (published {short(bucket.published.level)} {unit})"
                if bucket.published.level is not None else "") for bucket in panel.buckets)
         return f"Mean {panel.metric.label or panel.metric.head} by initial window. {values}."
-    bars = "; ".join(f"{_at(panel, bucket)}: {short(bucket.absolute)} {unit},"
+    bars = "; ".join(f"{panel.named(bucket)}: {short(bucket.absolute)} {unit},"
                      f" {short(bucket.percent)} %{_published_bar(bucket, unit)}"
                      for bucket in panel.buckets)
     return (f"Bars of the improvement by {panel.by.head}, {figure.baseline_initcwnd} to"
@@ -261,7 +248,3 @@ def _published_bar(bucket: Bucket, unit: str) -> str:
              ((bucket.published.absolute, unit), (bucket.published.percent, "%"))
              if value is not None]
     return f" (published {', '.join(parts)})" if parts else ""
-
-
-def _at(panel: Panel, bucket: Bucket) -> str:
-    return f"{bucket.label} {panel.by.unit}".strip()

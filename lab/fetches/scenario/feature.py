@@ -102,9 +102,9 @@ class Part:
         """The report of a whole run, in place of the core's."""
         return None
 
-    def findings(self, analysis: Any, found: Sequence[Finding], judged: Sequence[Any]
+    def findings(self, analysis: Any, before: Sequence[Finding], judged: Sequence[Any]
                  ) -> tuple[list[Finding], Sequence[Tile]]:
-        """Its findings and tiles, behind those found of the figures; judged: their bars.
+        """Its findings and tiles, behind those of the figures; judged: their bars.
 
         analysis: of the run (lab.fetches.figures.figure.Analysis).
         """
@@ -115,12 +115,14 @@ class Feature:
     """One folder of lab/fetches/features; its module `feature` has one as FEATURE.
 
     tables: of a scenario's file that are its own. figures: the kinds of figures
-    (lab.fetches.figures.figure.FigureKind) by their names. checks: of transfers over TCP;
-    own_checks: of the records that `judged` makes.
+    (lab.fetches.figures.figure.FigureKind) by their names. integrity: checks before the
+    packets; checks: of transfers over TCP; own_checks: of the records that `judged` and `failed`
+    make.
     """
 
     tables: tuple[str, ...] = ()
     figures: Mapping[str, Any] = {}
+    integrity: Sequence[Check] = ()
     checks: Sequence[Check] = ()
     own_checks: Sequence[Check] = ()
 
@@ -140,6 +142,11 @@ class Feature:
         """The record of a transfer that is not over TCP, None of another."""
         return None
 
+    def failed(self, trial: Trial, observation: Mapping[str, Any], failure: str,
+               client_pcap: bytes) -> Any:
+        """The record of a fetch that was to fail, None of another; failure: why it did."""
+        return None
+
     def timelines(self, scenario: Any, run: Any, changes: Sequence[Any]) -> tuple[Timeline, ...]:
         """Of a run's kept captures; changes: what windows changed in its cells
         (lab.fetches.figures.cells.WindowChange)."""
@@ -154,6 +161,22 @@ class Feature:
 
         change: lab.fetches.figures.cells.WindowChange; gives its Reasons.
         """
+        return ()
+
+    def notes(self, records: Sequence[Any]) -> Sequence[str]:
+        """What readers have to know of a run's transfers."""
+        return ()
+
+    def limit(self, record: Any) -> str:
+        """What besides the window limited a transfer, "" for nothing."""
+        return ""
+
+    def remarks(self, records: Sequence[Any]) -> Sequence[str]:
+        """What besides the window limited these transfers."""
+        return ()
+
+    def sentences(self, panels: Sequence[Any]) -> Sequence[str]:
+        """Of all figures of bars of a run (lab.fetches.figures.buckets.Panel)."""
         return ()
 
     def hints(self, trials: Sequence[Trial], records: Sequence[Any]) -> Sequence[str]:

@@ -45,12 +45,12 @@ def network(name: str, tag: str, *, required: bool = False, random: bool = False
                  computed=computed, disorder=disorder)
 
 
-def switch(name: str, tag: str, *, modelled: bool = True) -> Any:
+def switch(name: str, tag: str, *, modelled: bool = True, **more: Any) -> Any:
     """What a published set-up did otherwise; off by default.
 
     tag: before its value in a trial's id, where it is on.
     """
-    return swept(name, modelled=modelled, switch=tag)
+    return swept(name, modelled=modelled, switch=tag, **more)
 
 
 def tls(name: str, *newer: str) -> Any:

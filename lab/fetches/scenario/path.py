@@ -48,7 +48,7 @@ class Path:
     qdisc: str = network("qdisc", "", modelled=False)
     htb_burst_bytes: int = network("htb_burst_bytes", "htb", modelled=False)
     integer_kbps: float = switch("integer_kbps", "integer")
-    arp_ms: int = switch("arp_ms", "arp", modelled=False)
+    arp_ms: int = switch("arp_ms", "arp", modelled=False, feature="replication")
     seed: int = 0
 
     @property

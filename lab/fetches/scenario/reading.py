@@ -26,7 +26,8 @@ def read(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
     where = file.where
     known = features.registered()
-    schema.known_keys(file.raw, (*_KEYS, *(name for each in known for name in each.tables)), where)
+    own = (name for feature in known for name in feature.tables)
+    schema.known_keys(file.raw, (*_KEYS, *own), where)
     raw: Mapping[str, Any] = file.raw
     for feature in known:
         raw = feature.merged(raw, where)
@@ -40,7 +41,7 @@ def read(file: ScenarioFile) -> Scenario:
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
-        parts=tuple(part for each in known if (part := each.read(tables)) is not None))
+        parts=tuple(part for feature in known if (part := feature.read(tables)) is not None))
     _check(scenario, where)
     return scenario
 

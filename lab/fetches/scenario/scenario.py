@@ -1,78 +1,6 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-A scenario file opens with a comment line, the claim in one sentence, then::
-
-    title = "…"            # one line
-    source = "…"           # who published it, where
-
-    [sysctls]              # optional: TCP settings other than engines.network.kernel.TCP_SYSCTLS
-    "net.ipv4.tcp_sack" = "0"
-
-    cells = true           # optional: a table of every cell first, with what decided on it
-    one_in = 16            # optional: of each grid of networks one in so many, evenly spread
-
-    [defaults]             # what every sweep has unless it says otherwise
-    response_bytes = [9000]
-    initcwnd = [3, 10]     # segments
-    initrwnd = 27          # segments; optional: 1000, which limits no initial window below it
-    congestion_control = "cubic"
-    client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
-    repeat = 1
-    repeat_with_loss = 1   # optional: where random loss decides; without it, repeat
-    queue_packets = 1000
-    loss_percent = 0       # or a list; 0 in it measures the same network without loss
-    uplink = "same"        # or a number of kbit/s; and any field of Sweep
-
-    [[sweep]]              # every RTT with every bandwidth, or pairs of them
-    name = "grid"
-    rtt_ms = [20, 50]      # or pairs = [[70, 1200], …]: (rtt_ms, bandwidth_kbps)
-    bandwidth_kbps = [56, 256]    # and any key of [defaults]
-
-    [[axis]]               # the buckets of one quantity
-    by = "rtt_ms"          # a list of a sweep, or bdp_bytes; without an axis the
-    values = [20, 50]      # sweep's own values, in its order
-    labels = ["20", "50"]  # optional, as shares_percent = [40, 60] of all responses; sum 100
-
-    [[figure]]
-    name = "fig5_rtt"
-    title = "…"
-    kind = "improvement"   # of one window over another, a bar for each bucket of `by`;
-                           # "loss": the same with an even scale, by = "loss_percent";
-                           # "window_sweep": times against windows, by = "initcwnd";
-                           # "groups": times by `by`, a bar for each window;
-                           # "map": of `by` across and `down`, a square for each cell and a map
-                           # for each larger window; "packets": one transfer over time;
-                           # "steps", "levels": lines, squares by `by`, for windows or `down`;
-                           # "window_map": the smallest windows that are about as fast as any
-    sweep = "grid"
-    by = "rtt_ms"
-    weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
-                                  # "joint": by = "bdp_bytes", over the joint distribution
-                                  # of RTT and bandwidth (lab.fetches.features.population.joint)
-    baseline_initcwnd = 3
-    experiment_initcwnd = 10      # "window_sweep" compares all and needs none
-    metric = "total_ms"           # or any other of lab.core.scenario.quantities.METRICS
-    also = ["ccdf"]               # optional: further drawings of the same, by name
-    published = "paper_figure5.csv"   # optional, with its panel
-    panel = "RTT"
-    percent_of = "baseline"       # optional: what the published percentages are of; or
-                                  # "experiment": they are base / experiment − 1
-    held_out = true               # optional: no parameter was chosen by looking at what is
-                                  # published here; its bars are counted apart
-
-    [[claim]]              # optional: what was published in words
-    figure = "fig5_rtt"
-    says = "…"
-    larger = ["100", "50"]        # one of: the first bar's percentage is the larger,
-    # equal = ["42", "26"]        # two bars' milliseconds are equal,
-    # highest_percent = 40        # the highest bar; and of steps and levels:
-    # at_most = "allowed_bytes"   # no trial's metric is more than this column of its own,
-    # more_where = ["flight_bytes", "allowed_bytes"]    # it is more than its least in those
-                                  # trials whose first column is the larger, in no other
-
-Features have tables of their own, such as [raw] (lab.fetches.features.raw.cells). A file may
-have [[population]] tables in place of sweeps, with [[step]]s
-(lab.fetches.features.population.population).
+docs/SCENARIOS.md has an example of a file, and every key. Features have tables of their own.
 """
 
 from __future__ import annotations
@@ -103,7 +31,7 @@ def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ..
     def read_two(value: Any, where: str) -> tuple[str, ...]:
         if not isinstance(value, list) or len(value) != 2:
             raise UsageError(f"{where} has to be {what}")
-        return tuple(reader(each, where) for each in value)
+        return tuple(reader(name, where) for name in value)
     return read_two
 
 
@@ -170,17 +98,17 @@ class Claim:
 
     def check(self, where: str) -> None:
         """Raises UsageError unless it says one thing."""
-        if len(self._said) != 1:
+        if len(self._tests) != 1:
             *all_but_last, last = (*OF_BARS, *OF_TRIALS)
             raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
 
     @property
     def is_of_trials(self) -> bool:
         """Whether it is tested on trials, of figures of steps and levels, not on bars."""
-        return self._said[0] in OF_TRIALS
+        return self._tests[0] in OF_TRIALS
 
     @property
-    def _said(self) -> list[str]:
+    def _tests(self) -> list[str]:
         return [name for name in (*OF_BARS, *OF_TRIALS)
                 if getattr(self, name) not in (None, "", ())]
 
@@ -226,7 +154,7 @@ class Figure:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    cells: every cell is told first, with what decided on it. parts: what features' tables
+    cells: every cell is reported first, with what decided on it. parts: what features' tables
     make of it.
     """
 

@@ -93,8 +93,8 @@ class Server:
     own_server: what a server of the user's own is (lab.fetches.scenario.server.OwnServer).
     """
 
-    server: str = swept("server")
-    http: str = swept("http", newer=(HTTP_3,))
+    server: str = swept("server", feature="servers")
+    http: str = swept("http", newer=(HTTP_3,), feature="servers")
     system: str = HERE
     own_server: str = ""
 

@@ -19,11 +19,10 @@ from lab.core.scenario import schema
 from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
 from lab.core.scenario.schema import key
 from lab.fetches import features
-from lab.fetches.scenario import server
 from lab.fetches.scenario.parameter import ANY, FEATURE, NEEDS
 from lab.fetches.scenario.parameter import SWEPT as SWEPT_BY
 from lab.fetches.scenario.path import RANDOM, is_random
-from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, NEWER, OWN
+from lab.fetches.scenario.server import HERE, NEWER, OWN, parsed
 from lab.fetches.scenario.tcp import AMPLE_WINDOW
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import HEADER_BYTES, MSS
@@ -157,7 +156,11 @@ class Sweep(_Lists):  # type: ignore[misc]
                                  " this copy does not have")
         for feature in features.registered():
             feature.check_sweep(self, where)
-        _check_server(self, where)
+
+    @property
+    def has_own_chain(self) -> bool:
+        """Whether the server brings its certificate."""
+        return bool(self.own_server and parsed(self.own_server).ca)
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -343,41 +346,3 @@ def needing_newer(lists: Mapping[str, Any]) -> list[str]:
 def system_for(lists: Mapping[str, Any]) -> str:
     """The system that can do all of a sweep's lists."""
     return NEWER if needing_newer(lists) else HERE
-
-
-# What only server.py does otherwise than by default, and its words.
-_OURS = {"buffer_bytes": "a buffer of its own (buffer_bytes, --tls-buffer)",
-         "gap_ms": "a back-end (gap_ms, --think)", "head": "writes of headers (head)",
-         "nagle": "Nagle's algorithm (nagle)", "framing": "a body without a length (framing)",
-         "send_buffer_bytes": "a send buffer of its own (send_buffer_bytes)"}
-
-
-def _check_server(requested: Sweep, where: str) -> None:
-    """Raises UsageError where a server cannot do what else is requested."""
-    if (OWN in requested.server) != bool(requested.own_server):
-        raise UsageError(f"{where}: " + (
-            "a server of your own is its command: say --server-command, or [own_server] in a file"
-            if not requested.own_server else
-            f"--server-command is of the server {OWN}: say --server {OWN}, or none"))
-    if has_own_chain(requested) and any(requested.chain_bytes):
-        raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
-                         " chain (chain_bytes, --chain): not both")
-    others = [name for name in requested.server if name != BUILTIN]
-    for name, words in _OURS.items():
-        if others and {*getattr(requested, name)} != {*QUANTITIES[name].defaults}:
-            raise UsageError(f"{where}: {words} is of the server {BUILTIN}, not of {others[0]}")
-    if requested.http == (HTTP_1,):
-        return
-    if BUILTIN in requested.server:
-        raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: say another one"
-                         " (server, --server nginx)")
-    if not all(requested.chain_bytes) and not has_own_chain(requested):
-        raise UsageError(f"{where}: HTTP/2 goes over TLS: say a chain (chain_bytes, --chain)")
-    if any(requested.resumed):
-        raise UsageError(f"{where}: sessions are resumed (resumed, --resumed) with HTTP/1.1 only:"
-                         " over HTTP/2 curl goes on with the connection that it has")
-
-
-def has_own_chain(requested: Sweep) -> bool:
-    """Whether the server brings its certificate."""
-    return bool(requested.own_server and server.parsed(requested.own_server).ca)

@@ -181,38 +181,27 @@ class Evidence(Observed):
     def judged_by(self) -> str:
         """Which of PATH, HOST and TCP judge the trial, as words."""
         words = {PATH: self.path is not None, HOST: self.shows_causes,
-                 TCP: self._is_comparable}
+                 TCP: self.is_comparable}
         return " ".join(word for word, judges in words.items() if judges)
 
     # Against the model; nothing where it does not know all of it.
 
     def total_compared(self) -> list[Compared]:
-        return ([self._near(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
-                if self._is_comparable else [])
+        return ([self.near(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+                if self.is_comparable else [])
 
     def latency_compared(self) -> list[Compared]:
-        return ([self._near(self.latency_ms, self.prediction.latency_ms)]
-                if self._is_comparable else [])
-
-    def handshake_compared(self) -> list[Compared]:
-        """The end of TLS's handshake, the first byte, the server's window."""
-        if "tls" not in self.report or not self._is_comparable:
-            return []
-        prediction, window, trips = self.prediction, self.report["tls"]["window"], len(self.flights)
-        return [self._near(self.fetch.get("appconnect_ms"), prediction.appconnect_ms),
-                self._near(self.fetch.get("first_byte_ms"), prediction.first_byte_ms),
-                Compared(window == prediction.window_after_handshake,
-                         f"a window of {window} segments", f"{prediction.window_after_handshake}"),
-                Compared(trips == prediction.handshake_round_trips, f"{trips} round trips",
-                         f"{prediction.handshake_round_trips}")]
+        return ([self.near(self.latency_ms, self.prediction.latency_ms)]
+                if self.is_comparable else [])
 
     @property
-    def _is_comparable(self) -> bool:
+    def is_comparable(self) -> bool:
+        """Whether the model's times are to be those of the transfer."""
         return (self.tolerances.model_ms is not None and self.is_modelled
                 and not (self.wire.lost_to_client or self.wire.lost_to_server)
                 and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
-    def _near(self, observed: float | None, predicted_ms: float) -> Compared:
+    def near(self, observed: float | None, predicted_ms: float) -> Compared:
         """A time that the model predicts, within its tolerance."""
         late_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)

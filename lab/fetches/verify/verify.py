@@ -10,7 +10,7 @@ computes, to the millisecond, also where timers retransmit what was not lost.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -29,13 +29,12 @@ from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.delivery.packet_path import PATH
-from lab.tcp.packets import CaptureError, frames, is_ip
+from lab.tcp.packets import CaptureError
 from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.tcp.wire.messages import early, messages, timed
 
 NAMED = 3  # segments in one reason
 FQ = "fq"
-COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
@@ -45,26 +44,25 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     observation: one line of the worker (engines/worker/worker.py); client_pcap and
     server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
     what the scenario set otherwise than engines.network.kernel.TCP_SYSCTLS. known_kernel: whether
-    its TCP
-    is the one that the model was checked against; else the model is shown and does not judge.
+    its TCP is the one that the model was checked against; else the model is shown and does not
+    judge.
     """
     if observation.get("skipped"):
         return Record(trial=trial, ok=True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
-    if failure and trial.cannot_connect:
-        return _not_connected(trial, observation, failure, client_pcap)
+    if failure and (record := _of_feature(lambda feature: feature.failed(
+            trial, observation, failure, client_pcap))):
+        return record
     fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
     evidence = Evidence(trial, fetch, report, None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
-    broken = [] if failure else checks.failures(INTEGRITY, evidence)
-    if not (failure or broken):
-        for feature in features.registered():
-            if (record := feature.judged(evidence, observation, client_pcap, server_pcap,
-                                         exact)) is not None:
-                return record  # type: ignore[no-any-return]
+    broken = [] if failure else checks.failures(integrity(), evidence)
+    if not (failure or broken) and (record := _of_feature(lambda feature: feature.judged(
+            evidence, observation, client_pcap, server_pcap, exact))):
+        return record
     faults = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
@@ -85,22 +83,10 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
 
 
-def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
-                   client_pcap: bytes) -> Record:
-    """The record of a fetch that has to fail: as requested where no packet of IP left the client.
-
-    It has no times: what a client reports of it is not the network's.
-    """
-    fetch = observation.get("fetch") or {}
-    left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
-    differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
-               *([f"observed {failure!r}, expected that curl cannot connect"]
-                 if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
-    judged: dict[str, Any] = checks.columns([
-        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {difference}")
-        for difference in differs])
-    return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
-                  **judged)
+def _of_feature(ask: Callable[[Any], Any]) -> Record | None:
+    """The record of the first feature that makes one of the trial."""
+    made: Record | None = next(filter(None, map(ask, features.registered())), None)
+    return made
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
@@ -339,14 +325,14 @@ ON_THE_WIRE = (
           exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", Evidence.latency_compared,
           is_modelled, exact_only=True),
-    Check("model handshake", "TLS's handshake, the first byte, the window then, computed",
-          Evidence.handshake_compared,
-          lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True,
-          seldom=True),
 )
-CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
-                   lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
-                   seldom=True)
+
+
+@cache
+def integrity() -> tuple[Check, ...]:
+    """What has to hold before the packets are compared."""
+    return (*INTEGRITY, *(check for feature in features.registered()
+                          for check in feature.integrity))
 
 
 @cache
@@ -359,4 +345,4 @@ def on_the_wire() -> tuple[Check, ...]:
 def every_check() -> tuple[Check, ...]:
     """All that a record of a fetch can be judged by."""
     own = (check for feature in features.registered() for check in feature.own_checks)
-    return (*INTEGRITY, CAPTURE, *on_the_wire(), *own, CONNECTION)
+    return (*integrity(), CAPTURE, *on_the_wire(), *own)

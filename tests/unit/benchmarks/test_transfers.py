@@ -16,7 +16,7 @@ from commands.run import overrides_of
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING
 from lab.core.results.records import FAIL, SKIPPED
-from lab.fetches.scenario import own
+from lab.fetches.features.questions import question
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from tests.golden import stored
@@ -152,7 +152,7 @@ def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
             continue
         shown += 1
         arguments = parse(shlex.split(command)[1:])
-        file = own.file("own", overrides_of(arguments))
+        file = question.file("own", overrides_of(arguments))
         (requested,) = KIND.study(file, overrides=NOTHING, seed=arguments.seed).trials
         assert replace(trial, scenario="own", part="", sample=0) == requested, command
     assert shown > 15

@@ -22,7 +22,8 @@ from lab.fetches.figures import bars, figure, panels
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.response import segments_at_once
 from lab.fetches.scenario.server import NEWER, OwnServer, parsed
-from lab.fetches.verify import integrity, path
+from lab.fetches.verify import path
+from lab.fetches.verify.verify import integrity
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT, REAL_TIME
@@ -80,7 +81,7 @@ def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: 
 # Integrity ---------------------------------------------------------------------------
 
 CHECKS: dict[str, Callable[[Evidence], Iterable[Compared]]] = {
-    check.name: check.compare for check in integrity.INTEGRITY}
+    check.name: check.compare for check in integrity()}
 
 
 @pytest.mark.parametrize(("name", "said", "is_so"), [

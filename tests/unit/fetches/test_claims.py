@@ -1,4 +1,4 @@
-"""The result of every bar, from both sides of its limits; sentences; what is gained under loss."""
+"""The result of every bar, from both sides of its limits; sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from lab.core.findings import claims
 from lab.core.findings.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
                                       TOO_FEW)
-from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
                                          of_experiment)
 from lab.fetches.figures.claims import JudgedBar, judged
@@ -203,15 +202,3 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
     assert larger.word == word
     assert equal.word == {REPRODUCED: NOT_REPRODUCED, TOO_FEW: TOO_FEW,
                           NOT_REPRODUCED: REPRODUCED}[word]
-
-
-def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
-    figure = replace(FIGURE, kind="loss", by="loss_percent")
-    bars = [bucket(1000, 900, "0", value=0.0),
-            *(bucket(1000, 800, label, value=value, absolute_interval=ends)
-              for label, value, ends in (("1", 1.0, (101.0, 300.0)), ("2", 2.0, (99.0, 300.0)),
-                                         ("5", 5.0, (50.0, 99.0))))]
-    rows = judged(replace(panel(*bars, figure=figure), recovers=True), ()).rows
-    assert [row.recovery_word for row in rows] == ["", "helps", "undecided", "harms"]
-    assert rows[1].recovery == Estimate(100, (1, 200))
-    assert not any(row.recovery for row in judged(panel(*bars[1:], figure=figure), ()).rows)

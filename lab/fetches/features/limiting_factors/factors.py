@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 
 from lab.core.words import number, plain, short
+from lab.fetches.features.limiting_factors.remarks import LARGER_WINDOW, remedy_of
 from lab.fetches.figures.cells import Reason, WindowChange, mean
 from lab.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
-from lab.fetches.verify.notes import LARGER_WINDOW, remedy_of
 from lab.fetches.verify.record import Record
 from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.packets import HEADER_BYTES

@@ -19,6 +19,7 @@ from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.features.population.joint import DATACENTERS, Joint
+from lab.fetches.features.population.panels import same_of
 from lab.fetches.features.population.population import Populations
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
@@ -152,7 +153,7 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
                    for bar in published.shares(AXES[axis]).values()]
         base = sum(share * ms / percent for share, ms, percent in printed)
         saved = sum(share * ms for share, ms, _ in printed) / 100
-        alone = float(share @ [bar.same.absolute if bar.same else bar.absolute for bar in bars])
+        alone = float(share @ [(same_of(bar) or bar).absolute for bar in bars])
         rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
                      100 * (ours[0] / base - 1), ours[1], base - saved,
                      100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))

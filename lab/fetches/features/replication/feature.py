@@ -8,12 +8,14 @@ from typing import Any
 
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData, Study
-from lab.fetches.features.replication import causes
+from lab.fetches.features.replication import causes, unconnected
 from lab.fetches.features.replication.causes import AsPublished
 from lab.fetches.scenario import feature
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.sweep import Sweep
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Feature(feature.Feature):
     """As lab.fetches.scenario.feature has it."""
 
     tables = ("as_published", "cause")
+    own_checks = (unconnected.CONNECTION,)
 
     def merged(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         return causes.merged(raw, where)
@@ -41,6 +44,12 @@ class Feature(feature.Feature):
     def read(self, tables: Tables) -> Part | None:
         setup = causes.read(tables.raw, tables.sweeps, tables.where)
         return None if setup is None else Explained(setup)
+
+    def failed(self, trial: Trial, observation: Mapping[str, Any], failure: str,
+               client_pcap: bytes) -> Record | None:
+        if not trial.cannot_connect:
+            return None
+        return unconnected.judged(trial, observation, failure, client_pcap)
 
 
 FEATURE = Feature()

@@ -1,4 +1,4 @@
-"""What TLS and QUIC bring: rules of a sweep, checks of early data, the verdict on HTTP/3."""
+"""What TLS and QUIC bring: rules of a sweep, checks of handshakes and early data, HTTP/3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.core.results.checks import Check
-from lab.fetches.features.tls import quic, rules, zero_rtt
+from lab.fetches.features.tls import handshake, quic, rules, zero_rtt
 from lab.fetches.scenario import feature
 from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.scenario.sweep import Sweep
@@ -18,7 +18,8 @@ from lab.fetches.verify.verify import is_on_wire
 class Feature(feature.Feature):
     """As lab.fetches.scenario.feature has it."""
 
-    checks = (Check(
+    integrity = (handshake.SESSION,)
+    checks = (handshake.MODEL, Check(
         "early data", "it left with the hello, the server took it, and answered at once",
         zero_rtt.early_data,
         lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True),)

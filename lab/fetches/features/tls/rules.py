@@ -7,7 +7,7 @@ from itertools import product
 from hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 from lab.core.errors import UsageError
 from lab.fetches.scenario.server import NGINX
-from lab.fetches.scenario.sweep import Sweep, has_own_chain
+from lab.fetches.scenario.sweep import Sweep
 
 EARLY_DATA = "early data (early_data_bytes, --early-data)"
 
@@ -15,7 +15,7 @@ EARLY_DATA = "early data (early_data_bytes, --early-data)"
 def check_tls(requested: Sweep, where: str) -> None:
     """Raises UsageError where a chain cannot be, or the rest does not go with TLS."""
     chains = [chain for chain in requested.chain_bytes if chain]
-    if not chains and not has_own_chain(requested):
+    if not chains and not requested.has_own_chain:
         if any(requested.resumed) or any(requested.early_data_bytes):
             raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
                              " sent, only with TLS: say a chain (chain_bytes, --chain)")

@@ -9,7 +9,7 @@ import pytest
 
 from lab.core.run.kinds import NOTHING, Overrides, Study
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.scenario import own
+from lab.fetches.features.questions import question
 from lab.fetches.study import KIND
 from lab.fetches.scenario.trial import Trial
 
@@ -24,7 +24,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
 
 
 def requested(lists: dict[str, list[Any]]) -> Study:
-    made: Study = KIND.study(own.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
+    made: Study = KIND.study(question.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
     return made
 
 

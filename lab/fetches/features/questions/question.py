@@ -1,7 +1,7 @@
 """A question of one's own: a network, a sender and responses by flags, written as a scenario.
 
-The run keeps the text like that of any scenario, so that it is resumed, told
-and drawn like one. What is asked for several values of decides on the figure:
+The run keeps the text like that of any scenario, so that it is resumed, reported
+and drawn like one. What has several values decides on the figure:
 bars of windows for none, groups of them for one, maps for more.
 """
 

@@ -1,0 +1,1 @@
+"""Figures by random loss: what a larger window gains beyond the lossless network."""

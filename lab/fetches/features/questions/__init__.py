@@ -1,0 +1,1 @@
+"""A question by flags, written as a scenario."""

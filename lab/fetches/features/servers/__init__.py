@@ -1,0 +1,1 @@
+"""Servers besides server.py: nginx, and one of the user's own."""
