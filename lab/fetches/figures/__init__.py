@@ -1,1 +1,1 @@
-"""What fetches show: buckets, cells, maps, steps, and their sentences."""
+"""What fetches show: buckets, cells, bars, and their sentences."""
