@@ -215,9 +215,10 @@ def _best_window(panel: Panel) -> str:
     took = ("took the least time" if unit == "ms" else
             f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
     best = min(panel.buckets, key=lambda bucket: sign * bucket.experiment)
-    windows = ", ".join(bucket.label for bucket in panel.buckets)
-    text = (f"Of the windows {windows}, {best.label} {took}: {short(best.experiment)} {unit} on"
-            f" average, {short(best.absolute)} {unit} or {short(best.percent)} %"
+    *windows, last = (bucket.label for bucket in panel.buckets)
+    listed = f"{', '.join(windows)} and {last}" if windows else last
+    text = (f"Of the windows {listed}, a window of {best.label} {took}: {short(best.experiment)}"
+            f" {unit} on average, {short(best.absolute)} {unit} or {short(best.percent)} %"
             f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
     known = [(sign * level, bucket.label) for bucket in panel.buckets
              if (level := bucket.published.level) is not None]
