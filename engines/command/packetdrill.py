@@ -186,7 +186,7 @@ def run(setup: Setup, scripts: Sequence[Script], folder: Path,
     folder: of this run alone; until: of time.monotonic(). Raises EngineCannot where the machine
     cannot, OutOfTime, EngineError where guests do not start.
     """
-    guests = Guests(setup, folder, readable_for(scripts))
+    guests = ScriptGuests(setup, folder, readable_for(scripts))
     hands = [scripts[place:place + BATCH] for place in range(0, len(scripts), BATCH)]
     queues: list[queue.SimpleQueue[Result | BaseException]] = [queue.SimpleQueue() for _ in hands]
     pool = ThreadPoolExecutor(setup.jobs)
@@ -207,7 +207,7 @@ def run(setup: Setup, scripts: Sequence[Script], folder: Path,
         pool.shutdown(cancel_futures=True)
 
 
-class Guests:
+class ScriptGuests:
     """Guests that run scripts, each in a thread of this process."""
 
     def __init__(self, setup: Setup, folder: Path, folders: Iterable[Path]) -> None:

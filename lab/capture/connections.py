@@ -64,7 +64,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedConnection:
     """One connection as it was observed. Times in ns since the epoch.
 
     begun_ns, ended_ns: of its first and its last packet. handshake_ms: None where it was not
@@ -97,7 +97,7 @@ class Observed:
         return self.to_client.retransmitted + self.to_server.retransmitted
 
 
-def observed(packets: TcpPackets) -> Observed | None:
+def observed(packets: TcpPackets) -> ObservedConnection | None:
     """None where its packets contradict each other, or for more than 2 GB."""
     port = packets.client[1]
     try:
@@ -112,8 +112,8 @@ def observed(packets: TcpPackets) -> Observed | None:
     waits = _waits(packets)
     down, up = (_direction(wire, to_client, [loss for loss in lost if loss.to_client == to_client],
                            waits[to_client]) for to_client in (True, False))
-    return Observed(packets, segments[0].time_ns, segments[-1].time_ns, _handshake_ms(wire),
-                    down, up, _state(wire), wire)
+    return ObservedConnection(packets, segments[0].time_ns, segments[-1].time_ns,
+                              _handshake_ms(wire), down, up, _state(wire), wire)
 
 
 def _handshake_ms(wire: Connection) -> float | None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from lab.capture import headers
 from lab.capture.headers import ICMP, ICMPV6, TCP, UDP, Headers
-from lab.capture.links import Link
-from lab.capture.pcapng import Capture, Packet
+from lab.capture.links import LinkDirection
+from lab.capture.pcapng import Capture, CapturedPacket
 from lab.tcp.packets import ACK, SYN, RawSegment
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
@@ -35,7 +35,7 @@ class TcpPackets:
     server_node: str
     at_client: list[RawSegment] = field(default_factory=list)
     at_server: list[RawSegment] = field(default_factory=list)
-    carried: list[tuple[Link, Packet, RawSegment]] = field(default_factory=list)
+    carried: list[tuple[LinkDirection, CapturedPacket, RawSegment]] = field(default_factory=list)
     syn: int | None = None
 
 
@@ -84,7 +84,7 @@ class Conversations:
 
 
 class _Reader:
-    def __init__(self, links: Sequence[Link]) -> None:
+    def __init__(self, links: Sequence[LinkDirection]) -> None:
         self.link = {link.device: link for link in links}
         self.home: dict[str, str] = {}  # of an address: the node that first sent from it
         self.result = Conversations()
@@ -92,7 +92,7 @@ class _Reader:
         self.flows: dict[tuple[object, ...], Flow] = {}
         self.requested_ns: dict[tuple[str, str], int] = {}  # of ARP: (source, target)
 
-    def read(self, packets: Iterable[Packet]) -> Conversations:
+    def read(self, packets: Iterable[CapturedPacket]) -> Conversations:
         ordered = sorted((packet for packet in packets if packet.device in self.link),
                          key=lambda packet: (packet.queued_ns, packet.number))
         parsed = [(packet, headers.headers(packet.head, packet.frame_bytes)) for packet in ordered]
@@ -117,7 +117,7 @@ class _Reader:
 
     # TCP
 
-    def _tcp(self, packet: Packet, parsed: Headers) -> None:
+    def _tcp(self, packet: CapturedPacket, parsed: Headers) -> None:
         link, header = self.link[packet.device], headers.tcp_header(parsed)
         sender = parsed.source, parsed.from_port
         receiver = parsed.destination, parsed.to_port
@@ -163,7 +163,7 @@ class _Reader:
 
     # Others
 
-    def _datagram(self, packet: Packet, parsed: Headers) -> None:
+    def _datagram(self, packet: CapturedPacket, parsed: Headers) -> None:
         flow = self._flow("UDP", (parsed.source, parsed.from_port),
                           (parsed.destination, parsed.to_port))
         # The same datagram on each link that it passes: by what it holds, and how often before.
@@ -174,7 +174,7 @@ class _Reader:
         if link.to_node == flow.to_node and not packet.reason:
             _add(flow, flow.came_ns, key, packet.time_ns)
 
-    def _icmp(self, packet: Packet, parsed: Headers) -> None:
+    def _icmp(self, packet: CapturedPacket, parsed: Headers) -> None:
         kind = parsed.body[0] if len(parsed.body) >= _ECHO_BYTES else -1
         name, request, reply = (("ICMP", _ECHO, _ECHO_REPLY) if parsed.protocol == ICMP else
                                 ("ICMPv6", _ECHO6, _ECHO6_REPLY))
@@ -183,7 +183,7 @@ class _Reader:
         else:
             self.result.excluded[f"of {name} but pings"] += 1
 
-    def _ping(self, packet: Packet, parsed: Headers, is_reply: bool) -> None:
+    def _ping(self, packet: CapturedPacket, parsed: Headers, is_reply: bool) -> None:
         identity = int.from_bytes(parsed.body[4:6], "big")
         ends = (parsed.source, identity), (parsed.destination, identity)
         flow = self._flow("ping", *(reversed(ends) if is_reply else ends))
@@ -202,7 +202,7 @@ class _Reader:
             self.result.flows.append(self.flows[key])
         return self.flows[key]
 
-    def _other(self, packet: Packet) -> None:
+    def _other(self, packet: CapturedPacket) -> None:
         parsed, link = headers.arp(packet.head), self.link[packet.device]
         if parsed is None:
             kind = headers.network(packet.head)[0]
@@ -225,7 +225,7 @@ def _add(flow: Flow, times: dict[tuple[object, ...], int], key: tuple[object, ..
     flow.copies[counted] += 1
 
 
-def conversations(capture: Capture, links: Sequence[Link]) -> Conversations:
+def conversations(capture: Capture, links: Sequence[LinkDirection]) -> Conversations:
     """The packets on the links of a capture, by conversation."""
     return _Reader(links).read(capture.packets)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lab.capture.headers import header_bytes
-from lab.capture.pcapng import Capture, Device, Packet
-from lab.capture.qdiscs import PLAIN, Setting, rate_words
+from lab.capture.pcapng import Capture, Device, CapturedPacket
+from lab.capture.qdiscs import PLAIN, DeviceSetting, rate_words
 from lab.tcp.delivery.packet_path import Deviation, Frame, delivery_of, examples
 from lab.tcp.delivery.qdiscs import Way
 
@@ -24,7 +24,7 @@ _LIKELY = 4.0  # standard deviations that a share of losses may be off by chance
 
 
 @dataclass
-class Link:
+class LinkDirection:
     """One direction of a link between two devices.
 
     device: number of the sender's; since_ns: when it first was up. sender, receiver: names of
@@ -45,8 +45,8 @@ class Link:
     receiver: str
     from_node: str
     to_node: str
-    settings: tuple[Setting, ...] = ()
-    packets: list[Packet] = field(default_factory=list)
+    settings: tuple[DeviceSetting, ...] = ()
+    packets: list[CapturedPacket] = field(default_factory=list)
     sent: int = 0
     sent_bytes: int = 0
     queue_drops: int = 0
@@ -67,9 +67,9 @@ class Link:
         return f"{self.from_node} → {self.to_node}"
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> DeviceSetting:
         """The last of those under which packets came, or that of the end."""
-        return self.settings[-1] if self.settings else Setting(0)
+        return self.settings[-1] if self.settings else DeviceSetting(0)
 
     @property
     def drops(self) -> int:
@@ -92,10 +92,10 @@ def nodes(devices: Iterable[Device]) -> dict[int, str]:
     return names
 
 
-def links(capture: Capture) -> list[Link]:
+def links(capture: Capture) -> list[LinkDirection]:
     """Both directions of each veth pair, in the order in which they were made."""
     names = nodes(capture.devices)
-    by_device: dict[int, list[Packet]] = {}
+    by_device: dict[int, list[CapturedPacket]] = {}
     for packet in capture.packets:
         by_device.setdefault(packet.device, []).append(packet)
     directions = []
@@ -108,16 +108,16 @@ def links(capture: Capture) -> list[Link]:
             continue
         since_ns = next((before.time_ns for before in device.states if before.is_up),
                         state.time_ns)
-        link = Link(device.number, since_ns, state.name, peer.name, names[device.number],
-                    names[state.peer], packets=by_device.get(device.number, []),
-                    wrong=list(dict.fromkeys(device.refused)))
+        link = LinkDirection(device.number, since_ns, state.name, peer.name, names[device.number],
+                             names[state.peer], packets=by_device.get(device.number, []),
+                             wrong=list(dict.fromkeys(device.refused)))
         _observe(link, device)
         _judge(link)
         directions.append(link)
     return directions
 
 
-def _observe(link: Link, device: Device) -> None:
+def _observe(link: LinkDirection, device: Device) -> None:
     sent = [packet for packet in link.packets if not packet.reason]
     link.settings = _in_effect(device.settings, link.packets)
     link.sent, link.sent_bytes = len(sent), sum(wire_bytes(packet) for packet in sent)
@@ -141,7 +141,7 @@ def _observe(link: Link, device: Device) -> None:
     link.most_queued = _most_queued(link.packets)
 
 
-def wire_bytes(packet: Packet) -> int:
+def wire_bytes(packet: CapturedPacket) -> int:
     """With the headers that its segments have on a real wire (qdisc_pkt_len_segs_init)."""
     if packet.segments < 2:
         return packet.frame_bytes
@@ -149,9 +149,10 @@ def wire_bytes(packet: Packet) -> int:
                                                                      packet.frame_bytes)
 
 
-def _in_effect(settings: Sequence[Setting], packets: Sequence[Packet]) -> tuple[Setting, ...]:
+def _in_effect(settings: Sequence[DeviceSetting], packets: Sequence[CapturedPacket]
+               ) -> tuple[DeviceSetting, ...]:
     """Those under which packets came, each with its last counters."""
-    effective: list[Setting] = []
+    effective: list[DeviceSetting] = []
     begins = [setting.time_ns for setting in settings]
     counts = [0] * len(settings)
     for packet in packets if begins else ():
@@ -164,7 +165,7 @@ def _in_effect(settings: Sequence[Setting], packets: Sequence[Packet]) -> tuple[
     return tuple(effective)
 
 
-def _highest_kbps(sent: Sequence[Packet]) -> float | None:
+def _highest_kbps(sent: Sequence[CapturedPacket]) -> float | None:
     if not sent or sent[-1].time_ns - sent[0].time_ns < WINDOW_NS:
         return None
     window: deque[tuple[int, int]] = deque()
@@ -179,7 +180,7 @@ def _highest_kbps(sent: Sequence[Packet]) -> float | None:
     return most * 8e6 / WINDOW_NS
 
 
-def _most_queued(packets: Sequence[Packet]) -> int:
+def _most_queued(packets: Sequence[CapturedPacket]) -> int:
     changes = [(packet.queued_ns, 1) for packet in packets if packet.accepted]
     changes += [(packet.time_ns, -1) for packet in packets if packet.accepted]
     queued = most = 0
@@ -191,7 +192,7 @@ def _most_queued(packets: Sequence[Packet]) -> int:
 
 # As set, and as observed ----------------------------------------------------------------
 
-def _judge(link: Link) -> None:
+def _judge(link: LinkDirection) -> None:
     for place, setting in enumerate(link.settings):
         until = link.settings[place + 1].time_ns if place + 1 < len(link.settings) else math.inf
         since = setting.time_ns if place else 0
@@ -206,7 +207,7 @@ def _judge(link: Link) -> None:
         _follow(link, link.setting.way, [p for p in link.packets if p.queued_ns > since])
 
 
-def _is_fresh(setting: Setting, before: Sequence[Packet]) -> bool:
+def _is_fresh(setting: DeviceSetting, before: Sequence[CapturedPacket]) -> bool:
     """Whether a setting began with an empty queue and a whole burst.
 
     before: the packets that came until then, such as those that the kernel sends by itself between
@@ -219,7 +220,7 @@ def _is_fresh(setting: Setting, before: Sequence[Packet]) -> bool:
     return left_ns + spent_ns < setting.time_ns
 
 
-def _differences(setting: Setting, packets: Sequence[Packet]) -> Iterable[str]:
+def _differences(setting: DeviceSetting, packets: Sequence[CapturedPacket]) -> Iterable[str]:
     """What a setting did not do to the packets that came under it."""
     sent = [packet for packet in packets if not packet.reason]
     shaping = [queue for queue in setting.queues if queue.kind not in PLAIN]
@@ -247,7 +248,7 @@ def _differences(setting: Setting, packets: Sequence[Packet]) -> Iterable[str]:
                f" {setting.loss_percent:g} % are set")
 
 
-def _follow(link: Link, way: Way, came: Sequence[Packet]) -> None:
+def _follow(link: LinkDirection, way: Way, came: Sequence[CapturedPacket]) -> None:
     """Compare each packet with what the queues have to do with it (lab.tcp.delivery)."""
     packets = [packet for packet in came if packet.number]
     sent = sorted(packets, key=lambda packet: packet.number)
@@ -272,6 +273,6 @@ def _follow(link: Link, way: Way, came: Sequence[Packet]) -> None:
                           f" has to do ({examples(deviations)})")
 
 
-def _frame(packet: Packet, time_ns: int) -> Frame:
+def _frame(packet: CapturedPacket, time_ns: int) -> Frame:
     return Frame(time_ns, packet.number.to_bytes(8, "big"), wire_bytes(packet), packet.number)
 

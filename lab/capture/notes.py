@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lab.capture.conversations import Conversations
-from lab.capture.links import Link, nodes
+from lab.capture.links import LinkDirection, nodes
 from lab.capture.pcapng import Capture
 from lab.core.findings.findings import Statement
 from lab.core.words import short
@@ -30,7 +30,7 @@ _LOSSES = {
     "NEIGH_FAILED": "nobody answered to ARP", "NEIGH_QUEUEFULL": "too many waited for ARP"}
 
 
-def notes(capture: Capture, links: Sequence[Link], conversations: Conversations
+def notes(capture: Capture, links: Sequence[LinkDirection], conversations: Conversations
           ) -> list[Statement]:
     """The most surprising first; [] for none."""
     return [*_offloads(links), *_own_queue(links), *_propagating(links),
@@ -38,7 +38,7 @@ def notes(capture: Capture, links: Sequence[Link], conversations: Conversations
             *_dropped(capture)]
 
 
-def _offloads(links: Sequence[Link]) -> Iterable[Statement]:
+def _offloads(links: Sequence[LinkDirection]) -> Iterable[Statement]:
     packets = [packet for link in links for packet in link.packets]
     large = [packet for packet in packets if packet.segments > 1]
     if large:
@@ -54,7 +54,7 @@ def _offloads(links: Sequence[Link]) -> Iterable[Statement]:
                if len(hosts) > 1 else "."))
 
 
-def _own_queue(links: Sequence[Link]) -> Iterable[Statement]:
+def _own_queue(links: Sequence[LinkDirection]) -> Iterable[Statement]:
     """A shaper on the sending host itself, whose TCP learns of each drop."""
     receiving = Counter(link.to_node for link in links)
     hosts = [link for link in links if receiving[link.from_node] == 1 and link.queue_drops]
@@ -66,7 +66,7 @@ def _own_queue(links: Sequence[Link]) -> Iterable[Statement]:
             " loses them: put the limit on the switch's port.")
 
 
-def _propagating(links: Sequence[Link]) -> Iterable[Statement]:
+def _propagating(links: Sequence[LinkDirection]) -> Iterable[Statement]:
     for link in links:
         setting = link.setting
         limits = [queue.limit_packets for queue in setting.queues

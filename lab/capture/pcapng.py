@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.capture.qdiscs import Setting, parsed
+from lab.capture.qdiscs import DeviceSetting, parsed
 from lab.core.errors import FirstFlightError
 
 NAME = "capture.pcapng"
@@ -36,7 +36,7 @@ class NoCapture(FirstFlightError):
     """The file is none that ./run.sh --capture wrote."""
 
 
-class Packet(NamedTuple):
+class CapturedPacket(NamedTuple):
     """A packet that left a device, or was dropped in its queue.
 
     device: its number. time_ns: when it left or was dropped, queued_ns: when it came to the queue,
@@ -96,7 +96,7 @@ class Device:
     number: int
     name: str
     states: list[DeviceState] = field(default_factory=list)
-    settings: list[Setting] = field(default_factory=list)
+    settings: list[DeviceSetting] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
     @property
@@ -116,7 +116,7 @@ class Capture:
     """
 
     devices: list[Device] = field(default_factory=list)
-    packets: list[Packet] = field(default_factory=list)
+    packets: list[CapturedPacket] = field(default_factory=list)
     dropped: list[tuple[int, str, int]] = field(default_factory=list)
     is_full: bool = False
     is_cut: bool = False
@@ -178,7 +178,7 @@ def _options(body: memoryview, place: int) -> Iterator[tuple[int, bytes]]:
         place += 4 + (size + 3) // 4 * 4
 
 
-def _packet(body: memoryview, devices: int) -> Packet:
+def _packet(body: memoryview, devices: int) -> CapturedPacket:
     device, high, low, kept_bytes, frame_bytes = _PACKET_HEAD.unpack_from(body)
     begin = _PACKET_HEAD.size
     if device >= devices or kept_bytes > len(body) - begin or kept_bytes > frame_bytes:
@@ -189,8 +189,8 @@ def _packet(body: memoryview, devices: int) -> Packet:
             queued_ns, number, accepted, reason, _, segments = _QUEUE.unpack(content)
             if queued_ns > high << 32 | low or high >> 31:
                 raise ValueError("a packet that left before it came")
-            return Packet(device, high << 32 | low, queued_ns, number, bool(accepted), reason,
-                          segments, frame_bytes, head)
+            return CapturedPacket(device, high << 32 | low, queued_ns, number, bool(accepted),
+                                  reason, segments, frame_bytes, head)
     raise ValueError("a packet without what its queue did")
 
 

@@ -35,7 +35,7 @@ PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq
 
 
 @dataclass(frozen=True)
-class Queue:
+class Qdisc:
     """One qdisc or class.
 
     handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets, drops: counted by the
@@ -90,14 +90,14 @@ def rate_words(kbps: float) -> str:
 
 
 @dataclass(frozen=True)
-class Setting:
+class DeviceSetting:
     """All qdiscs and classes of a device from one time on: from the root down.
 
     way: the same for lab.tcp.delivery, None where `unknown` names what that does not model.
     """
 
     time_ns: int
-    queues: tuple[Queue, ...] = ()
+    queues: tuple[Qdisc, ...] = ()
     way: Way | None = field(default=None, compare=False)
     unknown: str = ""
 
@@ -145,24 +145,24 @@ class Setting:
         sizes = [q.limit_bytes for q in self.queues if q.limit_bytes is not None]
         return f"{min(packets)} packets" if packets else f"{min(sizes)} bytes" if sizes else ""
 
-    def is_same(self, other: Setting) -> bool:
+    def is_same(self, other: DeviceSetting) -> bool:
         """Whether both are set alike, whatever they have counted."""
-        def bare(setting: Setting) -> list[Queue]:
+        def bare(setting: DeviceSetting) -> list[Qdisc]:
             return [replace(queue, bytes=0, packets=0, drops=0, seed=0)
                     for queue in setting.queues]
         return bare(self) == bare(other)
 
 
-def parsed(time_ns: int, messages: bytes) -> Setting:
+def parsed(time_ns: int, messages: bytes) -> DeviceSetting:
     """A setting from netlink messages. Raises ValueError, struct.error where they are damaged."""
     queues = tuple(sorted(_queues(messages), key=lambda queue: (queue.handle >> 16,
                                                                queue.is_class, queue.handle)))
     ordered = tuple(_down(queues, _ROOT)) or queues
     way, unknown = _way(ordered)
-    return Setting(time_ns, ordered, way, unknown)
+    return DeviceSetting(time_ns, ordered, way, unknown)
 
 
-def _down(queues: tuple[Queue, ...], parent: int) -> Iterator[Queue]:
+def _down(queues: tuple[Qdisc, ...], parent: int) -> Iterator[Qdisc]:
     """The children of a parent, each before its own. A class without a parent is its qdisc's."""
     for queue in queues:
         above = queue.handle & 0xFFFF0000 if queue.is_class and queue.parent == _ROOT \
@@ -172,7 +172,7 @@ def _down(queues: tuple[Queue, ...], parent: int) -> Iterator[Queue]:
             yield from _down(tuple(q for q in queues if q is not queue), queue.handle)
 
 
-def _queues(messages: bytes) -> Iterator[Queue]:
+def _queues(messages: bytes) -> Iterator[Qdisc]:
     place = 0
     while place + _HEADER.size <= len(messages):
         size, kind, *_ = _HEADER.unpack_from(messages, place)
@@ -195,14 +195,14 @@ def _attributes(content: bytes) -> dict[int, bytes]:
     return attributes
 
 
-def _queue(message: bytes, is_class: bool) -> Queue:
+def _queue(message: bytes, is_class: bool) -> Qdisc:
     _, _, handle, parent, _ = _TCMSG.unpack_from(message)
     attributes = _attributes(message[_TCMSG.size:])
     counters = _attributes(attributes.get(_STATS2, b""))
     sent_bytes, packets = struct.unpack_from("=QI", counters.get(_BASIC, bytes(12)))
     _, _, drops = struct.unpack_from("=III", counters.get(_QUEUE, bytes(12)))
     kind = attributes.get(_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
-    queue = Queue(kind, is_class, handle, parent, sent_bytes, packets, drops)
+    queue = Qdisc(kind, is_class, handle, parent, sent_bytes, packets, drops)
     options = attributes.get(_OPTIONS, b"")
     reader = (_CLASSES if is_class else _QDISCS).get(kind)
     return reader(queue, options) if reader and options else queue
@@ -219,7 +219,7 @@ def _burst(ticks: int, kbps: float) -> int:
     return 0 if math.isinf(kbps) else round(ticks * TICK_NS * kbps / 8e6)
 
 
-def _netem(queue: Queue, options: bytes) -> Queue:
+def _netem(queue: Qdisc, options: bytes) -> Qdisc:
     latency, limit, loss, _, duplicate, jitter = _NETEM.unpack_from(options)
     attributes = _attributes(options[_NETEM.size:])
     latency_ns, jitter_ns = latency * TICK_NS, jitter * TICK_NS
@@ -250,7 +250,7 @@ def _netem(queue: Queue, options: bytes) -> Queue:
                    limit_packets=limit, also=(*also, *(("loss in bursts",) if models else ())))
 
 
-def _htb_class(queue: Queue, options: bytes) -> Queue:
+def _htb_class(queue: Qdisc, options: bytes) -> Qdisc:
     attributes = _attributes(options)
     parameters = attributes.get(_HTB_PARMS, b"")
     ceiling = _kbps(parameters[12:], attributes.get(_HTB_CEIL64))
@@ -264,7 +264,7 @@ def _htb_class(queue: Queue, options: bytes) -> Queue:
                    also=() if rate == ceiling else (f"rate {rate_words(rate)} below its ceiling",))
 
 
-def _hfsc_class(queue: Queue, options: bytes) -> Queue:
+def _hfsc_class(queue: Qdisc, options: bytes) -> Qdisc:
     attributes = _attributes(options)
     if _HFSC_USC not in attributes:  # without an upper limit (ulimit)
         return queue
@@ -272,7 +272,7 @@ def _hfsc_class(queue: Queue, options: bytes) -> Queue:
     return replace(queue, rate_kbps=rate * 8 / 1000 if rate else math.inf)
 
 
-def _tbf(queue: Queue, options: bytes) -> Queue:
+def _tbf(queue: Qdisc, options: bytes) -> Qdisc:
     attributes = _attributes(options)
     parameters = attributes.get(_TBF_PARMS, b"")
     limit, buffer, _ = struct.unpack_from("=3I", parameters, 24)
@@ -281,28 +281,28 @@ def _tbf(queue: Queue, options: bytes) -> Queue:
                    limit_bytes=limit if limit < _UNLIMITED else None)
 
 
-def _in_packets(queue: Queue, options: bytes) -> Queue:
+def _in_packets(queue: Qdisc, options: bytes) -> Qdisc:
     return replace(queue, limit_packets=struct.unpack_from("=I", options)[0])
 
 
-def _in_bytes(queue: Queue, options: bytes) -> Queue:
+def _in_bytes(queue: Qdisc, options: bytes) -> Qdisc:
     return replace(queue, limit_bytes=struct.unpack_from("=I", options)[0])
 
 
-def _codel(queue: Queue, options: bytes) -> Queue:
+def _codel(queue: Qdisc, options: bytes) -> Qdisc:
     limit = _attributes(options).get(_CODEL_LIMIT)
     return replace(queue, limit_packets=struct.unpack("=I", limit)[0] if limit else None)
 
 
-_QDISCS: dict[str, Callable[[Queue, bytes], Queue]] = {
+_QDISCS: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {
     "netem": _netem, "tbf": _tbf, "pfifo": _in_packets, "bfifo": _in_bytes, "fq_codel": _codel,
     "codel": _codel}
-_CLASSES: dict[str, Callable[[Queue, bytes], Queue]] = {"htb": _htb_class, "hfsc": _hfsc_class}
+_CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc": _hfsc_class}
 
 
 # What lab.tcp.delivery models -----------------------------------------------------------
 
-def _way(queues: tuple[Queue, ...]) -> tuple[Way | None, str]:
+def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
     """The queues as one way, or why they are none."""
     kinds = [queue.kind for queue in queues]
     if any(queue.also for queue in queues):
@@ -329,6 +329,6 @@ def _way(queues: tuple[Queue, ...]) -> tuple[Way | None, str]:
                    htb_burst_bytes=shaped.burst_bytes), ""
 
 
-def _netem_way(netem: Queue) -> Way:
+def _netem_way(netem: Qdisc) -> Way:
     return Way(netem.delay_ms, netem.rate_kbps, netem.limit_packets or _UNLIMITED,
                loss_percent=netem.loss_percent or 0.0, seed=netem.seed)

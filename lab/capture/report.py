@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from lab.capture.connections import NOTHING, Direction, Observed, observed
+from lab.capture.connections import NOTHING, Direction, ObservedConnection, observed
 from lab.capture.conversations import Conversations, Flow, conversations, written
-from lab.capture.links import Link, links, wire_bytes
+from lab.capture.links import LinkDirection, links, wire_bytes
 from lab.capture.notes import notes
 from lab.capture.pcapng import Capture
 from lab.core.findings.charts import Line, LineChart, Mark, Plot, Timeline
@@ -118,7 +118,7 @@ def _finite(number: float) -> float | None:
     return None if math.isinf(number) else number
 
 
-def _link_row(link: Link, origin_ns: int) -> tuple[Cell, ...]:
+def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
     setting = link.setting
     return (link.from_node, link.to_node, link.sender, _finite(setting.rate_kbps),
             setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
@@ -129,7 +129,7 @@ def _link_row(link: Link, origin_ns: int) -> tuple[Cell, ...]:
             "; ".join(link.wrong))
 
 
-def _settings_in_words(link: Link, origin_ns: int) -> str:
+def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
     """How a link was set, in order; what came before its first limit is left out."""
     limited = [setting.is_shaping for setting in link.settings]
     settings = link.settings[limited.index(True) if True in limited else 0:]
@@ -139,7 +139,7 @@ def _settings_in_words(link: Link, origin_ns: int) -> str:
         for setting in settings) or link.setting.words
 
 
-def _link_notes(directions: Sequence[Link]) -> tuple[str, ...]:
+def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
     judged = [link for link in directions if link.judged]
     notes = ["As set: what the kernel said of the queues when the last packet had passed. As seen:"
              " by each packet; the highest rate is over a second, a delay is from coming to the"
@@ -170,7 +170,7 @@ def _short_links(table: Table) -> Table:
                               for row in table.rows)).first(MOST_LINES).without_empty()
 
 
-def _links_finding(directions: Sequence[Link], table: Table, origin_ns: int) -> Finding:
+def _links_finding(directions: Sequence[LinkDirection], table: Table, origin_ns: int) -> Finding:
     chart = throughput(directions, origin_ns, "Throughput by link")
     text = "; ".join(f"{link.name}: {link.sent_bytes} bytes" for link in directions[:6])
     return Finding("links", "Links", (table.without_empty().first(MOST_ROWS),), chart=chart,
@@ -180,7 +180,8 @@ def _links_finding(directions: Sequence[Link], table: Table, origin_ns: int) -> 
 
 # Connections and flows ------------------------------------------------------------------
 
-def _connection_row(number: int, connection: Observed, origin_ns: int) -> tuple[Cell, ...]:
+def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
+                    ) -> tuple[Cell, ...]:
     packets, main, causes = connection.packets, connection.main, connection.retransmitted
     why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
     return (number, (connection.begun_ns - origin_ns) / 1e9,
@@ -229,20 +230,22 @@ def _flow_row(flow: Flow) -> tuple[Cell, ...]:
             len(flow.sent_ns), len(flow.sent_ns) - len(delays), flow.bytes, *measured)
 
 
-def _notes_finding(capture: Capture, directions: Sequence[Link], talks: Conversations) -> Finding:
+def _notes_finding(capture: Capture, directions: Sequence[LinkDirection], talks: Conversations
+                   ) -> Finding:
     statements = tuple(notes(capture, directions, talks))
     return Finding("remarks", "What real machines would do otherwise", statements=statements,
                    missing="" if statements else "nothing special was seen")
 
 
-def _timelines(connections: Sequence[Observed], chosen: int) -> tuple[Timeline, ...]:
+def _timelines(connections: Sequence[ObservedConnection], chosen: int) -> tuple[Timeline, ...]:
     numbered = sorted(enumerate(connections, start=1), key=lambda pair: -pair[1].main.bytes)
     shown = [pair for pair in numbered if pair[0] == chosen or not chosen][:MOST_TIMELINES]
     return tuple(timeline(number, connection) for number, connection in shown
                  if connection.main.bytes)
 
 
-def _tiles(directions: Sequence[Link], connections: Sequence[Observed]) -> tuple[Tile, ...]:
+def _tiles(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection]
+           ) -> tuple[Tile, ...]:
     right = sum(1 for link in directions if not link.wrong)
     retransmitted = sum(connection.retransmitted.total() for connection in connections)
     return (Tile(f"{right} of {len(directions)}", "directions of links as set"),
@@ -254,7 +257,7 @@ def _tiles(directions: Sequence[Link], connections: Sequence[Observed]) -> tuple
 
 # In words -------------------------------------------------------------------------------
 
-def _sentence(directions: Sequence[Link], connections: Sequence[Observed],
+def _sentence(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
               talks: Conversations) -> str:
     if not directions:
         return "The command made no link between two hosts or switches."
@@ -302,7 +305,7 @@ def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[st
 
 # Charts: throughput by link over time, and the packets of a connection ----------------
 
-def throughput(directions: Sequence[Link], origin_ns: int, title: str) -> LineChart | None:
+def throughput(directions: Sequence[LinkDirection], origin_ns: int, title: str) -> LineChart | None:
     """Over time, of the directions that carried most; None without any. origin_ns: time zero."""
     busiest = sorted((link for link in directions if link.sent), key=lambda link: -link.sent_bytes)
     shown = busiest[:MOST_CURVES]
@@ -329,7 +332,7 @@ def throughput(directions: Sequence[Link], origin_ns: int, title: str) -> LineCh
                      columns=((plot,),), legend=True)
 
 
-def timeline(number: int, connection: Observed) -> Timeline:
+def timeline(number: int, connection: ObservedConnection) -> Timeline:
     """The packets of a connection's main direction, as captured at the side that sent it."""
     to_client, direction, wire = connection.is_to_client, connection.main, connection.wire
     at_sender, at_receiver = ((wire.at_server, wire.at_client) if to_client else

@@ -14,7 +14,7 @@ OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
+class PathParameters:
     """The links between client and server.
 
     rtt_ms: propagation delay, both ways together.
@@ -95,7 +95,7 @@ class Path:
         return 0 < ARP_PROBES * self.arp_ms < self.rtt_ms
 
 
-SHAPE = tuple(column for column in fields(Path) if "shape" in column.metadata)
+SHAPE = tuple(column for column in fields(PathParameters) if "shape" in column.metadata)
 NETWORK = tuple(column.name for column in SHAPE)
 RANDOM = tuple(column.name for column in SHAPE if column.metadata["random"])
 

@@ -9,7 +9,7 @@ from lab.fetches.scenario.parameter import switch, swept
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response:
+class ResponseParameters:
     """What the client fetches, and how the server writes it.
 
     response_bytes: size of the body; headers come on top.

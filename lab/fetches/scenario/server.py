@@ -85,7 +85,7 @@ def parsed(text: str) -> OwnServer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class ServerParameters:
     """Who answers.
 
     server: who answers, "builtin" for server.py. http: the version of HTTP.

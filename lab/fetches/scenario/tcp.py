@@ -27,7 +27,7 @@ ETHERNET_MSS = 1460  # without time stamps: as tcp_select_initial_window counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tcp:
+class TcpParameters:
     """TCP at server and client.
 
     initcwnd, initrwnd: route metrics at the server, at the client (segments).

@@ -9,7 +9,7 @@ from lab.fetches.scenario.parameter import ANY, swept, tls
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tls:
+class TlsParameters:
     """How TLS 1.3 is spoken.
 
     chain_bytes: TLS 1.3 with certificates of so many bytes, DER, 0 for plain HTTP.
@@ -39,7 +39,7 @@ class Tls:
     @property
     def tls_settings(self) -> dict[str, Any]:
         """As the worker reads them."""
-        return {column.name: getattr(self, column.name) for column in fields(Tls)}
+        return {column.name: getattr(self, column.name) for column in fields(TlsParameters)}
 
 
-TLS = tuple(column for column in fields(Tls) if "tls" in column.metadata)
+TLS = tuple(column for column in fields(TlsParameters) if "tls" in column.metadata)

@@ -9,18 +9,18 @@ from typing import Any
 
 from lab.core.words import exact
 from lab.fetches.scenario.parameter import MODELLED, in_order
-from lab.fetches.scenario.path import SHAPE, Path
-from lab.fetches.scenario.response import Response
-from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, Server
-from lab.fetches.scenario.tcp import Tcp
-from lab.fetches.scenario.tls import TLS, Tls
+from lab.fetches.scenario.path import SHAPE, PathParameters
+from lab.fetches.scenario.response import ResponseParameters
+from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
+from lab.fetches.scenario.tcp import TcpParameters
+from lab.fetches.scenario.tls import TLS, TlsParameters
 from lab.tcp.packets import MSS
 
 TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class DrawnParameters:
     """Where a trial stands in a population (lab.fetches.features.population.draws).
 
     part: which population or variant; sample: its number there.
@@ -49,7 +49,8 @@ _COLUMNS = (
 
 @in_order(_COLUMNS)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial(Path, Tcp, Response, Tls, Server, Drawn):
+class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, ServerParameters,
+            DrawnParameters):
     """What is requested of the network, TCP and the client for one fetch.
 
     repeat: 1, 2, … for the same setting measured again.

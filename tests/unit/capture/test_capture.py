@@ -16,10 +16,10 @@ from lab.capture import headers, pcapng
 from lab.capture.connections import merged, observed
 from lab.capture.conversations import conversations
 from lab.capture.headers import TCP, UDP
-from lab.capture.links import Link, _in_effect, links, wire_bytes
-from lab.capture.pcapng import Capture, NoCapture, Packet, read
+from lab.capture.links import LinkDirection, _in_effect, links, wire_bytes
+from lab.capture.pcapng import Capture, NoCapture, CapturedPacket, read
 from lab.capture.report import Reported, reported
-from lab.capture.qdiscs import Queue, Setting, parsed, rate_words
+from lab.capture.qdiscs import Qdisc, DeviceSetting, parsed, rate_words
 from lab.core.errors import FirstFlightError
 from lab.render.data import table_csv
 
@@ -41,8 +41,8 @@ def of(capture: Capture) -> Reported:
     return reported(capture, {"command": ["python3", "small.py"]}, "folder", ORIGIN_NS)
 
 
-def changed(capture: Capture, device: str, change: Callable[[list[Packet]], list[Packet]]
-            ) -> list[Link]:
+def changed(capture: Capture, device: str, change: Callable[[list[CapturedPacket]], list[CapturedPacket]]
+            ) -> list[LinkDirection]:
     """The links, where the packets of one device were others."""
     number = next(each.number for each in capture.devices if each.name == device)
     kept = [packet for packet in capture.packets if packet.device != number]
@@ -51,7 +51,7 @@ def changed(capture: Capture, device: str, change: Callable[[list[Packet]], list
     return links(capture)
 
 
-def wrong(found: list[Link], device: str) -> str:
+def wrong(found: list[LinkDirection], device: str) -> str:
     return "; ".join(next(link for link in found if link.sender == device).wrong)
 
 
@@ -76,9 +76,9 @@ def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) ->
 
 
 def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
-    def delay(time_ns: int, ms: float, packets: int) -> Setting:
-        return Setting(time_ns, (Queue("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
-    came = [Packet(0, at_ns, at_ns, at_ns, True, 0, 0, 98, b"") for at_ns in (5, 6, 11)]
+    def delay(time_ns: int, ms: float, packets: int) -> DeviceSetting:
+        return DeviceSetting(time_ns, (Qdisc("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
+    came = [CapturedPacket(0, at_ns, at_ns, at_ns, True, 0, 0, 98, b"") for at_ns in (5, 6, 11)]
     before, after = _in_effect(
         [delay(0, 7, 0), delay(10, 7, 2), delay(10, 30, 0), delay(20, 30, 1)], came)
     assert (before.time_ns, before.queues[0].packets) == (0, 2)
@@ -90,7 +90,7 @@ def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
     {"frame_bytes": 60_000}])  # it has spent what the bucket had
 def test_a_packet_between_two_settings_may_spoil_the_last_one(
         tmp_path: Path, change: dict[str, int]) -> None:
-    def first(packets: list[Packet]) -> list[Packet]:
+    def first(packets: list[CapturedPacket]) -> list[CapturedPacket]:
         return [packets[0]._replace(**change), *packets[1:]]
     before, after = (next(link for link in changed(small(tmp_path), "s1-eth1", how)
                           if link.sender == "s1-eth1") for how in (lambda packets: packets, first))
@@ -134,25 +134,25 @@ def test_a_network_without_links_says_so() -> None:
 
 # Every check has refused something ------------------------------------------------------
 
-def later(packets: list[Packet]) -> list[Packet]:
+def later(packets: list[CapturedPacket]) -> list[CapturedPacket]:
     """The tenth packet leaves a millisecond later than it may."""
     packets[9] = packets[9]._replace(time_ns=packets[9].time_ns + 1_000_000)
     return packets
 
 
-def without(packets: list[Packet]) -> list[Packet]:
+def without(packets: list[CapturedPacket]) -> list[CapturedPacket]:
     """Of the tenth packet the file says that the queue dropped it, though there was room."""
     packets[9] = packets[9]._replace(reason=3, time_ns=packets[9].queued_ns, accepted=False)
     return packets
 
 
-def saved(packets: list[Packet]) -> list[Packet]:
+def saved(packets: list[CapturedPacket]) -> list[CapturedPacket]:
     """One that random loss took arrives."""
     return [packet._replace(reason=0, time_ns=packet.queued_ns + 5_000_001)
             if packet.reason else packet for packet in packets]
 
 
-def quick(packets: list[Packet]) -> list[Packet]:
+def quick(packets: list[CapturedPacket]) -> list[CapturedPacket]:
     """All leave at once."""
     return [packet._replace(time_ns=packet.queued_ns) for packet in packets]
 
@@ -162,13 +162,13 @@ def quick(packets: list[Packet]) -> list[Packet]:
     ("s1-eth2", saved, "arrived though random loss"), ("h1-eth0", quick, "and 20 ms are set"),
     ("s1-eth3", later, "waited or was dropped")])
 def test_a_packet_that_the_queue_did_not_treat_so_is_told(
-        tmp_path: Path, device: str, change: Callable[[list[Packet]], list[Packet]], said: str
+        tmp_path: Path, device: str, change: Callable[[list[CapturedPacket]], list[CapturedPacket]], said: str
         ) -> None:
     assert said in wrong(changed(small(tmp_path), device, change), device)
 
 
 def test_a_rate_that_is_passed_is_told(tmp_path: Path) -> None:
-    def crowd(packets: list[Packet]) -> list[Packet]:
+    def crowd(packets: list[CapturedPacket]) -> list[CapturedPacket]:
         full = max(packets, key=lambda packet: packet.frame_bytes)
         return packets + [full._replace(number=10_000 + place, time_ns=full.time_ns + place * 10**6,
                                         queued_ns=full.queued_ns + place * 10**6)
@@ -178,7 +178,7 @@ def test_a_rate_that_is_passed_is_told(tmp_path: Path) -> None:
 
 
 def test_a_share_of_losses_that_chance_does_not_explain_is_told(tmp_path: Path) -> None:
-    def more(packets: list[Packet]) -> list[Packet]:
+    def more(packets: list[CapturedPacket]) -> list[CapturedPacket]:
         return [packet._replace(number=number, reason=0) for number, packet
                 in enumerate(packets * 40, start=1)]
     assert "lost at random, and 10 % are set" in wrong(
@@ -277,5 +277,5 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
     ip = struct.pack(">BBHIBB10x", 0x45, 0, size + 20, 0, 64, protocol) if version == 4 else \
         struct.pack(">IHBB32x", 6 << 28, size, protocol, 64)
     head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
-    packet = Packet(0, 1, 1, 1, True, 0, 3, header_bytes + 3000, head)
+    packet = CapturedPacket(0, 1, 1, 1, True, 0, 3, header_bytes + 3000, head)
     assert wire_bytes(packet) == 3000 + 3 * header_bytes
