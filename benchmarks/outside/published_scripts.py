@@ -112,7 +112,7 @@ def executed(script: str, folder: Path) -> GuestRun:
     # zhao2019 leaves a server behind in each of its 128 runs.
     done = in_guest(["python3", script], folder, "--memory", "3G", "--timeout", "10h,1h",
                     results=folder.parent / f"results_{folder.name}_{script}").passed()
-    print(f"python3 {script}: {done.virtual_s:.0f} s of its clock in {done.wall_s:.0f} s"
+    print(f"python3 {script}: {done.virtual_s:.0f} s of virtual time in {done.wall_s:.0f} s"
           f" ({done.ratio:.1f} × real time)", flush=True)
     return done
 

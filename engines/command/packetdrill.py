@@ -315,7 +315,7 @@ def judged(script: Script, status: int | None, virtual_s: float, printed: str,
     """status, printed: packetdrill's, as packetdrill_inside.run has them."""
     line, words = failed_at(script.path.name, printed)
     if status is None:
-        words = f"it has not ended after {limit_s:g} s of its clock{words and f'; {words}'}"
+        words = f"it has not ended after {limit_s:g} s of virtual time{words and f'; {words}'}"
     elif status < 0:
         with suppress(ValueError):
             words = f"{signal.Signals(-status).name}{words and f'; {words}'}"

@@ -295,7 +295,7 @@ def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[st
     lines = [Fact("command", " ".join(map(str, facts.get("command", ()))) or "not known"),
             Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
     if isinstance(facts.get("virtual_s"), float) and isinstance(facts.get("wall_s"), float):
-        lines.append(Fact("time", f"{duration(facts['virtual_s'])} of its clock in"
+        lines.append(Fact("time", f"{duration(facts['virtual_s'])} of virtual time in"
                                  f" {duration(facts['wall_s'])}"))
     lines.append(Fact("packets", f"{len(capture.packets)}, each once for each device that sent it"))
     if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:

@@ -218,7 +218,7 @@ def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -
         typed("sleep 1000000", "1000000")
         time.sleep(0.5)
         typed("\x03", "# ")
-        typed("exit 5", "of its clock")
+        typed("exit 5", "of virtual time")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
     finally:
         os.close(terminal)

@@ -52,7 +52,7 @@ def test_what_a_script_sets_is_left_to_it_and_what_the_user_says_comes_last() ->
     (1, "other.pkt:12: syntax error", FAILED, 0, "other.pkt:12: syntax error"),
     (1, "", FAILED, 0, "status 1"),
     (-11, "", FAILED, 0, "SIGSEGV"),
-    (None, "one.pkt:3: waits", FAILED, 3, "it has not ended after 180 s of its clock; waits")])
+    (None, "one.pkt:3: waits", FAILED, 3, "it has not ended after 180 s of virtual time; waits")])
 def test_words_of_packetdrill_become_a_line_and_a_reason(
         status: int | None, said: str, verdict: str, line: int, words: str) -> None:
     found = judged(SCRIPT, status, 0.5, said, 180.0)
