@@ -24,11 +24,11 @@ from lab.core.errors import FAILED, OK, UsageError
 SCRIPTS = PROJECT / "benchmarks" / "speed" / "scripts"
 TREE = ("mn", "--switch", "lxbr", "--controller", "none", "--topo", "tree,depth=2,fanout=8",
         "--test", "pingall")
-PLAIN = ("python3", "flows.py", "10", "25", "20", "1", "60")
+PLAIN = ("python3", "flows.py", "10", "25", "60", "1", "20", "100")
 # Name: memory, the command, what it has to print.
 CASES = {
-    "plain, 80 s at 10 Mbit/s": ("1G", PLAIN, "60 received, 0% packet loss"),
-    "plain again": ("1G", PLAIN, "60 received, 0% packet loss"),
+    "plain, 80 s at 10 Mbit/s": ("1G", PLAIN, "20 received, 0% packet loss"),
+    "plain again": ("1G", PLAIN, "20 received, 0% packet loss"),
     "pingall of 64 hosts": ("512M", TREE, "0% dropped (4032/4032 received)"),
     "1 Gbit/s for 10 s": ("512M", ("python3", "flows.py", "1000", "1", "10", "1"), "receiver"),
     "100 flows for 10 s at 100 Mbit/s": ("512M", ("python3", "flows.py", "100", "10", "10", "100"),

@@ -13,8 +13,9 @@
  * seconds (engines/command/guest.py), and that moves the clock, by wall time.
  *
  * Where a link has no rate, nothing else would end: packets move at one moment, as many as there is
- * time for on the wall. So where PACKETS of them left a device, and the machine was not idle once,
- * each further one costs PACKET_NS, as about it does on a real machine.
+ * time for on the wall. So where PACKETS of them left devices within a time that no link with a rate
+ * lets them (PACKETS_WITHIN_NS, besides what they cost), each further one costs PACKET_NS, as about
+ * it does on a real machine.
  *
  * Starting a program takes START_US, in which others run. Without that a whole script would run at
  * one moment, before what it has asked of others has an effect: Open vSwitch looks at its flows
@@ -39,6 +40,7 @@
 #define SPIN_CALLS 16
 #define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
 #define PACKETS 10000ULL
+#define PACKETS_WITHIN_NS 1000000ULL
 #define PACKET_NS 10000ULL	/* of up to 64 KB: 52 Gbit/s */
 #define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
 #define ALARM_MOST 100000000ULL
@@ -50,7 +52,8 @@ static struct {
 	long number, result;
 } command_calls[SPIN_CALLS];
 static unsigned int command_oldest;
-static unsigned long long command_packets, command_paid = PACKETS;	/* since it was idle, and paid for */
+/* Packets since a time, how many of them are free or paid for, and what was paid, ns. */
+static unsigned long long command_since, command_packets, command_paid = PACKETS, command_cost;
 static bool command_is_unlimited;	/* it was told that a link has no rate */
 static unsigned long long command_alarm_ns;
 static unsigned long long command_count, command_alarmed_at;	/* calls, and at the last alarm */
@@ -70,8 +73,7 @@ static bool command_idle(void)
 {
 	struct time_travel_event *next = time_travel_first_event();
 
-	command_in_a_row = command_asking = command_packets = 0;
-	command_paid = PACKETS;
+	command_in_a_row = command_asking = 0;
 	command_alarm_ns = ALARM_LEAST;
 	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
 }
@@ -136,6 +138,11 @@ static void command_advance(unsigned long long ns)
 /* A packet leaves a device. Called by capture.c, which sees them all. */
 void command_packet(const char *device)
 {
+	if (time_travel_time - command_since > command_cost + PACKETS_WITHIN_NS) {
+		command_since = time_travel_time;
+		command_packets = command_cost = 0;
+		command_paid = PACKETS;
+	}
 	command_packets++;
 	if (command_packets > PACKETS && !command_is_unlimited) {
 		command_is_unlimited = true;
@@ -149,6 +156,7 @@ static unsigned long long command_packets_ns(void)
 	unsigned long long more = command_packets > command_paid ? command_packets - command_paid : 0;
 
 	command_paid += more;
+	command_cost += more * PACKET_NS;
 	return more * PACKET_NS;
 }
 

@@ -1,6 +1,6 @@
 """Two hosts behind a switch: pings for a minute, or iperf3 with as many flows as requested.
 
-    python3 flows.py MBPS DELAY_MS SECONDS FLOWS [PINGS]
+    python3 flows.py MBPS DELAY_MS SECONDS FLOWS [PINGS [QUEUE_PACKETS]]
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from mininet.link import TCLink
 from mininet.net import Mininet
 from mininet.nodelib import LinuxBridge
 
-mbps, delay_ms, seconds, flows, pings = map(int, [*sys.argv[1:], "0"][:5])
+numbers = [int(word) for word in sys.argv[1:]]
+mbps, delay_ms, seconds, flows, pings, packets = [*numbers, *(0, 1000)[len(numbers) - 4:]]
 net = Mininet(switch=LinuxBridge, link=TCLink, controller=None)
 hosts = [net.addHost(f"h{number}") for number in (1, 2)]
 switch = net.addSwitch("s1")
 for host in hosts:
-    net.addLink(host, switch, bw=mbps, delay=f"{delay_ms}ms", max_queue_size=1000)
+    net.addLink(host, switch, bw=mbps, delay=f"{delay_ms}ms", max_queue_size=packets)
 net.start()
 if pings:
     print(hosts[0].cmd(f"ping -c {pings} 10.0.0.2"))
