@@ -15,7 +15,7 @@ import re
 
 from mininet.link import TCLink
 from mininet.net import Mininet
-from mininet.node import OVSController
+from mininet.node import OVSBridge
 
 MBPS, RTT_MS, FRAME_BYTES = 10, 20, 1514
 SECONDS = 60
@@ -30,8 +30,7 @@ def full_queue_ms(packets: int) -> float:
 
 
 def run(packets: int, flows: int) -> str:
-    net = Mininet(link=TCLink, controller=OVSController, waitConnected=True)
-    net.addController("c0")
+    net = Mininet(link=TCLink, switch=OVSBridge, controller=None)
     one, two = net.addHost("h1"), net.addHost("h2")
     switch = net.addSwitch("s1")
     net.addLink(one, switch)
