@@ -81,6 +81,15 @@ def built_kernel() -> Path:
     return kernel
 
 
+def built_kernel_for_commands() -> Path:
+    """The kernel for ./run.sh -- COMMAND. Raises EngineCannot where it is not built."""
+    kernel = find_kernel("--mininet")
+    if kernel is None:
+        raise EngineCannot("the kernel for commands is not built: ./install.sh --with-mininet"
+                           " builds it")
+    return kernel
+
+
 def made_from(kernel: Path) -> dict[str, Any]:
     """What run.json has of a guest kernel's source; of one without a record, that it is unknown.
 

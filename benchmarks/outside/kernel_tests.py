@@ -26,9 +26,9 @@ from benchmarks import command
 from commands.virtual.packetdrill import line, program_of, summary
 from engines.command.packetdrill import FAILED as FAILING
 from engines.command.packetdrill import PASSED, Result, Script, Setup, run, versions
-from engines.uml import find_kernel, processors
+from engines.uml import built_kernel_for_commands, processors
 from lab.core.command_line import Parser
-from lab.core.errors import FAILED, OK, CannotError, UsageError
+from lab.core.errors import FAILED, OK, UsageError
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,7 @@ def main(words: Sequence[str]) -> int:
     add("--jobs", type=int, default=len(processors()), help=argparse.SUPPRESS)
     add("names", nargs="*", metavar="NAME", help="these scripts only")
     arguments = parser.parse_args(words)
-    kernel = find_kernel("--mininet")
-    if kernel is None:
-        raise CannotError("the kernel for commands is not built: ./install.sh --with-mininet")
+    kernel = built_kernel_for_commands()
     command.need("ethtool")  # which scripts call
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -20,8 +20,7 @@ from commands.runners import engine_errors
 from engines.command.frames import ERROR, FULL, OUTPUT, TICK
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
-from engines.job import EngineCannot
-from engines.uml import MEMINFO, available, find_kernel, made_from
+from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
 from lab.core.archive import Written
 from lab.core.command_line import Parser, say, whole
@@ -73,10 +72,7 @@ def run(argv: Sequence[str]) -> int:
     for line in advice(words, shutil.which):
         say(f"run.sh: {line}")
     with engine_errors():
-        kernel = find_kernel("--mininet")
-        if kernel is None:
-            raise EngineCannot("the kernel for commands is not built: ./install.sh"
-                               " --with-mininet builds it")
+        kernel = built_kernel_for_commands()
         folder = new_folder(arguments.results / "commands")
         # In the background it is none: what is typed is for another program.
         terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
@@ -269,8 +265,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     if not words:
         parser.error("there is no command after --: write ./run.sh -- COMMAND, such as"
                      " ./run.sh -- python3 my_experiment.py")
-    if not 0 <= arguments.seed < 1 << 63:
-        parser.error("--seed: write a whole number from 0 on, such as --seed 7")
+    check_seed(parser, arguments)
     room = available(MEMINFO)
     if room is not None and arguments.memory > room:
         raise CannotError(f"--memory: {arguments.memory} MB are requested, and {room} MB are"
@@ -278,11 +273,22 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRequest:
-    """What the guest is to run. Raises UsageError where a named path or variable is not there."""
+def check_seed(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Exits with a line where --seed is none that a guest's kernel takes."""
+    if not 0 <= arguments.seed < 1 << 63:
+        parser.error("--seed: write a whole number from 0 on, such as --seed 7")
+
+
+def check_readable(arguments: argparse.Namespace) -> None:
+    """Raises UsageError where a path of --readable is not there."""
     for path in arguments.readable:
         if not path.exists():
             raise UsageError(f"--readable: there is no {path}")
+
+
+def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRequest:
+    """What the guest is to run. Raises UsageError where a named path or variable is not there."""
+    check_readable(arguments)
     environment = {}
     for word in arguments.env:
         name, equals, value = word.partition("=")

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import csv
-import fcntl
 import io
 import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from commands.runners import engine_errors
-from commands.virtual.command import GUEST, limits, new_folder
+from commands.virtual.command import (GUEST, check_readable, check_seed, limits,
+                                      new_folder)
 from engines.command import packetdrill
-from engines.command.guest import TIMED_OUT
+from engines.command.guest import TIMED_OUT, locked_folder
 from engines.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
-from engines.job import EngineCannot
-from engines.shared_folder import remove_folder
-from engines.uml import find_kernel, processors
+from engines.uml import built_kernel_for_commands, processors
 from lab.core import errors, files
 from lab.core.command_line import Parser, printed, say, whole
 from lab.core.errors import OK, CannotError, UsageError
@@ -61,16 +58,13 @@ def run(argv: Sequence[str]) -> int:
     began = time.monotonic()
     counts, virtual_s, status = Counter[str](), 0.0, OK
     with engine_errors():
-        kernel = find_kernel("--mininet")
-        if kernel is None:
-            raise EngineCannot("the kernel for commands is not built: ./install.sh"
-                               " --with-mininet builds it")
+        kernel = built_kernel_for_commands()
         limit_s, wall_s = arguments.timeout
         setup = Setup(kernel, program_of(arguments), arguments.jobs, arguments.seed,
                       options_of(arguments), tuple(arguments.readable), limit_s)
         folder = new_folder(arguments.results / "packetdrill")
         path = folder / "packetdrill.csv"
-        with guests_folder(folder / GUEST) as place, files.append(path) as table:
+        with locked_folder(folder / GUEST) as place, files.append(path) as table:
             add_row(table, path, HEAD)
             try:
                 for result in packetdrill.run(setup, chosen, place, wall_s and began + wall_s):
@@ -113,8 +107,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     arguments: argparse.Namespace = parser.parse_args(list(argv))
     if not 1 <= arguments.jobs <= 64:
         parser.error("--jobs: write a number from 1 to 64, such as --jobs 2")
-    if not 0 <= arguments.seed < 1 << 63:
-        parser.error("--seed: write a whole number from 0 on, such as --seed 7")
+    check_seed(parser, arguments)
     if arguments.tolerance is not None and not 1 <= arguments.tolerance < 1 << 31:
         parser.error("--tolerance: write microseconds from 1 on, such as --tolerance 4000;"
                      " packetdrill refuses 0")
@@ -160,26 +153,11 @@ def scripts_of(arguments: argparse.Namespace) -> list[Script]:
                         in packetdrill.versions(script, text, arguments.ip_version)]
     if not scripts:
         raise UsageError(f"--packetdrill: none of these scripts is for {arguments.ip_version}")
-    for path in arguments.readable:
-        if not path.exists():
-            raise UsageError(f"--readable: there is no {path}")
+    check_readable(arguments)
     if (count := sum(TOOL in script.text for script in scripts)) and not shutil.which(TOOL):
         say(f"run.sh: {count} of these scripts call {TOOL}, which is not installed, and may fail"
             f" without it: apt-get install {TOOL}")
     return scripts
-
-
-@contextmanager
-def guests_folder(place: Path) -> Iterator[Path]:
-    """A folder for guests, which the next run removes where this one is killed."""
-    place.mkdir()
-    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield place
-    finally:
-        remove_folder(place)
-        os.close(lock)
 
 
 # What is stored and printed -----------------------------------------------------------

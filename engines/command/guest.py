@@ -14,8 +14,8 @@ import subprocess
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -92,6 +92,19 @@ class CommandEnd:
     spinning: list[str] = field(default_factory=list)  # names of processes
 
 
+@contextmanager
+def locked_folder(place: Path) -> Iterator[Path]:
+    """A new folder for guests, gone afterwards; if this process is killed, remove_dead takes it."""
+    place.mkdir()
+    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield place
+    finally:
+        remove_folder(place)
+        os.close(lock)
+
+
 def remove_dead(shared: Path) -> None:
     """Remove what a guest left whose process here was killed; nothing of one that runs."""
     with suppress(OSError):
@@ -159,9 +172,8 @@ class CommandGuest:
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
         self.request, self.shared, self.terminal = request, shared, terminal
         self.begun = io.BytesIO()  # of its input, read before it was started
-        shared.mkdir()
-        self.lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.held = ExitStack()
+        self.held.enter_context(locked_folder(shared))
         given = self._whole_input()
         content = {
             "words": request.words, "folder": str(request.folder), "readable": request.readable,
@@ -203,8 +215,7 @@ class CommandGuest:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.frames.close()
-        remove_folder(self.shared)
-        os.close(self.lock)
+        self.held.close()
 
     # Input
 

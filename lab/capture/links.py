@@ -72,6 +72,11 @@ class LinkDirection:
         return self.settings[-1] if self.settings else DeviceSetting(0)
 
     @property
+    def set_since_ns(self) -> int:
+        """When the last setting began; 0 where there was no other."""
+        return self.setting.time_ns if len(self.settings) > 1 else 0
+
+    @property
     def drops(self) -> int:
         return self.queue_drops + self.managed_drops + self.random_drops
 
@@ -133,7 +138,7 @@ def _observe(link: LinkDirection, device: Device) -> None:
             link.discarded += 1
         else:
             link.managed_drops += 1
-    since_ns = link.setting.time_ns if len(link.settings) > 1 else 0
+    since_ns = link.set_since_ns
     waits = [packet.time_ns - packet.queued_ns for packet in sent if packet.queued_ns >= since_ns]
     if waits:
         link.least_ms, link.longest_ms = min(waits) / 1e6, max(waits) / 1e6
@@ -198,7 +203,7 @@ def _judge(link: LinkDirection) -> None:
         since = setting.time_ns if place else 0
         packets = [p for p in link.packets if since <= p.queued_ns and p.time_ns < until]
         link.wrong += _differences(setting, packets)
-    since = link.setting.time_ns if len(link.settings) > 1 else 0
+    since = link.set_since_ns
     if not _is_fresh(link.setting, [p for p in link.packets if p.queued_ns <= since]):
         link.unjudged = "its settings changed meanwhile"
     elif link.setting.way is None:

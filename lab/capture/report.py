@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import Any, Literal
 
 from lab.capture.connections import NOTHING, Direction, ObservedConnection, observed
@@ -19,6 +20,7 @@ from lab.core.findings.charts import Line, LineChart, Mark, Plot, Timeline
 from lab.core.findings.findings import Answer, Cell, Column, Fact, Finding, Report, Table, Tile
 from lab.core.words import duration, short, span
 from lab.tcp.packets import SYN
+from lab.tcp.wire.flights import acknowledged_and_offered
 
 MOST_ROWS = 200  # of a table on the page; the CSV files have all
 MOST_TIMELINES = 2
@@ -131,12 +133,11 @@ def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
 
 def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
     """How a link was set, in order; what came before its first limit is left out."""
-    limited = [setting.is_shaping for setting in link.settings]
-    settings = link.settings[limited.index(True) if True in limited else 0:]
-    return "; ".join(
-        setting.words if setting is settings[0] else
+    limited = [*dropwhile(lambda setting: not setting.is_shaping, link.settings)]
+    first, *later = limited or link.settings or (link.setting,)
+    return "; ".join([first.words, *(
         f"from {(setting.time_ns - origin_ns) / 1e9:.3f} s: {setting.words}"
-        for setting in settings) or link.setting.words
+        for setting in later)])
 
 
 def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
@@ -339,25 +340,18 @@ def timeline(number: int, connection: ObservedConnection) -> Timeline:
                               (wire.at_client, wire.at_server))
     arrived = {(s.seq, s.end) for s in at_receiver if s.to_client == to_client}
     scale = next((s.scale for s in at_sender if s.flags & SYN and s.to_client != to_client), 0)
-    marks: list[Mark] = []
-    points: list[tuple[float, float]] = []
-    offered: list[tuple[float, float]] = []
-    highest = acknowledged = 1
-    for segment in at_sender:
-        ms = (segment.time_ns - connection.begun_ns) / 1e6
-        if segment.to_client == to_client and segment.payload_bytes:
-            if len(marks) == _MOST_MARKS:
-                break
-            kind: Literal["data", "again", "lost"] = (
-                "again" if segment.seq < highest else
-                "data" if (segment.seq, segment.end) in arrived else "lost")
-            marks.append(Mark(kind, ms, segment.seq, segment.end))
-            highest = max(highest, segment.end)
-        elif segment.to_client != to_client and segment.ack is not None \
-                and segment.ack >= acknowledged:
-            acknowledged = segment.ack
-            points.append((ms, acknowledged))
-            offered.append((ms, acknowledged + (segment.window << scale)))
+    sent = [s for s in at_sender if s.to_client == to_client and s.payload_bytes]
+    if len(sent) > _MOST_MARKS:
+        at_sender = at_sender[:at_sender.index(sent[_MOST_MARKS])]
+    marks, highest = list[Mark](), 1
+    for segment in sent[:_MOST_MARKS]:
+        kind: Literal["data", "again", "lost"] = (
+            "again" if segment.seq < highest else
+            "data" if (segment.seq, segment.end) in arrived else "lost")
+        marks.append(Mark(kind, (segment.time_ns - connection.begun_ns) / 1e6, segment.seq,
+                          segment.end))
+        highest = max(highest, segment.end)
+    points, offered = acknowledged_and_offered(at_sender, to_client, connection.begun_ns, scale)
     last_ms = max(marks[-1].time_ms, points[-1][0] if points else 0.0)
     sender, receiver = connection.packets.client, connection.packets.server
     if to_client:

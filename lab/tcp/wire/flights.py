@@ -1,4 +1,4 @@
-"""Flights: what a sender sends in one round trip, read off its packets."""
+"""Flights: what a sender sends in one round trip, and what is acknowledged, by its packets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lab.tcp.packets import Segment
 from lab.tcp.path import Sent
 
+Point = tuple[float, float]
 MOST_LISTED = 8  # flights; a ninth of slow start has 256 times the initial window
 
 
@@ -74,6 +75,23 @@ def flights(at_sender: Iterable[Segment], start: int, end: int,
             by_flight[-1].append(segment)
             highest = segment.end
     return by_flight
+
+
+def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, origin_ns: int,
+                             scale: int) -> tuple[list[Point], list[Point]]:
+    """What the receiver has acknowledged, and up to where its window reaches, over time.
+
+    at_sender: all segments there, both directions. to_client: which way data go; scale: of the
+    receiver's window. Points: ms since origin_ns, and a byte.
+    """
+    acknowledged, points, offered = 1, list[Point](), list[Point]()
+    for segment in at_sender:
+        if segment.to_client != to_client and (segment.ack or 0) >= acknowledged:
+            acknowledged = segment.ack or 0
+            ms = (segment.time_ns - origin_ns) / 1e6
+            points.append((ms, acknowledged))
+            offered.append((ms, acknowledged + (segment.window << scale)))
+    return points, offered
 
 
 def listed_flights(flights: Sequence[Sequence[Segment]]) -> str:

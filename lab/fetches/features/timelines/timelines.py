@@ -19,6 +19,7 @@ from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import sealed_sizes
 from lab.tcp.packets import CaptureError, Segment, client_ports
 from lab.tcp.wire.exchange import Exchange, read_exchange
+from lab.tcp.wire.flights import acknowledged_and_offered
 
 ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
 
@@ -87,9 +88,13 @@ def _response_bytes(record: Record) -> int:
             else text_bytes)
 
 
+def _start_ns(exchange: Exchange) -> int:
+    return min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
+
+
 def _elapsed_ms(exchange: Exchange) -> list[float]:
     """When each packet passed the server, from the client's first packet on."""
-    start_ns = min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
+    start_ns = _start_ns(exchange)
     return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
 
 
@@ -112,19 +117,12 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
     title = (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
              f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
              + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
-    marks: list[Mark] = []
-    points: list[tuple[float, float]] = []
-    offered: list[tuple[float, float]] = []
-    acknowledged = 1
     scale = next((segment.scale for segment in exchange.syns), 0)
     end = max(segment.end for segment in exchange.at_server if segment.to_client)
-    for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange)):
-        if segment.to_client and segment.payload_bytes:
-            marks.append(Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end))
-        elif not segment.to_client and segment.ack is not None and segment.ack >= acknowledged:
-            acknowledged = segment.ack
-            points.append((ms, acknowledged))
-            offered.append((ms, acknowledged + (segment.window << scale)))
+    marks = [Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
+             for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
+             if segment.to_client and segment.payload_bytes]
+    points, offered = acknowledged_and_offered(exchange.at_server, True, _start_ns(exchange), scale)
     latency_ms = exchange.latency_ms
     text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
             f" the first flight, {len(exchange.retransmissions)} retransmitted,"
