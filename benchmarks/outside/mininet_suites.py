@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks import command
@@ -152,6 +153,9 @@ def copied(source: Path, folder: Path) -> Path:
     """A copy of the source, with a program `python`, which its tests call. Raises CannotError."""
     if not (source / "mininet" / "test").is_dir():
         raise CannotError(f"{source}: it holds no mininet/test: is it Mininet's source?")
+    if find_spec("pexpect") is None:
+        raise CannotError("no pexpect, which Mininet's tests import: apt-get install"
+                          " --no-install-recommends python3-pexpect")
     copy = folder / "mininet"
     shutil.copytree(source, copy, symlinks=True)
     (copy / "own-bin").mkdir()

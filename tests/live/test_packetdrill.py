@@ -15,12 +15,12 @@ from engines.uml import find_kernel
 from tests.live.conftest import PROJECT
 
 KERNEL = find_kernel("--mininet")
-PROGRAM = os.environ.get("PACKETDRILL") or shutil.which("packetdrill")
+PROGRAM = os.environ.get("FIRST_FLIGHT_PACKETDRILL") or shutil.which("packetdrill")
 pytestmark = [
     pytest.mark.skipif(KERNEL is None, reason="./install.sh --with-mininet"),
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc, for engines/command/times.c")]
 with_packetdrill = pytest.mark.skipif(
-    PROGRAM is None, reason="no packetdrill: on the PATH, or named by PACKETDRILL"
+    PROGRAM is None, reason="no packetdrill: on the PATH, or named by FIRST_FLIGHT_PACKETDRILL"
                             " (docs/PACKETDRILL.md)")
 OPENS = """\
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
