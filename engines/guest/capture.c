@@ -57,6 +57,7 @@ static struct {
 /* In command.c. The time of the day, as programs in the guest see it; reading it moves nothing. */
 unsigned long long command_now(void);
 void command_packet(const char *device);
+void command_queued(const struct sk_buff *skb);
 
 static void capture_close(const char *why)
 {
@@ -286,6 +287,7 @@ void capture_answered(struct net *net, struct nlmsghdr *request, int error,
 /* A packet was given to a device, and comes to its queue if it has one. */
 void capture_queued(struct sk_buff *skb, struct net_device *dev)
 {
+	command_queued(skb);
 	skb->capture_number = 0;
 	if (!capture_wants(dev))
 		return;

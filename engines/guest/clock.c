@@ -13,7 +13,9 @@
  * A process that reads 1000 times in a row, by one and the same system call and
  * with no read of anybody's in between, is waiting for the clock to move. From
  * there on its reads cost 1, 2, 3, ... ns: it gets through T ns in 1000 + √2T
- * reads.
+ * reads. None costs more than half a tick: ticks write the time, for which the
+ * kernel begins the read anew (a seqcount), so a read as long as a tick would
+ * never end.
  *
  * Free reads are read from a page that every process has (clock.h), and taken
  * off what is left there; the others come into the kernel.
@@ -67,7 +69,8 @@ static void clock_read(void)
 		clock_in_a_row++;
 		clock_left = --clock_page->left;
 	} else if (clock_in_a_row >= 1000) {
-		time_travel_update_time_rel(++clock_spins * TIMER_MULTIPLIER);
+		clock_spins = min(clock_spins + 1, CLOCK_MOST_NS);
+		time_travel_update_time_rel(clock_spins * TIMER_MULTIPLIER);
 		clock_moment = time_travel_time;	/* nothing is free for it */
 	} else {
 		time_travel_update_time_rel(TIMER_MULTIPLIER);

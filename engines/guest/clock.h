@@ -14,6 +14,9 @@
 /* How many reads at one moment are free: see clock.c. */
 #define CLOCK_FREE_READS 1001
 
+/* By how much one call of a process that spins moves the clock at most. */
+#define CLOCK_MOST_NS ((unsigned int)TICK_NSEC / 2)
+
 struct clock_page {
 	int left;	/* of the free reads; every reader takes one */
 	long long realtime_ns, monotonic_ns, boottime_ns;

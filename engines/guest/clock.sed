@@ -9,6 +9,11 @@ s/^#define TIMER_MULTIPLIER 256$/#define TIMER_MULTIPLIER 1/
 # arch/um/kernel/time.c
 /^static u64 timer_read/,/^}/ s/time_travel_update_time_rel(TIMER_MULTIPLIER);/clock_read();/
 s/^static u64 timer_read(.*/#include "clock.c"\n\n&/
+# The scheduler's clock (sched_clock) is the ticks, and one more for each sched_yield(2) and for each
+# 10,000 returns to one process. UML takes those back, one with each tick: the clock then stands still
+# for as long as it was ahead (1000 s after a million yields), and who spins is not preempted. It may
+# stay ahead.
+/^\tif (tt_extra_sched_jiffies > 0)$/,/^\t\ttt_extra_sched_jiffies -= 1;$/d
 
 # arch/um/kernel/process.c
 /^void interrupt_end/,/^}/ s/^}/\tclock_tell();\n}/

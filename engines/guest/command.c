@@ -5,17 +5,21 @@
  * A program that spins, waiting for the clock or for others, would wait for ever: computing costs
  * no time here. Who spins makes a few system calls over and over, with the same results. So where
  * SPIN_AFTER calls in a row are each one of the last SPIN_CALLS different ones (by process, number
- * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns: T ns
- * pass in √(2T) calls. SPIN_SOON calls are enough where all of them only ask what is ready, or are
- * told to come again, for then no data move. What is due meanwhile (timers, packets) comes at its
- * own nanosecond. The count is the same in every run, and so is the time. For who spins in another
- * way, without any call, whoever has started the guest sends SIGALRM to the process that runs, after
- * seconds (engines/command/guest.py), and that moves the clock, by wall time.
+ * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns, up to
+ * CLOCK_MOST_NS: T ns pass in √(2T) calls. SPIN_SOON calls are enough where all of them only ask
+ * what is ready or what time it is, or are told to come again, for then no data move. Who has done
+ * that is known from there on: after SPIN_KNOWN such calls, each costs SPIN_KNOWN_NS at least.
+ * What is due meanwhile (timers, packets) comes at its own nanosecond. The count is the same in
+ * every run, and so is the time. For who spins in another way, without any call, whoever has
+ * started the guest sends SIGALRM to the process that runs, after seconds
+ * (engines/command/guest.py), and that moves the clock, by wall time.
  *
- * Where a link has no rate, nothing else would end: packets move at one moment, as many as there is
- * time for on the wall. So where PACKETS of them left devices within a time that no link with a rate
- * lets them (PACKETS_WITHIN_NS, besides what they cost), each further one costs PACKET_NS, as about
- * it does on a real machine.
+ * Where a link has no rate, nothing else would end: packets move at one moment, as many as there
+ * is time for on the wall. So where PACKETS of them left devices within a time that no link with a
+ * rate lets them (PACKETS_WITHIN_NS, besides what they cost), each further one costs PACKET_NS, as
+ * about it does on a real machine. A packet that a process sends itself, not over TCP, costs that
+ * process DATAGRAM_NS: who paces its datagrams by the clock (iperf3) would else send any number at
+ * one moment.
  *
  * Starting a program takes START_US, in which others run. Without that a whole script would run at
  * one moment, before what it has asked of others has an effect: Open vSwitch looks at its flows
@@ -31,17 +35,23 @@
 #include <linux/delay.h>
 #include <linux/kstrtox.h>
 #include <linux/sysctl.h>
+#include <net/sock.h>
 #include <asm/unistd.h>
 #include <init.h>
+#include "clock.h"
 
 #define START_US 1000
 #define SPIN_AFTER 100000ULL
-#define SPIN_SOON 3000ULL
+#define SPIN_SOON 1000ULL
+#define SPIN_KNOWN 50ULL
+#define SPIN_KNOWN_NS 5000ULL
 #define SPIN_CALLS 16
+#define SPINNERS 8
 #define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
 #define PACKETS 10000ULL
 #define PACKETS_WITHIN_NS 1000000ULL
 #define PACKET_NS 10000ULL	/* of up to 64 KB: 52 Gbit/s */
+#define DATAGRAM_NS 1000ULL
 #define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
 #define ALARM_MOST 100000000ULL
 
@@ -52,6 +62,9 @@ static struct {
 	long number, result;
 } command_calls[SPIN_CALLS];
 static unsigned int command_oldest;
+static pid_t command_spinners[SPINNERS];	/* the last that only asked, SPIN_SOON times in a row */
+static unsigned int command_oldest_spinner;
+static unsigned long long command_datagrams;	/* sent, and not paid for yet */
 /* Packets since a time, how many of them are free or paid for, and what was paid, ns. */
 static unsigned long long command_since, command_packets, command_paid = PACKETS, command_cost;
 static bool command_is_unlimited;	/* it was told that a link has no rate */
@@ -61,7 +74,8 @@ static char command_told[TASK_COMM_LEN];
 static unsigned long long command_seed;
 static bool command_is_seeded;
 static int command_paced;
-static unsigned int clock_spins;		/* of clock.c: who reads the clock until it moves */
+static unsigned int clock_spins;	/* of clock.c: who reads the clock until it moves */
+static const void *clock_reader;
 
 int command_wait(unsigned long long ns);	/* in os-Linux/util.c */
 
@@ -103,7 +117,7 @@ static bool command_was_made(long number, long result)
 	return false;
 }
 
-/* Whether a call is one that only asks what is ready, or was told to come again. */
+/* Whether a call only asks what is ready or what time it is, or was told to come again. */
 static bool command_asks(long number, long result)
 {
 	switch (number) {
@@ -114,9 +128,29 @@ static bool command_asks(long number, long result)
 	case __NR_epoll_wait:
 	case __NR_epoll_pwait:
 	case __NR_sched_yield:
+	case __NR_clock_gettime:
+	case __NR_gettimeofday:
+	case __NR_time:
+	case __NR_times:
 		return true;
 	}
 	return result == -EAGAIN;
+}
+
+/* What a call costs that only asks, ns, by how many of them there were in a row. */
+static unsigned long long command_asking_ns(void)
+{
+	unsigned int each;
+
+	for (each = 0; each < SPINNERS; each++)
+		if (command_spinners[each] == current->pid)
+			return command_asking > SPIN_KNOWN ?
+			       max(command_asking - SPIN_KNOWN, SPIN_KNOWN_NS) : 0;
+	if (command_asking <= SPIN_SOON)
+		return 0;
+	command_spinners[command_oldest_spinner] = current->pid;
+	command_oldest_spinner = (command_oldest_spinner + 1) % SPINNERS;
+	return SPIN_KNOWN_NS;
 }
 
 /*
@@ -150,14 +184,24 @@ void command_packet(const char *device)
 	}
 }
 
+/* A packet comes to a device. Called by capture.c, too. */
+void command_queued(const struct sk_buff *skb)
+{
+	if (!in_serving_softirq() && skb->sk && sk_fullsock(skb->sk) &&
+	    skb->sk->sk_type != SOCK_STREAM)
+		command_datagrams++;
+}
+
 /* What packets cost that left since the last call, ns. */
 static unsigned long long command_packets_ns(void)
 {
 	unsigned long long more = command_packets > command_paid ? command_packets - command_paid : 0;
+	unsigned long long ns = more * PACKET_NS + command_datagrams * DATAGRAM_NS;
 
 	command_paid += more;
 	command_cost += more * PACKET_NS;
-	return more * PACKET_NS;
+	command_datagrams = 0;
+	return ns;
 }
 
 /* Called before every return to a process: from a system call, or from a page's fault (-1). */
@@ -169,7 +213,8 @@ void command_spin(void)
 
 	if (time_travel_mode != TT_MODE_INFCPU)
 		return;
-	if (clock_spins) {	/* clock.c sees to it, and would begin anew if time moved otherwise */
+	/* clock.c sees to those, and would begin anew if time moved otherwise. */
+	if (clock_spins && clock_reader == current) {
 		if (clock_spins > SPIN_TOLD)
 			command_tell();
 		return;
@@ -184,11 +229,10 @@ void command_spin(void)
 	command_asking = command_asks(number, result) ? command_asking + 1 : 0;
 	if (++command_in_a_row > SPIN_AFTER)
 		ns = command_in_a_row - SPIN_AFTER;
-	if (command_asking > SPIN_SOON)
-		ns = max(ns, command_asking - SPIN_SOON);
+	ns = max(ns, command_asking_ns());
 	if (ns > SPIN_TOLD)
 		command_tell();
-	ns += command_packets_ns();
+	ns = min(ns, 0ULL + CLOCK_MOST_NS) + command_packets_ns();
 	if (ns)
 		command_advance(ns);
 }
