@@ -173,6 +173,46 @@ def test_what_spins_gets_on_and_is_named(tmp_path: Path) -> None:
     assert "python3 spins" in ended.err and ended.facts()["spinning"] == ["python3"]
 
 
+def test_who_spins_is_preempted_after_many_calls_of_sched_yield(tmp_path: Path) -> None:
+    """UML's own clock of the scheduler stands still for 1 ms for each of those calls."""
+    spinning = ("import os, subprocess, time; began = time.monotonic()\n"
+                "other = subprocess.Popen(['python3', '-c', 'import time\\n"
+                "for _ in range(3): time.sleep(1); print(time.monotonic(), flush=True)'],"
+                " stdout=subprocess.PIPE)\n"
+                "for _ in range(20000): os.sched_yield()\n"
+                "while time.monotonic() < began + 4: pass\n"
+                "print(*(round(float(at) - began, 1) for at in other.communicate()[0].split()))\n")
+    ended = Ended(tmp_path, "python3", "-c", spinning)
+    assert (ended.status, ended.out) == (0, "1.0 2.0 3.0\n"), ended.err
+
+
+def test_who_is_known_to_spin_waits_with_few_calls(tmp_path: Path) -> None:
+    asking = ("import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.setblocking(0)\n"
+              "def wait(ms):\n"
+              "    began, calls = time.monotonic_ns(), 0\n"
+              "    while time.monotonic_ns() < began + ms * 1_000_000:\n"
+              "        try: s.recv(1)\n"
+              "        except BlockingIOError: calls += 1\n"
+              "    print(calls, (time.monotonic_ns() - began) // 10_000)\n"
+              "    time.sleep(1)\n"
+              "for ms in 1, 3, 1, 1: wait(ms)\n")
+    ended = Ended(tmp_path, "python3", "-c", asking)
+    assert ended.status == 0, ended.err
+    calls, tens_of_us = zip(*((int(word) for word in line.split())
+                              for line in ended.out.splitlines()))
+    assert tens_of_us == (100, 300, 100, 100)
+    assert calls[0] > 900 and calls[2] == calls[3] < 250
+
+
+def test_who_paces_datagrams_by_the_clock_sends_few_at_one_moment(tmp_path: Path) -> None:
+    sending = ("import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); sent = 0\n"
+               "began = time.monotonic()\n"
+               "while time.monotonic() < began + 0.001: sent += s.sendto(b'x', ('127.0.0.1', 9))\n"
+               "print(sent)\n")
+    ended = Ended(tmp_path, "python3", "-c", sending)
+    assert ended.status == 0 and 900 < int(ended.out) <= 1000, ended.out
+
+
 def test_the_first_ctrl_c_is_the_commands_and_the_second_ends_the_guest(tmp_path: Path) -> None:
     catching = ("import signal, time; signal.signal(signal.SIGINT, lambda *_: print('caught',"
                 " flush=True)); print('up', flush=True)\nwhile True: time.sleep(0.1)")

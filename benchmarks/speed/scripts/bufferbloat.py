@@ -15,7 +15,6 @@ import re
 
 from mininet.link import TCLink
 from mininet.net import Mininet
-from mininet.node import OVSBridge
 
 MBPS, RTT_MS, FRAME_BYTES = 10, 20, 1514
 SECONDS = 60
@@ -24,14 +23,16 @@ SECONDS = 60
 def full_queue_ms(packets: int) -> float:
     """The longest round trip: what the queue holds is sent, but for the delay on the way back.
 
-    netem's limit counts packets that are on their way (its delay), too.
+    netem's limit counts packets that are on their way (its delay), too. A queue that is not longer
+    than the delay adds more where packets come in bursts: they are sent only after it.
     """
     return max(RTT_MS / 2, packets * FRAME_BYTES * 8 / MBPS / 1000) + RTT_MS / 2
 
 
 def run(packets: int, flows: int) -> str:
     # With ARP the first ping would take twice the round trip.
-    net = Mininet(link=TCLink, switch=OVSBridge, controller=None, autoStaticArp=True)
+    net = Mininet(link=TCLink, autoStaticArp=True)
+    net.addController("c0")
     one, two = net.addHost("h1"), net.addHost("h2")
     switch = net.addSwitch("s1")
     net.addLink(one, switch)
