@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from commands.runners import engine_errors
 from engines.command.frames import ERROR, FULL, OUTPUT, TICK
@@ -54,7 +54,7 @@ folder are kept with its output in results/commands.
   --quiet             no progress
 
 The exit status is the command's own; 124 after a timeout, 1 where the machine died, 130 after
-the second Ctrl-C (the first one goes to the command).
+the second Ctrl-C (the first one goes to the command; a third one does not wait for its files).
 """
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 PROGRESS_S = 30.0  # of wall time, between two lines
@@ -84,8 +84,7 @@ def run(argv: Sequence[str]) -> int:
             if terminal:
                 stack.enter_context(RawTerminal())
                 signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
-            else:
-                signal.signal(signal.SIGINT, interrupting(guest))
+            heed_signals(guest, terminal)
             outcome = guest.attend(output.carry)
             written = Written(guest.files(), began - BEGINS_S)
             place = request.folder if arguments.write_back else folder / "files"
@@ -157,12 +156,18 @@ def copy(packets: BinaryIO, path: Path) -> None:
             files.write_all(file, piece)
 
 
-def interrupting(guest: CommandGuest) -> Any:
-    """Ctrl-C goes to the command first, and ends the guest when it comes again."""
+def heed_signals(guest: CommandGuest, terminal: bool) -> None:
+    """Ctrl-C goes to the command first, and stops it when it comes again; SIGTERM stops it.
+
+    Another one ends the guest. At a terminal a Ctrl-C is typed, no signal.
+    """
     def handle(number: int, frame: FrameType | None) -> None:
-        if guest.interrupt():
+        if (guest.interrupt() if number == signal.SIGINT
+                else guest.stop(128 + number, signal.strsignal(number) or "stopped")):
             raise KeyboardInterrupt
-    return handle
+    for number in (signal.SIGTERM, signal.SIGHUP, *([] if terminal else [signal.SIGINT])):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handle)
 
 
 class Output:

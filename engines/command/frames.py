@@ -1,8 +1,9 @@
 """What goes between a guest that runs a command and the machine: frames, in both directions.
 
 To the machine, appended to a file of the shared folder: what the command printed, with the
-guest's clock, and how it ended. To the guest, through its console: input, Ctrl-C, the size of the
-terminal. Both sides read what the other wrote with limits, in pieces of any size.
+guest's clock, and how it ended. To the guest, through its console: input, Ctrl-C, that all has to
+end, the size of the terminal. Both sides read what the other wrote with limits, in pieces of any
+size.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from dataclasses import dataclass
 # What a frame is. To the machine:
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
 # to the guest:
-INPUT, CLOSE, INTERRUPT, SIZE = b"i", b"c", b"^", b"s"
-KINDS = OUTPUT + ERROR + TICK + ENDED + TROUBLE + INPUT + CLOSE + INTERRUPT + SIZE
+INPUT, CLOSE, INTERRUPT, STOP, SIZE = b"i", b"c", b"^", b".", b"s"
+KINDS = OUTPUT + ERROR + TICK + ENDED + TROUBLE + INPUT + CLOSE + INTERRUPT + STOP + SIZE
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame
 FULL = b"memory"  # of a TICK: nearly all of the guest's memory is in use

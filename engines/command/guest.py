@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from engines import confine, uml
 from engines.command.frames import (CLOSE, ENDED, ERROR, FULL, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    SIZE, TICK, TROUBLE, Frame, Outlet, Reader)
+                                    SIZE, STOP, TICK, TROUBLE, Frame, Outlet, Reader)
 from engines.command.inside import FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
 from engines.shared_folder import GrowingFile, open_within, remove_folder
@@ -36,7 +36,8 @@ BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 # the guest's own processor time, what runs spins without a system call, and is woken; sooner where
 # that has happened before.
 SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.001
-SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
+SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the command
+STOP_S = 10.0  # for which a guest may hand over what its command wrote, once that was stopped
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
@@ -82,7 +83,8 @@ class CommandEnd:
     """How it ended.
 
     status: the command's, as a shell has it; 124 where the timeout ended it, 130 where a second
-    Ctrl-C did. virtual_s: on the guest's clock, wall_s: here, with the guest's start and end.
+    Ctrl-C did, 143 where SIGTERM did. virtual_s: on the guest's clock, wall_s: here, with the
+    guest's start and end.
     """
 
     status: int = -1
@@ -187,6 +189,7 @@ class CommandGuest:
         self.is_up = False  # its console is read
         self.sent_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
+        self.stopped: float | None = None  # when
         self.outcome = CommandEnd()
         self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
         self.began = self.heard = time.monotonic()
@@ -265,16 +268,27 @@ class CommandGuest:
             self._send(INPUT, content[place:place + MOST_BYTES])
 
     def interrupt(self) -> bool:
-        """Ctrl-C: the first is the command's; True where the guest is to end."""
+        """Ctrl-C: the first is the command's, the second stops it; True to end the guest now."""
         self.interrupts.append(time.monotonic())
         if len(self.interrupts) > 1:
-            return True
+            return self.stop(INTERRUPTED, "interrupted")
         self._send(INTERRUPT)
+        return False
+
+    def stop(self, status: int, why: str) -> bool:
+        """End the command, not what it wrote; True where that was done before."""
+        if self.stopped is not None:
+            return True
+        self.stopped = time.monotonic()
+        self.outcome.status = status
+        self.outcome.troubles.append(why)
+        self._send(STOP)
         return False
 
     def _listens(self) -> bool:
         """Whether input is read now: not faster than the command takes it, nor in background."""
-        return (self.is_live and self.outcome.status < 0 and in_foreground(0)
+        return (self.is_live and (self.outcome.status < 0 or self.stopped is not None)
+                and in_foreground(0)
                 and self.sent_bytes - self.taken_bytes < MOST_WAITING)
 
     def _has_input(self, wait_s: float) -> bool:
@@ -282,7 +296,7 @@ class CommandGuest:
             bool(select.select([0], [], [], wait_s)[0])
 
     def _typed(self) -> bool:
-        """Carry what is typed; True where it was a second Ctrl-C."""
+        """Carry what is typed; True where the guest is to end now."""
         content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
         if not content:
             self.is_live = False
@@ -294,7 +308,7 @@ class CommandGuest:
         now = time.monotonic()
         is_second = bool(self.interrupts) and now - self.interrupts[-1] < SECOND_INTERRUPT_S
         self.interrupts.append(now)
-        return is_second
+        return is_second and self.stop(INTERRUPTED, "interrupted")
 
     def resize(self) -> None:
         self._send(SIZE, struct.pack("!HH", *_size()))
@@ -314,19 +328,19 @@ class CommandGuest:
                 raise EngineError(f"the guest: {error}") from error
             if over and not piece:
                 break
-            if self._is_over_time():
-                self.outcome.status = TIMED_OUT
-                self.outcome.troubles.append("timeout, of wall time")
+            if self.stopped is None and self._is_over_time():
+                self.stop(TIMED_OUT, "timeout, of wall time")
+            if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:
+                self.outcome.troubles.append("the guest did not hand over what the command wrote")
                 return self._closed()
             self._flush()
             if self._listens():
                 if self._has_input(0.0 if piece else POLL_S) and self._typed():
-                    self.outcome.status = INTERRUPTED
                     return self._closed()
             elif not piece:
                 time.sleep(POLL_S)
             self._wake()
-        if not ended:
+        if not ended and self.stopped is None:
             printed = printed_in(self.shared)
             if why := uml.why_not(printed):
                 raise EngineCannot(why)
@@ -373,7 +387,7 @@ class CommandGuest:
     def _wake(self) -> None:
         """Stop who computes for ever, so that the clock goes on (engines/guest/command.c)."""
         now = time.monotonic()
-        patience_s = NEXT_SPINS_S if self.woken else SPINS_S
+        patience_s = NEXT_SPINS_S if self.woken or self.stopped is not None else SPINS_S
         if now - self.heard < patience_s / 10 or now - self.woken < WAKE_S:
             return
         if self.silent_processor_s is None:

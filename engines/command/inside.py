@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    FULL, SIZE, TICK, TROUBLE, Frame, Reader)
+                                    FULL, SIZE, STOP, TICK, TROUBLE, Frame, Reader)
 from engines.mounts import mount
 
 REQUEST, FRAMES, FILES, STANDARD_INPUT = "request.json", "frames", "files.tar", "input"
@@ -268,7 +268,7 @@ class Command:
                 next_tick = now + TICK_S
             if limit_s is not None and now >= limit_s:
                 self.send(TROUBLE, b"timeout")
-                os.killpg(process.pid, signal.SIGKILL)
+                self._stop()
                 limit_s = None
             self._pace(now - last_word > QUIET_S)
             wait_s = max(0.0, min(next_tick, limit_s or next_tick) - now)
@@ -292,6 +292,12 @@ class Command:
                 self._carried(source)
         self._pace(False)
         return status
+
+    @staticmethod
+    def _stop() -> None:
+        """Kill whatever runs in the guest but this process."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
 
     def _pace(self, paced: bool) -> None:
         """Let time go on as on the wall while a person is awaited."""
@@ -321,6 +327,8 @@ class Command:
             elif frame.kind == INTERRUPT:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGINT)
+            elif frame.kind == STOP:
+                self._stop()
             elif frame.kind == SIZE and self.terminal >= 0:
                 self._resize(*struct.unpack("!HH", frame.content))
         if self.closing and not self.waiting:

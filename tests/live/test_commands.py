@@ -213,18 +213,40 @@ def test_who_paces_datagrams_by_the_clock_sends_few_at_one_moment(tmp_path: Path
     assert ended.status == 0 and 900 < int(ended.out) <= 1000, ended.out
 
 
-def test_the_first_ctrl_c_is_the_commands_and_the_second_ends_the_guest(tmp_path: Path) -> None:
-    catching = ("import signal, time; signal.signal(signal.SIGINT, lambda *_: print('caught',"
-                " flush=True)); print('up', flush=True)\nwhile True: time.sleep(0.1)")
+CATCHING = """\
+import signal, time
+signal.signal(signal.SIGINT, lambda *_: print("caught", flush=True))
+open("so_far", "w").write("1 2 3")
+print("up", flush=True)
+while True: time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("signals, status, why", [
+    ((signal.SIGINT, signal.SIGINT), 130, "interrupted"), ((signal.SIGTERM,), 143, "Terminated")])
+def test_who_stops_a_command_gets_what_it_wrote(signals: tuple[int, ...], status: int, why: str,
+                                                tmp_path: Path) -> None:
+    """The first Ctrl-C is the command's, which may go on."""
     with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
-                           "python3", "-c", catching], cwd=tmp_path, stdin=subprocess.DEVNULL,
+                           "python3", "-c", CATCHING], cwd=tmp_path, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == b"up\n"
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == b"caught\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130 and process.stderr.read() == b"run.sh: interrupted\n"
+        for number in signals[:-1]:
+            process.send_signal(number)
+            assert process.stdout.readline() == b"caught\n"
+        process.send_signal(signals[-1])
+        assert process.wait(30) == status
+        assert f"run.sh: {why}\n" in process.stderr.read().decode()
+    (kept,) = (tmp_path / "r" / "commands").iterdir()
+    assert (kept / "files" / "so_far").read_text() == "1 2 3"
+    assert json.loads((kept / "command.json").read_text())["status"] == status
+
+
+def test_a_timeout_by_the_wall_brings_back_what_who_computes_for_ever_wrote(tmp_path: Path) -> None:
+    ended = Ended(tmp_path, "sh", "-c", "echo 1 > so_far; while :; do :; done",
+                  flags=("--timeout", "1h,3"))
+    assert ended.status == 124 and (ended.kept / "files" / "so_far").read_text() == "1\n"
 
 
 def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@
 #define local_irq_restore(flags) ((void)(flags))
 #define subsys_initcall(function) int start(void) { return function(); }
 #define panic(text) abort()
+#define TICK_NSEC 1000000	/* CONFIG_HZ=1000 */
+#define min(one, other) ((one) < (other) ? (one) : (other))
 
 struct page;
 struct mm_struct;

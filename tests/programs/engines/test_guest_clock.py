@@ -55,6 +55,11 @@ def test_who_waits_for_the_clock_to_move_gets_through(clock: ctypes.CDLL, wait_n
     assert spins(clock, wait_ns) == pytest.approx(1001 + math.sqrt(2 * wait_ns), abs=2)
 
 
+def test_no_read_of_who_spins_costs_more_than_half_a_tick(clock: ctypes.CDLL) -> None:
+    """Or the kernel would begin it anew for ever. That much it costs after 125 s."""
+    assert spins(clock, 200_000_000_000) == pytest.approx(1001 + 500_000 + 75 * 2000, abs=2)
+
+
 def test_the_first_thousand_reads_of_a_moment_are_free(clock: ctypes.CDLL) -> None:
     for _ in range(3):
         assert len({clock.read_by_page(0) for _ in range(1001)}) == 1
