@@ -145,15 +145,31 @@ def check_folder(folder: Path, advice: str = "start it in a folder of its own") 
                            f" all of it: {advice}")
 
 
+def open_to_all(path: str) -> list[str]:
+    """What of a path everybody may read: all of it, or where it holds more, its parts.
+
+    Links do not count: where they lead to is a path of its own.
+    """
+    with suppress(OSError):
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode) and mode & stat.S_IROTH and mode & stat.S_IXOTH:
+            inside = {entry.path: open_to_all(entry.path) for entry in os.scandir(path)
+                      if not entry.is_symlink()}
+            parts = [part for _, parts in sorted(inside.items()) for part in parts]
+            return [path] if parts == sorted(inside) else parts
+        if not stat.S_ISDIR(mode) and mode & stat.S_IROTH:
+            return [path]
+    return []
+
+
 def always_readable() -> list[str]:
-    """What a command reads besides what every guest does: of /etc what everybody may read."""
-    def for_everybody(path: str) -> bool:
-        with suppress(OSError):
-            return bool(os.stat(path).st_mode & stat.S_IROTH)
-        return False
-    etc = [entry.path for entry in os.scandir("/etc")
-           if entry.name != "ssl" and for_everybody(entry.path)]
-    return [*sorted(etc), "/opt", "/srv"]
+    """What a command reads besides what every guest does: only what everybody may read.
+
+    In /opt and /srv the machine sees to that by itself, but for root.
+    """
+    etc = [part for entry in sorted(os.listdir("/etc")) for part in open_to_all(f"/etc/{entry}")]
+    return [*etc, *(part for path in ("/opt", "/srv")
+                    for part in (open_to_all(path) if os.geteuid() == 0 else [path]))]
 
 
 def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:

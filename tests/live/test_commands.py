@@ -323,7 +323,8 @@ def tries(what, does):
     except Exception as error:
         print(what, "refused", type(error).__name__)
 tries("home", lambda: open({secret!r}).read())
-tries("shadow", lambda: open("/etc/shadow").read())
+for path in {private!r}:
+    tries(path, lambda: open(path).read())
 tries("results", lambda: open({results!r}).read())
 tries("agent", lambda: os.environ["SECRET_KEY"])
 tries("network", lambda: socket.create_connection(({address!r}, {port}), 2))
@@ -342,6 +343,9 @@ def test_a_hostile_command_reads_no_secret_and_reaches_nothing(tmp_path: Path) -
     work = home / "work"
     work.mkdir()
     (tmp_path / "outside").write_text("untouched")
+    private = [str(path) for path in sorted(Path("/etc").rglob("*"))
+               if path.is_file() and not path.is_symlink() and not path.stat().st_mode & 0o004]
+    assert "/etc/shadow" in private
     with subprocess.Popen([sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"],
                           cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
         assert server.stdout is not None
@@ -349,7 +353,7 @@ def test_a_hostile_command_reads_no_secret_and_reaches_nothing(tmp_path: Path) -
         (work / "hostile.py").write_text(HOSTILE.format(
             secret=str(home / "secret"), results=str(PROJECT / "results" / ".gitkeep"),
             address="127.0.0.1", port=port, outside=str(tmp_path / "outside"),
-            pid=server.pid))
+            pid=server.pid, private=private))
         os.environ["SECRET_KEY"] = "secret"
         try:
             ended = Ended(work, "python3", "hostile.py")

@@ -57,9 +57,20 @@ def test_a_folder_of_ones_own_is_one_to_start_in(tmp_path: Path) -> None:
     check_folder(tmp_path)
 
 
-def test_of_etc_only_what_everybody_reads_is_read() -> None:
+def test_of_a_folder_only_what_everybody_reads_is_read(tmp_path: Path) -> None:
+    for name, mode in {"ssh/key": 0o600, "ssh/config": 0o644, "open/a": 0o644, "open/b/c": 0o444,
+                       "closed/a": 0o644, "shadow": 0o640}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "ssh" / "link").symlink_to("key")
+    (tmp_path / "closed").chmod(0o711)
+    assert guest.open_to_all(str(tmp_path / "open")) == [str(tmp_path / "open")]
+    tmp_path.chmod(0o755)
+    assert guest.open_to_all(str(tmp_path)) == [str(tmp_path / name)
+                                                for name in ("open", "ssh/config")]
     readable = guest.always_readable()
-    assert "/etc/passwd" in readable and not {"/etc/shadow", "/etc", "/etc/ssl"} & set(readable)
+    assert "/etc/passwd" in readable and not {"/etc/shadow", "/etc"} & set(readable)
 
 
 # What it wrote -----------------------------------------------------------------------
