@@ -33,10 +33,10 @@ from typing import Any, BinaryIO
 from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
                                     FULL, SIZE, STOP, TICK, TROUBLE, Frame, Reader)
 from engines.mounts import mount
+from engines.readable import HIDDEN
 
 REQUEST, FRAMES, FILES, STANDARD_INPUT = "request.json", "frames", "files.tar", "input"
 CONSOLE = "/dev/tty1"  # where the machine's frames come in
-HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
 HOME = "/tmp/home"
 # Programs that are called in another way here: this folder's file stands in their place, and what
 # it calls itself is in OWN. NOTES: lines that they have for who runs the command.
