@@ -80,21 +80,22 @@ def _opened_within(folder: Path, place: str) -> tuple[int, str]:
 class GrowingFile:
     """Reads a file while the other side appends to it; the disk does not keep what was read.
 
-    place: the offset from which the next bytes are read.
+    place: the offset from which the next bytes are read. keeps: whether the disk keeps it after
+    all, as a file system without holes does (EOPNOTSUPP).
     """
 
     def __init__(self, file: BinaryIO) -> None:
         """file: open for reading and writing."""
-        self.file, self.place, self.freed = file, 0, 0
+        self.file, self.place, self.freed, self.keeps = file, 0, 0, False
 
     def read(self, most_bytes: int) -> bytes:
         piece = os.pread(self.file.fileno(), most_bytes, self.place)
         self.place += len(piece)
         whole = self.place // PAGE_BYTES * PAGE_BYTES
         if whole - self.freed >= FREED_BYTES:
-            # A file system without holes (EOPNOTSUPP) keeps it: nothing depends on it.
-            _libc.fallocate(self.file.fileno(), _KEEP_SIZE | _PUNCH_HOLE,
-                            ctypes.c_long(self.freed), ctypes.c_long(whole - self.freed))
+            self.keeps = _libc.fallocate(
+                self.file.fileno(), _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_long(self.freed),
+                ctypes.c_long(whole - self.freed)) != 0
             self.freed = whole
         return piece
 

@@ -10,21 +10,23 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
 from commands.runners import engine_errors
-from engines.command.frames import ERROR, FULL, OUTPUT, TICK
+from commands.virtual.received import Received
+from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
+from engines.job import EngineCannot, EngineError
 from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
-from lab.core.archive import Written
 from lab.core.command_line import Parser, say, whole
-from lab.core.errors import OK, CannotError, UsageError
+from lab.core.errors import FAILED, OK, CannotError, UsageError
+from lab.core.files import WriteError
 from lab.core.scenario import typed
 
 SHORT = """\
@@ -59,9 +61,11 @@ the second Ctrl-C (the first one goes to the command; a third one does not wait 
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 PROGRESS_S = 30.0  # of wall time, between two lines
 KEPT_BYTES = 1 << 30  # of output
+MOST_SHOWN = 20  # lines about what went wrong; command.json has more
 LEAST_MB = 128
 PIECE_BYTES = 1 << 20
 CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
+LAST_BLOCK = 1 << 16  # bytes: of a capture that is full, the block that filled it stays whole
 
 
 def run(argv: Sequence[str]) -> int:
@@ -85,26 +89,55 @@ def run(argv: Sequence[str]) -> int:
                 stack.enter_context(RawTerminal())
                 signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
             heed_signals(guest, terminal)
-            outcome = guest.attend(output.carry)
-            written = Written(guest.files(), began - BEGINS_S)
-            place = request.folder if arguments.write_back else folder / "files"
-            if arguments.write_back:
-                for line in written.listed():
-                    say(f"run.sh: writes back {line}")
-            left_out = written.unpack(place)
+            received = stack.enter_context(Received(
+                request.folder if arguments.write_back else folder / "files",
+                Room(request.most_bytes, request.most_files), began - BEGINS_S, guest.outcome.note,
+                writes_back if arguments.write_back else None))
+
+            def carry(kind: bytes, at_s: float, content: bytes) -> None:
+                if kind in (ENTRY, CONTENT):
+                    received.take(kind, content)
+                else:
+                    output.carry(kind, at_s, content)
+            outcome = guest.outcome
+            try:
+                guest.attend(carry)
+            except EngineError as error:
+                if isinstance(error, EngineCannot) or not guest.is_up:
+                    raise
+                outcome.status = FAILED
+                outcome.note(str(error))
             if request.capture_bytes:
-                copy(guest.capture(), folder / CAPTURE)
+                with saving(outcome):
+                    copy(guest.capture(), request.capture_bytes + LAST_BLOCK, folder, outcome.note)
+    outcome.unsaved = outcome.unsaved or received.unsaved
     facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
-             "wall_s": round(outcome.wall_s, 3), "files": written.count,
-             "left_out": left_out + outcome.troubles, "spinning": outcome.spinning,
+             "wall_s": round(outcome.wall_s, 3), "files": received.count,
+             "left_out": outcome.troubles, "spinning": outcome.spinning,
              **made_from(kernel)}
-    files.write(folder / "command.json", json.dumps(facts, indent=1) + "\n")
-    show_end(folder, outcome, written.count, left_out, arguments.quiet)
+    with saving(outcome):
+        files.save(folder, "command.json", json.dumps(facts, indent=1) + "\n")
+    show_end(folder, outcome, received.count, arguments.quiet)
     if request.capture_bytes:
         from commands.virtual import captured  # and with it matplotlib
         captured.write(folder, facts)
-    return outcome.status
+    return outcome.status or (FAILED if outcome.unsaved else OK)
+
+
+def writes_back(name: str) -> None:
+    """Print that a file of the current folder is about to be written."""
+    say(f"run.sh: writes back {name}")
+
+
+@contextmanager
+def saving(outcome: CommandEnd) -> Iterator[None]:
+    """Note what could not be saved: what comes after it is saved all the same."""
+    try:
+        yield
+    except WriteError as error:
+        outcome.note(str(error))
+        outcome.unsaved = True
 
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
@@ -134,14 +167,16 @@ def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str
             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
 
 
-def show_end(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
-             quiet: bool) -> None:
+def show_end(folder: Path, outcome: CommandEnd, count: int, quiet: bool) -> None:
     """Print what a user has to know once the command has ended, on standard error."""
     for name in outcome.spinning:
         say(f"run.sh: {name} spins: it waits without sleeping, so its clock was moved on"
             " (docs/MININET.md)")
-    for line in [*outcome.troubles, *left_out][:20]:
+    for line in outcome.troubles[:MOST_SHOWN]:
         say(f"run.sh: {line}")
+    if (more := len(outcome.troubles) - MOST_SHOWN + outcome.untold) > 0:
+        say(f"run.sh: {more} more such lines; command.json has"
+            f" {'the first' if outcome.untold else 'all'} {len(outcome.troubles)}")
     if not quiet:
         ratio = outcome.virtual_s / outcome.wall_s if outcome.wall_s else 0.0
         wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
@@ -149,11 +184,14 @@ def show_end(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[s
             f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
 
 
-def copy(packets: BinaryIO, path: Path) -> None:
-    """Copy the packets that the guest's kernel captured to a file. Raises WriteError."""
-    with packets, files.append(path) as file, files.writing(path):
-        while piece := packets.read(PIECE_BYTES):
+def copy(packets: BinaryIO, most_bytes: int, folder: Path, note: Callable[[str], None]) -> None:
+    """Copy the packets that the guest's kernel captured, no more than it may. Raises WriteError."""
+    with packets, files.Folder(folder) as opened, opened.replacing(CAPTURE) as file:
+        while most_bytes and (piece := packets.read(min(PIECE_BYTES, most_bytes))):
             files.write_all(file, piece)
+            most_bytes -= len(piece)
+        if packets.read(1):
+            note(f"{CAPTURE}: the guest wrote more than --capture allows; the rest is left out")
 
 
 def heed_signals(guest: CommandGuest, terminal: bool) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import signal
 import subprocess
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engines.command import guest, inside
-from engines.command.frames import ERROR, MOST_BYTES, OUTPUT, Frame, Outlet, Reader
+from engines.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame,
+                                    Outlet, Reader, Room)
 from engines.command.guest import CommandRequest, check_folder, environment_of
 from engines.job import EngineCannot
 
@@ -75,46 +74,72 @@ def test_of_a_folder_only_what_everybody_reads_is_read(tmp_path: Path) -> None:
 
 # What it wrote -----------------------------------------------------------------------
 
-def packed(folder: Path, most_bytes: int = 1000, most_files: int = 100
-           ) -> tuple[tarfile.TarFile, list[str]]:
+def sent_of(folder: Path, most_bytes: int = 1000, most_files: int = 100
+            ) -> tuple[dict[bytes, tuple[Entry, bytes]], list[str]]:
+    """Entries by name with their content, and lines."""
     above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    entries: dict[bytes, tuple[Entry, bytes]] = {}
+    lines: list[str] = []
+
+    def send(kind: bytes, content: bytes) -> None:
+        if kind == ENTRY:
+            entry = Entry.read(content)
+            entries[entry.name] = (entry, b"")
+        elif kind == CONTENT:
+            name, (entry, before) = next(reversed(entries.items()))
+            entries[name] = (entry, before + content)
+        else:
+            lines.append(content.decode())
     try:
-        file = io.BytesIO()
-        left = inside.written(above, file, most_bytes, most_files)
+        inside.send_written(above, Room(most_bytes, most_files), send)
     finally:
         os.close(above)
-    return tarfile.open(fileobj=io.BytesIO(file.getvalue())), left
+    return entries, lines
 
 
-def test_files_and_links_are_packed_each_folder_before_what_is_in_it(tmp_path: Path) -> None:
+def test_files_and_links_are_sent_each_folder_before_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "b" / "deep").mkdir(parents=True)
     (tmp_path / "b" / "deep" / "file").write_text("content")
     (tmp_path / "a").write_text("first")
+    os.utime(tmp_path / "a", ns=(0, 123_456_789_012))
     os.link(tmp_path / "a", tmp_path / "z")
     (tmp_path / "link").symlink_to("b/deep")
     os.mkfifo(tmp_path / "pipe")
-    archive, left = packed(tmp_path)
-    assert archive.getnames() == ["a", "b", "link", "z", "b/deep", "b/deep/file"]
-    content = archive.extractfile("z")
-    assert content is not None and content.read() == b"first"  # a file of its own
-    assert archive.getmember("link").linkname == "b/deep"
-    assert left == ["pipe: neither a file nor a folder"]
+    entries, lines = sent_of(tmp_path)
+    assert list(entries) == [b"a", b"b", b"link", b"z", b"b/deep", b"b/deep/file"]
+    assert entries[b"z"][1] == b"first"  # a file of its own
+    assert entries[b"a"][0].modified_ns == 123_456_789_012
+    assert entries[b"link"][0].target == b"b/deep"
+    assert lines == ["pipe: neither a file nor a folder"]
 
 
-def test_what_is_beyond_the_limits_is_told(tmp_path: Path) -> None:
+def test_what_is_beyond_the_limits_is_announced_without_its_content(tmp_path: Path) -> None:
     for name, size in (("a", 600), ("b", 600), ("c", 10)):
-        (tmp_path / name).write_bytes(bytes(size))
-    archive, left = packed(tmp_path)
-    assert archive.getnames() == ["a", "c"] and left == ["b: 600 bytes"]
-    archive, left = packed(tmp_path, most_files=1)
-    assert archive.getnames() == ["a"] and len(left) == 2
+        (tmp_path / name).write_bytes(b"x" * size)
+    entries, _ = sent_of(tmp_path)
+    assert [len(content) for _, content in entries.values()] == [600, 0, 10]
+    entries, _ = sent_of(tmp_path, most_files=1)
+    assert [len(content) for _, content in entries.values()] == [600, 0, 0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes the overlay's mark")
 def test_what_was_removed_is_told(tmp_path: Path) -> None:
     os.mknod(tmp_path / "gone", 0o20000, 0)
-    archive, left = packed(tmp_path)
-    assert archive.getnames() == [] and left == ["gone: removed"]
+    assert sent_of(tmp_path) == ({}, ["gone: removed"])
+
+
+def test_names_of_any_bytes_and_folders_of_any_depth_are_sent(tmp_path: Path) -> None:
+    """Python's os.walk calls itself for each folder in a folder: 1,500 were an internal error."""
+    name = os.fsencode(tmp_path) + b"/\xff\n\x1b"
+    os.close(os.open(name, os.O_CREAT))
+    os.mkfifo(name + b"pipe")
+    deep = tmp_path / "/".join(["d"] * 1500)
+    subprocess.run(["mkdir", "-p", str(deep)], check=True)
+    (deep / "file").write_text("deep")
+    entries, lines = sent_of(tmp_path, most_files=2000)
+    assert entries[b"/".join([b"d"] * 1500) + b"/file"][1] == b"deep"
+    assert b"\xff\n\x1b" in entries and lines == [r"\xff\n\x1bpipe: neither a file nor a folder"]
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
 # Pipes, files, terminals -------------------------------------------------------------
