@@ -8,6 +8,8 @@ import os
 import re
 import stat
 import subprocess
+from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -75,6 +77,25 @@ def _opened_within(folder: Path, place: str) -> tuple[int, str]:
     if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
         raise ValueError(f"{place!r} is no file of the worker's")
     return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
+
+
+def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()) -> bool:
+    """Whether a folder that a guest writes to has more names below it, or bytes on the disk.
+
+    besides: names of files whose bytes do not count. Whatever is there, a few names are looked at.
+    """
+    waiting = [str(folder)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                names -= 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.name not in besides:
+                    size -= entry.stat(follow_symlinks=False).st_blocks * 512
+                if names < 0 or size < 0:
+                    return True
+    return False
 
 
 class GrowingFile:

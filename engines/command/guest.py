@@ -17,7 +17,6 @@ import tty
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +26,7 @@ from engines.command.frames import (CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, I
                                     Reader)
 from engines.command.inside import FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
-from engines.shared_folder import GrowingFile, open_within, remove_folder
+from engines.shared_folder import GrowingFile, holds_more, open_within, remove_folder
 from hosts.untrusted import quoted
 
 CAPTURE = "capture.pcapng"  # its name is in engines/guest/capture.c, too
@@ -427,17 +426,9 @@ class CommandGuest:
         The guest's own limits do not count: the command is root there.
         """
         unread_bytes = os.fstat(self.frames.file.fileno()).st_size - self.frames.place
-        held_bytes, names, waiting = 0, 0, [self.shared]
-        while waiting and names <= MOST_NAMES:
-            with suppress(OSError), os.scandir(waiting.pop()) as entries:
-                for entry in islice(entries, MOST_NAMES):
-                    names += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(Path(entry.path))
-                    elif entry.name != FRAMES or not self.frames.keeps:
-                        held_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
         room = self.request.most_bytes + self.request.capture_bytes + SLACK_BYTES
-        if names > MOST_NAMES or max(held_bytes, unread_bytes) > room:
+        if unread_bytes > room or holds_more(self.shared, MOST_NAMES, room,
+                                             {FRAMES} if self.frames.keeps else ()):
             raise EngineError("the guest wrote more into its folder than --limit and --capture"
                               " allow, and was ended")
 
