@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
@@ -62,6 +63,8 @@ GUEST = ".guest"  # of a command's folder: what is shared with its guest while i
 PROGRESS_S = 30.0  # of wall time, between two lines
 KEPT_BYTES = 1 << 30  # of output
 MOST_SHOWN = 20  # lines about what went wrong; command.json has more
+NOT_KEPT = b"the rest is not kept: the output is larger than 1 GB\n"
+MOST_LINE_BYTES = 1 << 16  # of output, in one line of output.txt
 LEAST_MB = 128
 PIECE_BYTES = 1 << 20
 CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
@@ -208,15 +211,32 @@ def heed_signals(guest: CommandGuest, terminal: bool) -> None:
             signal.signal(number, handle)
 
 
+@dataclass
+class BegunLine:
+    """What has come of a line that has not ended. at_s: when its first byte was there.
+
+    is_rest: whether it goes on with a line that was cut.
+    """
+
+    at_s: float = 0.0
+    content: bytearray = field(default_factory=bytearray)
+    is_rest: bool = False
+
+
 class Output:
-    """Passes on the command's output, and stores it, each line with the guest's clock."""
+    """Passes on the command's output, and stores it, each line with the guest's clock.
+
+    A line of more than MOST_LINE_BYTES is stored in pieces, so that no more of it is ever held:
+    each piece after the first has a + behind its stream's name.
+    """
 
     def __init__(self, path: Path, quiet: bool) -> None:
         self.quiet, self.path = quiet, path
         self.file = files.append(path)
         self.room = KEPT_BYTES
-        # Lines that have begun, by their stream: when, and what of them is there.
-        self.lines: dict[bytes, tuple[float, bytes]] = {}
+        self.lines = {kind: BegunLine() for kind in (OUTPUT, ERROR)}
+        self.whole: list[bytes] = []  # what is to be stored
+        self.cut = 0  # lines
         self.began = self.shown = time.monotonic()
         self.unread = self.was_full = False
 
@@ -224,10 +244,16 @@ class Output:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for kind, (begun_s, content) in self.lines.items():
-            if content:
-                self._store(kind, begun_s, content)
+        for kind, line in self.lines.items():
+            if line.content:
+                self._end(kind)
+        self._store()
         self.file.close()
+        if self.cut:
+            several = self.cut > 1
+            say(f"run.sh: {self.cut} line{'s' * several} of output longer than"
+                f" {MOST_LINE_BYTES >> 10} kB: {self.path.name} has {'them' if several else 'it'}"
+                " in pieces, those after the first marked with +")
 
     def carry(self, kind: bytes, at_s: float, content: bytes) -> None:
         """Take a frame of the guest's: output, or a tick of its clock."""
@@ -235,21 +261,45 @@ class Output:
             self._show_progress(at_s, content == FULL)
             return
         self._pass_on(2 if kind == ERROR else 1, content)
-        begun_s, before = self.lines.get(kind, (at_s, b""))
-        begun_s = begun_s if before else at_s  # when its first byte was there
-        *whole_lines, rest = (before + content).split(b"\n")
-        for line in whole_lines:
-            self._store(kind, begun_s, line)
-            begun_s = at_s
-        self.lines[kind] = begun_s, rest
+        *ends, rest = content.split(b"\n")
+        for end in ends:
+            self._add(kind, at_s, end)
+            self._end(kind)
+        self._add(kind, at_s, rest)
+        self._store()
 
-    def _store(self, kind: bytes, at_s: float, line: bytes) -> None:
-        text = b"%14.6f %s %s\n" % (at_s, b"out" if kind == OUTPUT else b"err", line)
-        if self.room < len(text) and self.room > 0:
-            text, self.room = b"the rest is not kept: the output is larger than 1 GB\n", 0
-        elif self.room <= 0:
-            return
-        self.room -= len(text)
+    def _add(self, kind: bytes, at_s: float, piece: bytes) -> None:
+        """Take a piece of a line; what is as long as a line may be ends where the next begins."""
+        line = self.lines[kind]
+        while True:
+            if not line.content:
+                line.at_s = at_s
+            room = MOST_LINE_BYTES - len(line.content)
+            line.content += piece[:room]
+            if len(piece) <= room:
+                return
+            piece = piece[room:]
+            self.cut += not line.is_rest
+            self._end(kind)
+            line.is_rest = True
+
+    def _end(self, kind: bytes) -> None:
+        """A line has ended, or is cut."""
+        line = self.lines[kind]
+        self.whole.append(b"%14.6f %s%s %s\n" % (
+            line.at_s, b"out" if kind == OUTPUT else b"err", b"+" * line.is_rest, line.content))
+        line.content.clear()
+        line.is_rest = False
+
+    def _store(self) -> None:
+        """Write what has ended, as far as there is room."""
+        text = b"".join(self.whole)
+        self.whole.clear()
+        if self.room < len(text):
+            text = text[:text.rfind(b"\n", 0, self.room) + 1] + NOT_KEPT if self.room >= 0 else b""
+            self.room = -1
+        else:
+            self.room -= len(text)
         with files.writing(self.path):
             files.write_all(self.file, text)
 

@@ -121,13 +121,13 @@ class Outlet:
         """number: the pipe's descriptor."""
         os.set_blocking(number, False)
         self.number = number
-        self.waiting = b""
+        self.waiting = bytearray()
 
     def flush(self) -> None:
         """Write what is taken; where nobody can read it any more it is forgotten."""
         with suppress(BlockingIOError):
             while self.waiting:
                 try:
-                    self.waiting = self.waiting[os.write(self.number, self.waiting):]
+                    del self.waiting[:os.write(self.number, self.waiting)]
                 except BrokenPipeError:
-                    self.waiting = b""
+                    self.waiting.clear()

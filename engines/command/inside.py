@@ -186,7 +186,7 @@ class Command:
         self.sources: dict[int, bytes] = {}  # what is read, and the kind of its frames
         self.terminal = -1
         self.input = -1  # where input is written to
-        self.waiting = b""  # input that it has not taken so far
+        self.waiting = bytearray()  # input that it has not taken so far
         self.taken_bytes = 0
         self.closing = False
         self.paced = False
@@ -233,7 +233,8 @@ class Command:
             if given in ("live", "whole"):
                 source, self.input = os.pipe()
                 self.closing = given == "whole"
-                self.waiting = self._whole_input() if self.closing else b""
+                if self.closing:
+                    self.waiting += self._whole_input()
             else:
                 source = os.open(STANDARD_INPUT if given == "file" else "/dev/null", os.O_RDONLY,
                                  dir_fd=self.shared if given == "file" else None)
@@ -342,12 +343,13 @@ class Command:
         """Write of the input what is taken."""
         try:
             taken_bytes = os.write(self.input, self.waiting)
-            self.waiting, self.taken_bytes = self.waiting[taken_bytes:], \
-                self.taken_bytes + taken_bytes
+            del self.waiting[:taken_bytes]  # no copy of the rest, which has up to 64 MB
+            self.taken_bytes += taken_bytes
             if self.request["input"] == "live":
                 self.send(TICK, str(self.taken_bytes).encode())
         except OSError:  # nobody reads it any more
-            self.waiting, self.closing = b"", True
+            self.waiting.clear()
+            self.closing = True
         if self.closing and not self.waiting:
             self._close_input()
 

@@ -163,6 +163,31 @@ def test_what_a_full_pipe_does_not_take_is_kept() -> None:
     os.close(write_end)
 
 
+def test_what_waits_for_a_pipe_is_not_copied_for_each_write(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 MB of input in pieces of a pipe's 64 kB would be copied a thousand times."""
+    read_end, write_end = os.pipe()
+    outlet, command = Outlet(write_end), inside.Command.__new__(inside.Command)
+    command.input, command.taken_bytes, command.closing = write_end, 0, False
+    command.waiting, command.request = bytearray(), {"input": "whole"}
+    write, written = os.write, list[object]()
+
+    def noted(number: int, content: bytes) -> int:
+        written.append(content)
+        return write(number, content)
+
+    monkeypatch.setattr(os, "write", noted)
+    for waits, give in ((outlet, outlet.flush), (command, command._give)):
+        waits.waiting += bytes(1 << 20)
+        written.clear()
+        while waits.waiting:
+            give()
+            os.read(read_end, 1 << 20)
+        assert len(written) > 10 and {id(content) for content in written} == {id(waits.waiting)}
+    os.close(read_end)
+    os.close(write_end)
+
+
 def test_a_terminal_in_background_is_not_read() -> None:
     child, terminal = pty.fork()
     if child == 0:
