@@ -86,15 +86,16 @@ def run(argv: Sequence[str]) -> int:
         began = time.time()
         with ExitStack() as stack:
             guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal))
-            output = stack.enter_context(Output(folder / "output.txt",
-                                                terminal or arguments.quiet))
+            outcome = guest.outcome
+            output = stack.enter_context(Output(folder / "output.txt", terminal or arguments.quiet,
+                                                outcome.lose))
             if terminal:
                 stack.enter_context(RawTerminal())
                 signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
             heed_signals(guest, terminal)
             received = stack.enter_context(Received(
                 request.folder if arguments.write_back else folder / "files",
-                Room(request.most_bytes, request.most_files), began - BEGINS_S, guest.outcome.note,
+                Room(request.most_bytes, request.most_files), began - BEGINS_S, outcome,
                 writes_back if arguments.write_back else None))
 
             def carry(kind: bytes, at_s: float, content: bytes) -> None:
@@ -102,7 +103,6 @@ def run(argv: Sequence[str]) -> int:
                     received.take(kind, content)
                 else:
                     output.carry(kind, at_s, content)
-            outcome = guest.outcome
             try:
                 guest.attend(carry)
             except EngineError as error:
@@ -113,7 +113,6 @@ def run(argv: Sequence[str]) -> int:
             if request.capture_bytes:
                 with saving(outcome):
                     copy(guest.capture(), request.capture_bytes + LAST_BLOCK, folder, outcome.note)
-    outcome.unsaved = outcome.unsaved or received.unsaved
     facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
              "wall_s": round(outcome.wall_s, 3), "files": received.count,
@@ -139,8 +138,7 @@ def saving(outcome: CommandEnd) -> Iterator[None]:
     try:
         yield
     except WriteError as error:
-        outcome.note(str(error))
-        outcome.unsaved = True
+        outcome.lose(str(error))
 
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
@@ -230,8 +228,9 @@ class Output:
     each piece after the first has a + behind its stream's name.
     """
 
-    def __init__(self, path: Path, quiet: bool) -> None:
-        self.quiet, self.path = quiet, path
+    def __init__(self, path: Path, quiet: bool, lose: Callable[[str], None]) -> None:
+        """lose: is told, once for each of both, why output cannot be stored or passed on."""
+        self.quiet, self.path, self.lose = quiet, path, lose
         self.file = files.append(path)
         self.room = KEPT_BYTES
         self.lines = {kind: BegunLine() for kind in (OUTPUT, ERROR)}
@@ -300,11 +299,15 @@ class Output:
             self.room = -1
         else:
             self.room -= len(text)
-        with files.writing(self.path):
-            files.write_all(self.file, text)
+        try:
+            with files.writing(self.path):
+                files.write_all(self.file, text)
+        except WriteError as error:
+            self.room = -1
+            self.lose(str(error))
 
     def _pass_on(self, number: int, content: bytes) -> None:
-        """To our own output; where nobody reads it any more, only into the file."""
+        """To our own output; where nobody reads it any more, or it is full, only into the file."""
         rest = memoryview(content)
         while rest and not self.unread:
             try:
@@ -313,6 +316,9 @@ class Output:
                 time.sleep(0.001)
             except BrokenPipeError:
                 self.unread = True
+            except OSError as error:
+                self.unread = True
+                self.lose(f"the output cannot be passed on: {error.strerror}")
 
     def _show_progress(self, virtual_s: float, is_full: bool) -> None:
         now = time.monotonic()

@@ -9,13 +9,13 @@ from io import FileIO
 from pathlib import Path, PurePosixPath
 
 from engines.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
+from engines.command.guest import CommandEnd
 from lab.core import files
 from lab.core.errors import one_line
 from lab.core.files import WriteError
 
 MODES = 0o777  # nothing runs with its owner's rights
 LAST_NS = (1 << 63) - 1  # since 1970: as much as 64 bits hold, in the year 2262
-ELSEWHERE = "its name leads elsewhere"
 
 
 class Received:
@@ -23,20 +23,19 @@ class Received:
 
     A file gets its name once all of it is there. An entry that is wrong, or cannot be written, is
     left out with a line; the next one is not affected. count: of files and links that were written.
-    unsaved: whether something could not be written that should have been. Use as a context manager.
+    Use as a context manager.
     """
 
-    def __init__(self, folder: Path, room: Room, ahead_s: float, note: Callable[[str], None],
+    def __init__(self, folder: Path, room: Room, ahead_s: float, outcome: CommandEnd,
                  announce: Callable[[str], None] | None = None) -> None:
         """ahead_s: how much the wall's clock is ahead of the guest's: files have the wall's times.
 
-        room: for what comes back. note: takes a line for the user. announce: takes each name before
-        it is written.
+        room: for what comes back. outcome: is told what is left out, and what could not be saved.
+        announce: takes each name before it is written.
         """
-        self.path, self.room, self.note, self.announce = folder, room, note, announce
+        self.path, self.room, self.outcome, self.announce = folder, room, outcome, announce
         self.ahead_ns = round(ahead_s * 1e9)
         self.count = 0
-        self.unsaved = False
         self.folder: files.Folder | None = None  # made for the first entry
         self.entry = Entry(FILE, b"")  # the last one
         self.file: FileIO | None = None  # of that entry, while its content comes
@@ -56,8 +55,10 @@ class Received:
         if kind == ENTRY:
             self._finish()
             self.entry = Entry.read(content)
-            if why := self._refusal(self.entry):
-                self._leave(why)
+            if why := self.room.refuses(self.entry):
+                self.outcome.lose(self._line(why))
+            elif why := refusal(self.entry):
+                self.outcome.note(self._line(why))
             else:
                 self._write(self.entry)
         elif self.file is not None:
@@ -92,23 +93,7 @@ class Received:
             self.stack.close()
             self.count += 1
         except WriteError as error:
-            self._fail(error)
-
-    def _refusal(self, entry: Entry) -> str:
-        """Why an entry may not be written, "" where it may."""
-        if why := self.room.refuses(entry):
-            self.unsaved = True
-            return why
-        path = PurePosixPath(os.fsdecode(entry.name))
-        if len(entry.name) > MOST_NAME:
-            return "its name is too long"
-        if has_controls(entry.name) or has_controls(entry.target):
-            return "its name, or what it leads to, has a control character"
-        if not path.parts or path.is_absolute() or ".." in path.parts:
-            return ELSEWHERE
-        if entry.kind == LINK and not leads_inside(str(path), os.fsdecode(entry.target)):
-            return "a link that leads elsewhere"
-        return ""
+            self.outcome.lose(str(error))
 
     def _write(self, entry: Entry) -> None:
         name = os.fsdecode(entry.name)
@@ -128,22 +113,31 @@ class Received:
                 if self.rest == 0:
                     self._finish()
         except WriteError as error:
-            self._fail(error)
-
-    def _fail(self, error: WriteError) -> None:
-        """The file, folder or link could not be written, as the error says."""
-        self.unsaved = True
-        self.note(str(error))
+            self.outcome.lose(str(error))
 
     def _give_up(self, why: str) -> None:
         """Leave out the file that has begun: what had its name before stays."""
-        self.file, self.unsaved = None, True
-        self._leave(why)
-        error = WriteError(why)
-        self.stack.__exit__(WriteError, error, None)
+        self.file = None
+        self.outcome.lose(self._line(why))
+        self.stack.__exit__(WriteError, WriteError(why), None)
 
-    def _leave(self, why: str) -> None:
-        self.note(f"{one_line(os.fsdecode(self.entry.name))}: {why}")
+    def _line(self, why: str) -> str:
+        """What became of the entry."""
+        return f"{one_line(os.fsdecode(self.entry.name))}: {why}"
+
+
+def refusal(entry: Entry) -> str:
+    """Why an entry may not be written anywhere, "" where it may."""
+    path = PurePosixPath(os.fsdecode(entry.name))
+    if len(entry.name) > MOST_NAME:
+        return "its name is too long"
+    if has_controls(entry.name) or has_controls(entry.target):
+        return "its name, or what it leads to, has a control character"
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        return "its name leads elsewhere"
+    if entry.kind == LINK and not leads_inside(str(path), os.fsdecode(entry.target)):
+        return "a link that leads elsewhere"
+    return ""
 
 
 def has_controls(name: bytes) -> bool:

@@ -107,6 +107,11 @@ class CommandEnd:
         else:
             self.untold += 1
 
+    def lose(self, trouble: str) -> None:
+        """Note that something could not be saved, and why."""
+        self.note(trouble)
+        self.unsaved = True
+
 
 @contextmanager
 def locked_folder(place: Path) -> Iterator[Path]:
@@ -365,8 +370,7 @@ class CommandGuest:
             if self.stopped is None and self._is_over_time():
                 self.stop(TIMED_OUT, "timeout, of wall time")
             if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:
-                self.outcome.note("the guest did not hand over all that the command wrote")
-                self.outcome.unsaved = True
+                self.outcome.lose("the guest did not hand over all that the command wrote")
                 return self._closed()
             self._flush()
             if self._listens():

@@ -30,7 +30,7 @@ def nowhere() -> Iterator[None]:
 
 
 def stored(path: Path, *frames: tuple[bytes, float, bytes]) -> list[bytes]:
-    with Output(path, quiet=True) as output:
+    with Output(path, quiet=True, lose=pytest.fail) as output:
         for frame in frames:
             output.carry(*frame)
     return path.read_bytes().split(b"\n")
@@ -67,7 +67,7 @@ def test_a_line_as_long_as_one_may_be_is_whole(
 
 def test_of_output_without_an_end_of_line_little_is_held(tmp_path: Path) -> None:
     """Whatever is held is copied for each frame: more with each would take the square of it."""
-    with Output(tmp_path / "output.txt", quiet=True) as output:
+    with Output(tmp_path / "output.txt", quiet=True, lose=pytest.fail) as output:
         for number in range(200):
             output.carry(OUTPUT, number, bytes(MOST_BYTES))
             held = sum(sys.getsizeof(line) for kind in output.lines
