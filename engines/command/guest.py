@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engines import confine, uml
-from engines.command.frames import (CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT, INTERRUPT,
+from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT, INTERRUPT,
                                     MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE, Frame, Outlet,
                                     Reader)
 from engines.command.inside import FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
-from engines.shared_folder import GrowingFile, holds_more, open_within, remove_folder
+from engines.shared_folder import (GrowingFile, holds_more, open_within, probe,
+                                   remove_folder)
 from hosts.untrusted import quoted
 
 CAPTURE = "capture.pcapng"  # its name is in engines/guest/capture.c, too
@@ -116,14 +117,25 @@ class CommandEnd:
 @contextmanager
 def locked_folder(place: Path) -> Iterator[Path]:
     """A new folder for guests, gone afterwards; if this process is killed, remove_dead takes it."""
-    place.mkdir()
-    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    lock = _lock_new(place)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         yield place
     finally:
         remove_folder(place)
         os.close(lock)
+
+
+def _lock_new(place: Path) -> int:
+    """Make a folder and lock it: whoever takes it for a dead one's before that removes it."""
+    while True:
+        place.mkdir()
+        with suppress(FileNotFoundError):
+            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(place)):
+                    return lock
+            os.close(lock)
 
 
 def remove_dead(shared: Path) -> None:
@@ -223,7 +235,8 @@ class CommandGuest:
             (shared / name).touch()
         self.is_live = given == "live"
         self.is_up = False  # its console is read
-        self.has_ended = False  # the command, and it hands over what it wrote
+        self.has_ended = False  # the command; the guest hands over what it wrote
+        self.has_sent_all = False
         self.sent_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.stopped: float | None = None  # when
@@ -370,7 +383,6 @@ class CommandGuest:
             if self.stopped is None and self._is_over_time():
                 self.stop(TIMED_OUT, "timeout, of wall time")
             if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:
-                self.outcome.lose("the guest did not hand over all that the command wrote")
                 return self._closed()
             self._flush()
             if self._listens():
@@ -389,6 +401,8 @@ class CommandGuest:
     def _closed(self) -> CommandEnd:
         if not self.has_ended:
             self._read_console()
+        if not self.has_sent_all:
+            self.outcome.lose(f"the guest did not hand over all that the command wrote{self._full()}")
         return self.outcome
 
     def _read_console(self) -> None:
@@ -417,12 +431,22 @@ class CommandGuest:
                 self.outcome.status = TIMED_OUT
             else:
                 self.outcome.note(quoted(frame.content))
+        elif frame.kind == ALL_SENT:
+            self.has_sent_all = True
         elif frame.kind == ENDED:
             if self.outcome.status < 0 and frame.content.isdigit():
                 self.outcome.status = int(frame.content[:3]) & 0xFF
             if not self.has_ended:  # whoever spins after that is the guest's own program
                 self.has_ended = True
                 self._read_console()
+
+    def _full(self) -> str:
+        """Why its folder can no longer be written to, "" where it can."""
+        try:
+            probe(self.shared)
+        except OSError as error:
+            return f": {error.strerror}: make room"
+        return ""
 
     def _check_room(self) -> None:
         """Raises EngineError where the guest's folder holds more than it may.

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from engines.command.frames import (CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER, FULL, INPUT,
+from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER, FULL, INPUT,
                                     INTERRUPT, LINK, MOST_BYTES, MOST_NAME, OUTPUT, SIZE, STOP,
                                     TICK, TROUBLE, Entry, Frame, Reader, Room)
 from engines.mounts import mount
@@ -174,6 +174,10 @@ def notes() -> list[str]:
 
 # The command -------------------------------------------------------------------------
 
+class Unsent(Exception):
+    """The machine takes no more frames: its disk is full. It sees that one is torn, or missing."""
+
+
 class Command:
     """The command as a process, its input and output, and what the machine sends meanwhile."""
 
@@ -196,8 +200,13 @@ class Command:
         if kind != CONTENT:  # who asks what time it is thousands of times is known to spin
             self.now_ns = time.monotonic_ns() - UP_S * 1_000_000_000
         for place in range(0, len(content) or 1, MOST_BYTES):
-            os.write(self.frames, Frame(kind, self.now_ns,
-                                        content[place:place + MOST_BYTES]).packed())
+            frame = Frame(kind, self.now_ns, content[place:place + MOST_BYTES]).packed()
+            try:
+                is_whole = os.write(self.frames, frame) == len(frame)
+            except OSError:
+                is_whole = False
+            if not is_whole:
+                raise Unsent
 
     def run(self) -> None:
         """Run it to its end, and send how it ended."""
@@ -456,9 +465,11 @@ def main(folder: Path) -> None:
         send_written(above, Room(request["most_bytes"], request["most_files"]), command.send)
         for line in notes():
             command.send(TROUBLE, line.encode())
+        command.send(ALL_SENT)
+    except Unsent:
+        pass
     except Exception as error:
-        command.send(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
+        with contextlib.suppress(Unsent):
+            command.send(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
         raise
-    finally:
-        command.send(TICK)
     sys.stdout.flush()

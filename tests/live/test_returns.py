@@ -183,3 +183,19 @@ def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
         f"{number}\n" for number in range(4)}
     assert all((work / f"g{number}").read_text() == f"{number}\n" for number in range(4))
     assert not list(work.glob(".first-flight*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_what_a_full_disk_of_results_loses_is_told(work: Path) -> None:
+    """The guest's own folder lies there: it cannot even send all."""
+    (results := work.parent.parent / "r").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "small", str(results)], check=True)
+    try:
+        ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
+                      results=results)
+        assert ended.status == 1 and "No space left on device" in ended.err, ended.err
+        assert "the guest did not hand over all" in ended.err or "z: No space" in ended.err
+        assert (ended.kept / "files" / "a").read_text() == "a\n"
+        assert not (ended.kept / "files" / "big").exists()
+    finally:
+        subprocess.run(["umount", str(results)], check=True)

@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -254,3 +255,22 @@ def test_no_module_is_loaded_and_what_is_built_in_is_there(called: Callable[...,
     assert called("modprobe", "tcp_nosuch").endswith("1") and not (tmp_path / "notes").exists()
     assert "tcp_probe not found" in called("modprobe", "tcp_probe", "port=5001", "full=1")
     assert "ss -tin" in (tmp_path / "notes").read_text()
+
+
+def test_a_new_folder_of_a_guest_is_not_taken_for_a_dead_ones(tmp_path: Path) -> None:
+    """Another run that clears up may see it before its lock: then it is made anew."""
+    place, stop = tmp_path / ".guest", threading.Event()
+
+    def clear_up() -> None:
+        while not stop.is_set():
+            guest.remove_dead(place)
+    other = threading.Thread(target=clear_up)
+    other.start()
+    try:
+        for _ in range(50):
+            with guest.locked_folder(place):
+                (place / "file").touch()
+            assert not place.exists()
+    finally:
+        stop.set()
+        other.join()
