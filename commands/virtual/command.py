@@ -56,8 +56,9 @@ folder are kept with its output in results/commands.
   --results DIR       where results go (DIR/commands)
   --quiet             no progress
 
-The exit status is the command's own; 124 after a timeout, 1 where the machine died, 130 after
-the second Ctrl-C (the first one goes to the command; a third one does not wait for its files).
+The exit status is the command's own; 124 after a timeout; 1 where the machine died or something
+could not be saved; 130 after the second Ctrl-C (the first one goes to the command; a third one
+does not wait for its files).
 """
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 PROGRESS_S = 30.0  # of wall time, between two lines
