@@ -81,7 +81,7 @@ def run(argv: Sequence[str]) -> int:
         say(f"run.sh: {line}")
     with engine_errors():
         kernel = built_kernel_for_commands()
-        folder = new_folder(arguments.results / "commands")
+        folder = new_folder(arguments.results, "commands")
         # In the background it is none: what is typed is for another program.
         terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
         began = time.time()
@@ -404,12 +404,14 @@ def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRe
                    arguments.capture)
 
 
-def new_folder(home: Path) -> Path:
-    """results/commands/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
-    stamp = time.strftime("%Y-%m-%d_%H%M%S")
-    files.make_folder(home)
-    for left in home.glob(f"*/{GUEST}"):
-        remove_dead(left)
+def new_folder(results: Path, kind: str) -> Path:
+    """results/<kind>/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
+    stamp, home = time.strftime("%Y-%m-%d_%H%M%S"), results / kind
+    with files.Folder(results) as place:
+        place.make(kind)
+    for folder in home.iterdir():
+        if not folder.is_symlink():
+            remove_dead(folder / GUEST)
     names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
     return next(home / name for name in names if files.new_folder(home / name))
 
