@@ -14,7 +14,7 @@ from typing import Any
 
 from engines import observations, shared_folder
 from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
-from engines.shared_folder import (GrowingFile, ends_within, open_within, read_within,
+from engines.shared_folder import (GrowingFile, ends_within, holds_more, open_within, read_within,
                                    remove_folder, remove_within)
 from hosts.untrusted import quoted
 
@@ -23,6 +23,9 @@ SIDES = ("client", "server")
 CONSOLE = "console.log"
 CONSOLE_BYTES = 1 << 17  # of the console that are looked at: its beginning and its end
 PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
+# What a worker's folder may hold on the disk; what was read of files that grow is given back.
+MOST_NAMES, MOST_HELD_BYTES = 100_000, 4 << 30
+ROOM_S = 1.0  # between two looks at what it holds
 MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
 
 Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.AnyTrial.job()
@@ -117,6 +120,12 @@ class JobFolder:
             remove_within(self.path, place)
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
 
+    def kept(self) -> set[str]:
+        """Files that grow, and of which the disk keeps what was read."""
+        growing = {self.lines_path.name: self.lines,
+                   **{f"{side}.pcap": file for side, file in self.captures.items()}}
+        return {name for name, file in growing.items() if file.keeps}
+
     def check_storage(self) -> None:
         """Raises StorageError where the folder is full, or the worker could not write."""
         why = shared_folder.write_error(self.path)
@@ -177,6 +186,7 @@ class WorkerProcess:
             except FileNotFoundError as error:
                 raise EngineCannot(f"{error.filename} is missing: run ./install.sh") from error
         self.watchdog = Watchdog(self.process.pid)
+        self.looked = time.monotonic()  # at what its folder holds
 
     def poll(self) -> Iterator[Observation]:
         """What has been observed since the last call, until all trials are.
@@ -197,6 +207,12 @@ class WorkerProcess:
                 yield observation
             if not self.waiting:
                 return
+        now = time.monotonic()
+        if now - self.looked > ROOM_S:
+            self.looked = now
+            if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.kept()):
+                raise EngineError(f"the worker wrote more than {MOST_HELD_BYTES >> 30} GB or"
+                                  f" {MOST_NAMES} files into its folder")
         if not observed and not self.job.is_behind:
             self._judge_silence(ended)
 

@@ -8,6 +8,8 @@ import os
 import re
 import stat
 import subprocess
+from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -77,24 +79,44 @@ def _opened_within(folder: Path, place: str) -> tuple[int, str]:
     return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
 
 
+def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()) -> bool:
+    """Whether a folder that a guest writes to has more names below it, or bytes on the disk.
+
+    besides: names of files whose bytes do not count. Whatever is there, a few names are looked at.
+    """
+    waiting = [str(folder)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                names -= 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.name not in besides:
+                    size -= entry.stat(follow_symlinks=False).st_blocks * 512
+                if names < 0 or size < 0:
+                    return True
+    return False
+
+
 class GrowingFile:
     """Reads a file while the other side appends to it; the disk does not keep what was read.
 
-    place: the offset from which the next bytes are read.
+    place: the offset from which the next bytes are read. keeps: whether the disk keeps it after
+    all, as a file system without holes does (EOPNOTSUPP).
     """
 
     def __init__(self, file: BinaryIO) -> None:
         """file: open for reading and writing."""
-        self.file, self.place, self.freed = file, 0, 0
+        self.file, self.place, self.freed, self.keeps = file, 0, 0, False
 
     def read(self, most_bytes: int) -> bytes:
         piece = os.pread(self.file.fileno(), most_bytes, self.place)
         self.place += len(piece)
         whole = self.place // PAGE_BYTES * PAGE_BYTES
         if whole - self.freed >= FREED_BYTES:
-            # A file system without holes (EOPNOTSUPP) keeps it: nothing depends on it.
-            _libc.fallocate(self.file.fileno(), _KEEP_SIZE | _PUNCH_HOLE,
-                            ctypes.c_long(self.freed), ctypes.c_long(whole - self.freed))
+            self.keeps = _libc.fallocate(
+                self.file.fileno(), _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_long(self.freed),
+                ctypes.c_long(whole - self.freed)) != 0
             self.freed = whole
         return piece
 

@@ -82,8 +82,8 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     if connection and not rendered.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")
-    files.write(folder / "links.csv", data.table_csv(rendered.links))
-    files.write(folder / "connections.csv", data.table_csv(rendered.connections))
+    files.save(folder, "links.csv", data.table_csv(rendered.links))
+    files.save(folder, "connections.csv", data.table_csv(rendered.connections))
     path = page.write(folder, rendered.report, drawing.for_page(drawing.images(rendered.report)))
     sys.stdout.flush()
     for line in text.brief(rendered.report, terminal_width()).splitlines():

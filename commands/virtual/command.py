@@ -10,22 +10,25 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
 from commands.runners import engine_errors
-from engines.command.frames import ERROR, FULL, OUTPUT, TICK
+from commands.virtual.received import Received
+from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
+from engines.job import EngineCannot, EngineError
 from engines.readable import led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
-from lab.core.archive import Written
 from lab.core.command_line import Parser, say, whole
-from lab.core.errors import OK, CannotError, UsageError
+from lab.core.errors import FAILED, OK, CannotError, UsageError
+from lab.core.files import WriteError
 from lab.core.scenario import typed
 
 SHORT = """\
@@ -54,15 +57,20 @@ folder are kept with its output in results/commands.
   --results DIR       where results go (DIR/commands)
   --quiet             no progress
 
-The exit status is the command's own; 124 after a timeout, 1 where the machine died, 130 after
-the second Ctrl-C (the first one goes to the command; a third one does not wait for its files).
+The exit status is the command's own; 124 after a timeout; 1 where the machine died or something
+could not be saved; 130 after the second Ctrl-C (the first one goes to the command; a third one
+does not wait for its files).
 """
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 PROGRESS_S = 30.0  # of wall time, between two lines
 KEPT_BYTES = 1 << 30  # of output
+MOST_SHOWN = 20  # lines about what went wrong; command.json has more
+NOT_KEPT = b"the rest is not kept: the output is larger than 1 GB\n"
+MOST_LINE_BYTES = 1 << 16  # of output, in one line of output.txt
 LEAST_MB = 128
 PIECE_BYTES = 1 << 20
 CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
+LAST_BLOCK = 1 << 16  # bytes: of a capture that is full, the block that filled it stays whole
 
 
 def run(argv: Sequence[str]) -> int:
@@ -74,38 +82,65 @@ def run(argv: Sequence[str]) -> int:
         say(f"run.sh: {line}")
     with engine_errors():
         kernel = built_kernel_for_commands()
-        folder = new_folder(arguments.results / "commands")
+        folder = new_folder(arguments.results, "commands")
         # In the background it is none: what is typed is for another program.
         terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
         began = time.time()
         with ExitStack() as stack:
             guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal))
-            output = stack.enter_context(Output(folder / "output.txt",
-                                                terminal or arguments.quiet))
+            outcome = guest.outcome
+            output = stack.enter_context(Output(folder / "output.txt", terminal or arguments.quiet,
+                                                outcome.lose))
             if terminal:
                 stack.enter_context(RawTerminal())
                 signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
             heed_signals(guest, terminal)
-            outcome = guest.attend(output.carry)
-            written = Written(guest.files(), began - BEGINS_S)
-            place = request.folder if arguments.write_back else folder / "files"
-            if arguments.write_back:
-                for line in written.listed():
-                    say(f"run.sh: writes back {line}")
-            left_out = written.unpack(place)
+            received = stack.enter_context(Received(
+                request.folder if arguments.write_back else folder / "files",
+                Room(request.most_bytes, request.most_files), began - BEGINS_S, outcome,
+                writes_back if arguments.write_back else None))
+
+            def carry(kind: bytes, at_s: float, content: bytes) -> None:
+                if kind in (ENTRY, CONTENT):
+                    received.take(kind, content)
+                else:
+                    output.carry(kind, at_s, content)
+            try:
+                guest.attend(carry)
+            except EngineError as error:
+                if isinstance(error, EngineCannot) or not guest.is_up:
+                    raise
+                outcome.status = FAILED
+                outcome.note(str(error))
             if request.capture_bytes:
-                copy(guest.capture(), folder / CAPTURE)
+                with saving(outcome):
+                    copy(guest.capture(), request.capture_bytes + LAST_BLOCK, folder, outcome.note)
     facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
-             "wall_s": round(outcome.wall_s, 3), "files": written.count,
-             "left_out": left_out + outcome.troubles, "spinning": outcome.spinning,
+             "wall_s": round(outcome.wall_s, 3), "files": received.count,
+             "left_out": outcome.troubles, "spinning": outcome.spinning,
              **made_from(kernel)}
-    files.write(folder / "command.json", json.dumps(facts, indent=1) + "\n")
-    show_end(folder, outcome, written.count, left_out, arguments.quiet)
+    with saving(outcome):
+        files.save(folder, "command.json", json.dumps(facts, indent=1) + "\n")
+    show_end(folder, outcome, received.count, arguments.quiet)
     if request.capture_bytes:
         from commands.virtual import captured  # and with it matplotlib
         captured.write(folder, facts)
-    return outcome.status
+    return outcome.status or (FAILED if outcome.unsaved else OK)
+
+
+def writes_back(name: str) -> None:
+    """Print that a file of the current folder is about to be written."""
+    say(f"run.sh: writes back {name}")
+
+
+@contextmanager
+def saving(outcome: CommandEnd) -> Iterator[None]:
+    """Note what could not be saved: what comes after it is saved all the same."""
+    try:
+        yield
+    except WriteError as error:
+        outcome.lose(str(error))
 
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
@@ -135,14 +170,16 @@ def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str
             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
 
 
-def show_end(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
-             quiet: bool) -> None:
+def show_end(folder: Path, outcome: CommandEnd, count: int, quiet: bool) -> None:
     """Print what a user has to know once the command has ended, on standard error."""
     for name in outcome.spinning:
         say(f"run.sh: {name} spins: it waits without sleeping, so its clock was moved on"
             " (docs/MININET.md)")
-    for line in [*outcome.troubles, *left_out][:20]:
+    for line in outcome.troubles[:MOST_SHOWN]:
         say(f"run.sh: {line}")
+    if (more := len(outcome.troubles) - MOST_SHOWN + outcome.untold) > 0:
+        say(f"run.sh: {more} more such lines; command.json has"
+            f" {'the first' if outcome.untold else 'all'} {len(outcome.troubles)}")
     if not quiet:
         ratio = outcome.virtual_s / outcome.wall_s if outcome.wall_s else 0.0
         wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
@@ -150,11 +187,14 @@ def show_end(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[s
             f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
 
 
-def copy(packets: BinaryIO, path: Path) -> None:
-    """Copy the packets that the guest's kernel captured to a file. Raises WriteError."""
-    with packets, files.append(path) as file, files.writing(path):
-        while piece := packets.read(PIECE_BYTES):
+def copy(packets: BinaryIO, most_bytes: int, folder: Path, note: Callable[[str], None]) -> None:
+    """Copy the packets that the guest's kernel captured, no more than it may. Raises WriteError."""
+    with packets, files.Folder(folder) as opened, opened.replacing(CAPTURE) as file:
+        while most_bytes and (piece := packets.read(min(PIECE_BYTES, most_bytes))):
             files.write_all(file, piece)
+            most_bytes -= len(piece)
+        if packets.read(1):
+            note(f"{CAPTURE}: the guest wrote more than --capture allows; the rest is left out")
 
 
 def heed_signals(guest: CommandGuest, terminal: bool) -> None:
@@ -171,15 +211,33 @@ def heed_signals(guest: CommandGuest, terminal: bool) -> None:
             signal.signal(number, handle)
 
 
-class Output:
-    """Passes on the command's output, and stores it, each line with the guest's clock."""
+@dataclass
+class BegunLine:
+    """What has come of a line that has not ended. at_s: when its first byte was there.
 
-    def __init__(self, path: Path, quiet: bool) -> None:
-        self.quiet, self.path = quiet, path
+    is_rest: whether it goes on with a line that was cut.
+    """
+
+    at_s: float = 0.0
+    content: bytearray = field(default_factory=bytearray)
+    is_rest: bool = False
+
+
+class Output:
+    """Passes on the command's output, and stores it, each line with the guest's clock.
+
+    A line of more than MOST_LINE_BYTES is stored in pieces, so that no more of it is ever held:
+    each piece after the first has a + behind its stream's name.
+    """
+
+    def __init__(self, path: Path, quiet: bool, lose: Callable[[str], None]) -> None:
+        """lose: is told, once for each of both, why output cannot be stored or passed on."""
+        self.quiet, self.path, self.lose = quiet, path, lose
         self.file = files.append(path)
         self.room = KEPT_BYTES
-        # Lines that have begun, by their stream: when, and what of them is there.
-        self.lines: dict[bytes, tuple[float, bytes]] = {}
+        self.lines = {kind: BegunLine() for kind in (OUTPUT, ERROR)}
+        self.whole: list[bytes] = []  # what is to be stored
+        self.cut = 0  # lines
         self.began = self.shown = time.monotonic()
         self.unread = self.was_full = False
 
@@ -187,10 +245,16 @@ class Output:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for kind, (begun_s, content) in self.lines.items():
-            if content:
-                self._store(kind, begun_s, content)
+        for kind, line in self.lines.items():
+            if line.content:
+                self._end(kind)
+        self._store()
         self.file.close()
+        if self.cut:
+            several = self.cut > 1
+            say(f"run.sh: {self.cut} line{'s' * several} of output longer than"
+                f" {MOST_LINE_BYTES >> 10} kB: {self.path.name} has {'them' if several else 'it'}"
+                " in pieces, those after the first marked with +")
 
     def carry(self, kind: bytes, at_s: float, content: bytes) -> None:
         """Take a frame of the guest's: output, or a tick of its clock."""
@@ -198,26 +262,54 @@ class Output:
             self._show_progress(at_s, content == FULL)
             return
         self._pass_on(2 if kind == ERROR else 1, content)
-        begun_s, before = self.lines.get(kind, (at_s, b""))
-        begun_s = begun_s if before else at_s  # when its first byte was there
-        *whole_lines, rest = (before + content).split(b"\n")
-        for line in whole_lines:
-            self._store(kind, begun_s, line)
-            begun_s = at_s
-        self.lines[kind] = begun_s, rest
+        *ends, rest = content.split(b"\n")
+        for end in ends:
+            self._add(kind, at_s, end)
+            self._end(kind)
+        self._add(kind, at_s, rest)
+        self._store()
 
-    def _store(self, kind: bytes, at_s: float, line: bytes) -> None:
-        text = b"%14.6f %s %s\n" % (at_s, b"out" if kind == OUTPUT else b"err", line)
-        if self.room < len(text) and self.room > 0:
-            text, self.room = b"the rest is not kept: the output is larger than 1 GB\n", 0
-        elif self.room <= 0:
-            return
-        self.room -= len(text)
-        with files.writing(self.path):
-            files.write_all(self.file, text)
+    def _add(self, kind: bytes, at_s: float, piece: bytes) -> None:
+        """Take a piece of a line; what is as long as a line may be ends where the next begins."""
+        line = self.lines[kind]
+        while True:
+            if not line.content:
+                line.at_s = at_s
+            room = MOST_LINE_BYTES - len(line.content)
+            line.content += piece[:room]
+            if len(piece) <= room:
+                return
+            piece = piece[room:]
+            self.cut += not line.is_rest
+            self._end(kind)
+            line.is_rest = True
+
+    def _end(self, kind: bytes) -> None:
+        """A line has ended, or is cut."""
+        line = self.lines[kind]
+        self.whole.append(b"%14.6f %s%s %s\n" % (
+            line.at_s, b"out" if kind == OUTPUT else b"err", b"+" * line.is_rest, line.content))
+        line.content.clear()
+        line.is_rest = False
+
+    def _store(self) -> None:
+        """Write what has ended, as far as there is room."""
+        text = b"".join(self.whole)
+        self.whole.clear()
+        if self.room < len(text):
+            text = text[:text.rfind(b"\n", 0, self.room) + 1] + NOT_KEPT if self.room >= 0 else b""
+            self.room = -1
+        else:
+            self.room -= len(text)
+        try:
+            with files.writing(self.path):
+                files.write_all(self.file, text)
+        except WriteError as error:
+            self.room = -1
+            self.lose(str(error))
 
     def _pass_on(self, number: int, content: bytes) -> None:
-        """To our own output; where nobody reads it any more, only into the file."""
+        """To our own output; where nobody reads it any more, or it is full, only into the file."""
         rest = memoryview(content)
         while rest and not self.unread:
             try:
@@ -226,6 +318,9 @@ class Output:
                 time.sleep(0.001)
             except BrokenPipeError:
                 self.unread = True
+            except OSError as error:
+                self.unread = True
+                self.lose(f"the output cannot be passed on: {error.strerror}")
 
     def _show_progress(self, virtual_s: float, is_full: bool) -> None:
         now = time.monotonic()
@@ -312,12 +407,14 @@ def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRe
                    arguments.capture)
 
 
-def new_folder(home: Path) -> Path:
-    """results/commands/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
-    stamp = time.strftime("%Y-%m-%d_%H%M%S")
-    files.make_folder(home)
-    for left in home.glob(f"*/{GUEST}"):
-        remove_dead(left)
+def new_folder(results: Path, kind: str) -> Path:
+    """results/<kind>/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
+    stamp, home = time.strftime("%Y-%m-%d_%H%M%S"), results / kind
+    with files.Folder(results) as place:
+        place.make(kind)
+    for folder in home.iterdir():
+        if not folder.is_symlink():
+            remove_dead(folder / GUEST)
     names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
     return next(home / name for name in names if files.new_folder(home / name))
 

@@ -62,7 +62,7 @@ def run(argv: Sequence[str]) -> int:
         limit_s, wall_s = arguments.timeout
         setup = Setup(kernel, program_of(arguments), arguments.jobs, arguments.seed,
                       options_of(arguments), tuple(arguments.readable), limit_s)
-        folder = new_folder(arguments.results / "packetdrill")
+        folder = new_folder(arguments.results, "packetdrill")
         path = folder / "packetdrill.csv"
         with locked_folder(folder / GUEST) as place, files.append(path) as table:
             add_row(table, path, HEAD)

@@ -1,9 +1,9 @@
 """What goes between a guest that runs a command and the machine: frames, in both directions.
 
 To the machine, appended to a file of the shared folder: what the command printed, with the
-guest's clock, and how it ended. To the guest, through its console: input, Ctrl-C, that all has to
-end, the size of the terminal. Both sides read what the other wrote with limits, in pieces of any
-size.
+guest's clock, how it ended, and then what it wrote into its folder. To the guest, through its
+console: input, Ctrl-C, that all has to end, the size of the terminal. Both sides read what the
+other wrote with limits, in pieces of any size.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ from dataclasses import dataclass
 
 # What a frame is. To the machine:
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
+ENTRY, CONTENT = b"f", b"d"  # of what it wrote: an Entry, and a piece of the file that it begins
+ALL_SENT = b"="  # nothing more comes
 # to the guest:
 INPUT, CLOSE, INTERRUPT, STOP, SIZE = b"i", b"c", b"^", b".", b"s"
-KINDS = OUTPUT + ERROR + TICK + ENDED + TROUBLE + INPUT + CLOSE + INTERRUPT + STOP + SIZE
+KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + ALL_SENT
+         + INPUT + CLOSE + INTERRUPT + STOP + SIZE)
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame
+FILE, FOLDER, LINK = b"r", b"d", b"l"  # what an Entry is
+_ENTRY = struct.Struct("!cIqQ")  # kind, mode, time, size; then the name, a NUL, the target
+MOST_NAME = 4096  # bytes of an entry's name, as Linux allows in a path (PATH_MAX)
 FULL = b"memory"  # of a TICK: nearly all of the guest's memory is in use
 
 
@@ -34,6 +40,57 @@ class Frame:
 
     def packed(self) -> bytes:
         return _HEAD.pack(self.kind, self.time_ns, len(self.content)) + self.content
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, a folder or a link that a command wrote, as its guest reports it.
+
+    kind: FILE, FOLDER or LINK. name: below the command's folder; target: of a link. Both are paths
+    as bytes. mode: permissions. modified_ns: since 1970, on the guest's clock. size: of a file, in
+    bytes: so many follow in frames of CONTENT.
+    """
+
+    kind: bytes
+    name: bytes
+    mode: int = 0
+    modified_ns: int = 0
+    size: int = 0
+    target: bytes = b""
+
+    def packed(self) -> bytes:
+        return _ENTRY.pack(self.kind, self.mode, self.modified_ns, self.size) \
+            + self.name + b"\0" + self.target
+
+    @staticmethod
+    def read(content: bytes) -> Entry:
+        """Raises ValueError for what is none."""
+        try:
+            kind, mode, modified_ns, size = _ENTRY.unpack_from(content)
+            name, target = content[_ENTRY.size:].split(b"\0")
+        except (struct.error, ValueError):
+            raise ValueError("what was written is no file's head") from None
+        if kind not in (FILE, FOLDER, LINK):
+            raise ValueError("what was written is no file's head")
+        return Entry(kind, name, mode, modified_ns, size, target)
+
+
+class Room:
+    """How much of what a command wrote may come back. The guest counts, so that it sends no more;
+    the machine counts, since the guest is a stranger's.
+    """
+
+    def __init__(self, most_bytes: int, most_files: int) -> None:
+        self.bytes, self.files = most_bytes, most_files
+
+    def refuses(self, entry: Entry) -> str:
+        """Why an entry does not fit; "" where it does, and it is counted then."""
+        if entry.size > self.bytes:
+            return f"its {entry.size} bytes are more than may still come back (--limit)"
+        if self.files < 1:
+            return "no more files may come back (--limit)"
+        self.bytes, self.files = self.bytes - entry.size, self.files - 1
+        return ""
 
 
 class Reader:
@@ -65,13 +122,13 @@ class Outlet:
         """number: the pipe's descriptor."""
         os.set_blocking(number, False)
         self.number = number
-        self.waiting = b""
+        self.waiting = bytearray()
 
     def flush(self) -> None:
         """Write what is taken; where nobody can read it any more it is forgotten."""
         with suppress(BlockingIOError):
             while self.waiting:
                 try:
-                    self.waiting = self.waiting[os.write(self.number, self.waiting):]
+                    del self.waiting[:os.write(self.number, self.waiting)]
                 except BrokenPipeError:
-                    self.waiting = b""
+                    self.waiting.clear()

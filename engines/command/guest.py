@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engines import confine, readable, uml
-from engines.command.frames import (CLOSE, ENDED, ERROR, FULL, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    SIZE, STOP, TICK, TROUBLE, Frame, Outlet, Reader)
-from engines.command.inside import FILES, FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
+from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT, INTERRUPT,
+                                    MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE, Frame, Outlet,
+                                    Reader)
+from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
-from engines.shared_folder import GrowingFile, open_within, remove_folder
+from engines.shared_folder import (GrowingFile, holds_more, open_within, probe,
+                                   remove_folder)
 from hosts.untrusted import quoted
 
 CAPTURE = "capture.pcapng"  # its name is in engines/guest/capture.c, too
@@ -40,6 +42,9 @@ SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the comma
 STOP_S = 10.0  # for which a guest may hand over what its command wrote, once that was stopped
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
+MOST_TROUBLES = 1000  # lines about one command
+# What a guest's folder may hold: names, and bytes besides its packets and unread frames.
+MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
 SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # engines/guest/command.c
 NO_RATE = ("{}: packets passed without a limit of the rate; such a throughput comes from a cost of"
@@ -84,27 +89,53 @@ class CommandEnd:
 
     status: the command's, as a shell has it; 124 where the timeout ended it, 130 where a second
     Ctrl-C did, 143 where SIGTERM did. virtual_s: on the guest's clock, wall_s: here, with the
-    guest's start and end.
+    guest's start and end. troubles: lines for the user; untold: how many more there were. unsaved:
+    whether something that the command wrote or printed could not be saved.
     """
 
     status: int = -1
     virtual_s: float = 0.0
     wall_s: float = 0.0
     troubles: list[str] = field(default_factory=list)
+    untold: int = 0
+    unsaved: bool = False
     spinning: list[str] = field(default_factory=list)  # names of processes
+
+    def note(self, trouble: str) -> None:
+        """Keep a line for the user; of very many the first, and how many follow."""
+        if len(self.troubles) < MOST_TROUBLES:
+            self.troubles.append(trouble)
+        else:
+            self.untold += 1
+
+    def lose(self, trouble: str) -> None:
+        """Note that something could not be saved, and why."""
+        self.note(trouble)
+        self.unsaved = True
 
 
 @contextmanager
 def locked_folder(place: Path) -> Iterator[Path]:
     """A new folder for guests, gone afterwards; if this process is killed, remove_dead takes it."""
-    place.mkdir()
-    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    lock = _lock_new(place)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         yield place
     finally:
         remove_folder(place)
         os.close(lock)
+
+
+def _lock_new(place: Path) -> int:
+    """Make a folder and lock it: whoever takes it for a dead one's before that removes it."""
+    while True:
+        place.mkdir()
+        with suppress(FileNotFoundError):
+            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(place)):
+                    return lock
+            os.close(lock)
 
 
 def remove_dead(shared: Path) -> None:
@@ -124,7 +155,8 @@ def processor(guest: int) -> int:
     return allowed[guest % len(allowed)]
 
 
-Carry = Callable[[bytes, float, bytes], None]  # a kind of frames, virtual seconds, the content
+# A kind of frames (OUTPUT, ERROR, TICK, ENTRY, CONTENT), virtual seconds, the content.
+Carry = Callable[[bytes, float, bytes], None]
 
 
 def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, str]:
@@ -166,10 +198,12 @@ class CommandGuest:
             "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
             "most_bytes": request.most_bytes, "most_files": request.most_files}
         (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
-        for name in (FRAMES, FILES, CAPTURE):
+        for name in (FRAMES, CAPTURE):
             (shared / name).touch()
         self.is_live = given == "live"
         self.is_up = False  # its console is read
+        self.has_ended = False  # the command; the guest hands over what it wrote
+        self.has_sent_all = False
         self.sent_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.stopped: float | None = None  # when
@@ -200,6 +234,7 @@ class CommandGuest:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self.outcome.wall_s = time.monotonic() - self.began
         self.frames.close()
         self.held.close()
 
@@ -264,7 +299,7 @@ class CommandGuest:
             return True
         self.stopped = time.monotonic()
         self.outcome.status = status
-        self.outcome.troubles.append(why)
+        self.outcome.note(why)
         self._send(STOP)
         return False
 
@@ -300,21 +335,21 @@ class CommandGuest:
 
     def attend(self, carry: Carry) -> CommandEnd:
         """Carry input and output until the guest has ended. Raises EngineError where it died."""
-        reader, ended = Reader(), False
+        reader = Reader()
         while True:
             over = self.process.poll() is not None  # before reading, so that nothing is missed
             piece = self.frames.read(PIECE_BYTES)
             try:
                 for frame in reader.read(piece):
-                    ended = self._heard(frame, carry) or ended
+                    self._hear(frame, carry)
             except ValueError as error:
                 raise EngineError(f"the guest: {error}") from error
             if over and not piece:
                 break
+            self._check_room()
             if self.stopped is None and self._is_over_time():
                 self.stop(TIMED_OUT, "timeout, of wall time")
             if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:
-                self.outcome.troubles.append("the guest did not hand over what the command wrote")
                 return self._closed()
             self._flush()
             if self._listens():
@@ -323,7 +358,7 @@ class CommandGuest:
             elif not piece:
                 time.sleep(POLL_S)
             self._wake()
-        if not ended and self.stopped is None:
+        if not self.has_ended and self.stopped is None:
             printed = printed_in(self.shared)
             if why := uml.why_not(printed):
                 raise EngineCannot(why)
@@ -331,15 +366,21 @@ class CommandGuest:
         return self._closed()
 
     def _closed(self) -> CommandEnd:
-        self.outcome.wall_s = time.monotonic() - self.began
-        printed = printed_in(self.shared).splitlines()
-        self.outcome.spinning = sorted(_names_behind(SPINS, printed))
-        self.outcome.troubles += [NO_RATE.format(device)
-                                  for device in sorted(_names_behind(UNLIMITED, printed))]
+        if not self.has_ended:
+            self._read_console()
+        if not self.has_sent_all:
+            self.outcome.lose(f"the guest did not hand over all that the command wrote{self._full()}")
         return self.outcome
 
-    def _heard(self, frame: Frame, carry: Carry) -> bool:
-        """Take one frame in; whether the command has ended by it."""
+    def _read_console(self) -> None:
+        """What the guest's kernel printed about programs and links."""
+        printed = printed_in(self.shared).splitlines()
+        self.outcome.spinning = sorted(_names_behind(SPINS, printed))
+        for device in sorted(_names_behind(UNLIMITED, printed)):
+            self.outcome.note(NO_RATE.format(device))
+
+    def _hear(self, frame: Frame, carry: Carry) -> None:
+        """Take one frame in."""
         if not self.is_up:
             self.is_up = True
             self._flush()
@@ -349,19 +390,42 @@ class CommandGuest:
             self.taken_bytes = int(frame.content[:20])
         if frame.kind == TICK and frame.content == FULL and FULL_MEMORY not in \
                 self.outcome.troubles:
-            self.outcome.troubles.append(FULL_MEMORY)
-        if frame.kind in (OUTPUT, ERROR, TICK):
+            self.outcome.note(FULL_MEMORY)
+        if frame.kind in (OUTPUT, ERROR, TICK, ENTRY, CONTENT):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)
         elif frame.kind == TROUBLE:
             if frame.content == b"timeout":
                 self.outcome.status = TIMED_OUT
             else:
-                self.outcome.troubles.append(quoted(frame.content))
+                self.outcome.note(quoted(frame.content))
+        elif frame.kind == ALL_SENT:
+            self.has_sent_all = True
         elif frame.kind == ENDED:
             if self.outcome.status < 0 and frame.content.isdigit():
                 self.outcome.status = int(frame.content[:3]) & 0xFF
-            return True
-        return False
+            if not self.has_ended:  # whoever spins after that is the guest's own program
+                self.has_ended = True
+                self._read_console()
+
+    def _full(self) -> str:
+        """Why its folder can no longer be written to, "" where it can."""
+        try:
+            probe(self.shared)
+        except OSError as error:
+            return f": {error.strerror}: make room"
+        return ""
+
+    def _check_room(self) -> None:
+        """Raises EngineError where the guest's folder holds more than it may.
+
+        The guest's own limits do not count: the command is root there.
+        """
+        unread_bytes = os.fstat(self.frames.file.fileno()).st_size - self.frames.place
+        room = self.request.most_bytes + self.request.capture_bytes + SLACK_BYTES
+        if unread_bytes > room or holds_more(self.shared, MOST_NAMES, room,
+                                             {FRAMES} if self.frames.keeps else ()):
+            raise EngineError("the guest wrote more into its folder than --limit and --capture"
+                              " allow, and was ended")
 
     def _is_over_time(self) -> bool:
         limit_s = self.request.timeout_wall_s
@@ -395,10 +459,6 @@ class CommandGuest:
                     words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
                     if int(words[3]) == self.process.pid:  # its session
                         yield int(name), words[0], int(words[11]) + int(words[12])
-
-    def files(self) -> BinaryIO:
-        """What the command wrote, a tar archive as the guest made it: a stranger's."""
-        return open_within(self.shared, FILES)
 
     def capture(self) -> BinaryIO:
         """Its packets, as the guest's kernel wrote them (engines/guest/capture.c): a stranger's."""

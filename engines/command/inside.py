@@ -22,20 +22,21 @@ import stat
 import struct
 import subprocess
 import sys
-import tarfile
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    FULL, SIZE, STOP, TICK, TROUBLE, Frame, Reader)
+from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER, FULL, INPUT,
+                                    INTERRUPT, LINK, MOST_BYTES, MOST_NAME, OUTPUT, SIZE, STOP,
+                                    TICK, TROUBLE, Entry, Frame, Reader, Room)
 from engines.mounts import mount
 from engines.readable import HIDDEN
 
-REQUEST, FRAMES, FILES, STANDARD_INPUT = "request.json", "frames", "files.tar", "input"
+REQUEST, FRAMES, STANDARD_INPUT = "request.json", "frames", "input"
+KINDS_OF_FILES = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
 CONSOLE = "/dev/tty1"  # where the machine's frames come in
 HOME = "/tmp/home"
 # Programs that are called in another way here: this folder's file stands in their place, and what
@@ -173,6 +174,10 @@ def notes() -> list[str]:
 
 # The command -------------------------------------------------------------------------
 
+class Unsent(Exception):
+    """The machine takes no more frames: its disk is full. It sees that one is torn, or missing."""
+
+
 class Command:
     """The command as a process, its input and output, and what the machine sends meanwhile."""
 
@@ -185,15 +190,23 @@ class Command:
         self.sources: dict[int, bytes] = {}  # what is read, and the kind of its frames
         self.terminal = -1
         self.input = -1  # where input is written to
-        self.waiting = b""  # input that it has not taken so far
+        self.waiting = bytearray()  # input that it has not taken so far
         self.taken_bytes = 0
         self.closing = False
         self.paced = False
+        self.now_ns = 0  # on the guest's clock, when the last frame was sent
 
     def send(self, kind: bytes, content: bytes = b"") -> None:
+        if kind != CONTENT:  # who asks what time it is thousands of times is known to spin
+            self.now_ns = time.monotonic_ns() - UP_S * 1_000_000_000
         for place in range(0, len(content) or 1, MOST_BYTES):
-            os.write(self.frames, Frame(kind, time.monotonic_ns() - UP_S * 1_000_000_000,
-                                        content[place:place + MOST_BYTES]).packed())
+            frame = Frame(kind, self.now_ns, content[place:place + MOST_BYTES]).packed()
+            try:
+                is_whole = os.write(self.frames, frame) == len(frame)
+            except OSError:
+                is_whole = False
+            if not is_whole:
+                raise Unsent
 
     def run(self) -> None:
         """Run it to its end, and send how it ended."""
@@ -229,7 +242,8 @@ class Command:
             if given in ("live", "whole"):
                 source, self.input = os.pipe()
                 self.closing = given == "whole"
-                self.waiting = self._whole_input() if self.closing else b""
+                if self.closing:
+                    self.waiting += self._whole_input()
             else:
                 source = os.open(STANDARD_INPUT if given == "file" else "/dev/null", os.O_RDONLY,
                                  dir_fd=self.shared if given == "file" else None)
@@ -338,12 +352,13 @@ class Command:
         """Write of the input what is taken."""
         try:
             taken_bytes = os.write(self.input, self.waiting)
-            self.waiting, self.taken_bytes = self.waiting[taken_bytes:], \
-                self.taken_bytes + taken_bytes
+            del self.waiting[:taken_bytes]  # no copy of the rest, which has up to 64 MB
+            self.taken_bytes += taken_bytes
             if self.request["input"] == "live":
                 self.send(TICK, str(self.taken_bytes).encode())
         except OSError:  # nobody reads it any more
-            self.waiting, self.closing = b"", True
+            self.waiting.clear()
+            self.closing = True
         if self.closing and not self.waiting:
             self._close_input()
 
@@ -358,50 +373,84 @@ class Command:
 
 # What it wrote -----------------------------------------------------------------------
 
-def written(above: int, file: BinaryIO, most_bytes: int, most_files: int) -> list[str]:
-    """Pack what lies in the layer above a folder; what of it was left out, in words.
+def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -> None:
+    """Send what lies in the layer above a folder, and a line for whatever of it is left out.
 
     Regular files, folders and links; a name that was removed is a line of its own. The layer's own
     marks (character device 0/0) are no files.
     """
-    left: list[str] = []
-    room, count, removed = most_bytes, 0, []
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for name, place in _walk(above):
+    removed = []
+    for name, place in _walk(above):
+        try:
             info = os.stat(place, follow_symlinks=False)
             if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
                 removed.append(name)
                 continue
-            if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)
-                    or stat.S_ISLNK(info.st_mode)):
-                left.append(f"{name}: neither a file nor a folder")
-                continue
-            size = info.st_size if stat.S_ISREG(info.st_mode) else 0
-            if size > room or count >= most_files:
-                left.append(f"{name}: {size} bytes" if size > room else f"{name}: one file more")
-                continue
-            member = archive.gettarinfo(place, name)
-            if member is None or member.islnk():
-                member = tarfile.TarInfo(name)
-                member.size, member.mtime = size, int(info.st_mtime)
-                member.mode = info.st_mode & 0o777
-            room, count = room - size, count + 1
-            if member.isreg():
-                with open(place, "rb") as content:
-                    archive.addfile(member, content)
+            kind = KINDS_OF_FILES.get(stat.S_IFMT(info.st_mode))
+            why = ""
+            if kind is None:
+                why = "neither a file nor a folder"
+            elif len(name) > MOST_NAME:
+                why = "its name is too long"
             else:
-                archive.addfile(member)
-    return left + [f"{name}: removed" for name in removed]
+                entry = Entry(kind, name, stat.S_IMODE(info.st_mode), _ns(info.st_mtime_ns),
+                              info.st_size if kind == FILE else 0,
+                              os.readlink(place) if kind == LINK else b"")
+                _send_entry(entry, place, send, is_whole=not room.refuses(entry))
+        except OSError as error:
+            why = error.strerror
+        if why:
+            send(TROUBLE, f"{shown(name)}: {why}".encode())
+    for name in removed:
+        send(TROUBLE, f"{shown(name)}: removed".encode())
 
 
-def _walk(above: int) -> Iterator[tuple[str, str]]:
-    """All names below a folder, in order, each folder before what is in it, and their paths."""
-    root = f"/proc/self/fd/{above}"
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted([*folders, *names]):
-            place = os.path.join(folder, name)
-            yield os.path.relpath(place, root), place
+def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None],
+                is_whole: bool) -> None:
+    """An entry, and its content where it fits: the machine reports that it does not.
+
+    Of the content as much as the entry says: what was left running may still write to it.
+    """
+    if entry.kind != FILE or not is_whole:
+        send(ENTRY, entry.packed())
+        return
+    with open(place, "rb", buffering=0) as content:
+        send(ENTRY, entry.packed())
+        rest = entry.size
+        while rest and (piece := content.read(min(rest, MOST_BYTES))):
+            rest -= len(piece)
+            send(CONTENT, piece)
+
+
+def _ns(time_ns: int) -> int:
+    """A time of a file as 64 bits have it."""
+    return max(-(1 << 63), min(time_ns, (1 << 63) - 1))
+
+
+def shown(name: bytes) -> str:
+    """A file's name in a line: escapes for what is not printable, of a long one both ends."""
+    text = name.decode(errors="backslashreplace")
+    text = text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
+    return "".join(character if character.isprintable() else
+                   character.encode("unicode_escape").decode() for character in text)
+
+
+def _walk(above: int) -> Iterator[tuple[bytes, bytes]]:
+    """All names below a folder, each folder before what is in it, and their paths.
+
+    Not os.walk, which calls itself for each folder in a folder and says nothing of what it cannot
+    list.
+    """
+    root = b"/proc/self/fd/%d/" % above
+    waiting = [b""]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(root + folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            yield folder + entry.name, entry.path
+        waiting += [folder + entry.name + b"/" for entry in reversed(found)
+                    if entry.is_dir(follow_symlinks=False)]
 
 
 def main(folder: Path) -> None:
@@ -413,14 +462,14 @@ def main(folder: Path) -> None:
     time.sleep(UP_S - time.monotonic())
     try:
         command.run()
-        with open(os.open(FILES, os.O_WRONLY, dir_fd=shared), "wb") as file:
-            for line in written(above, file, request["most_bytes"], request["most_files"]):
-                command.send(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
+        send_written(above, Room(request["most_bytes"], request["most_files"]), command.send)
         for line in notes():
             command.send(TROUBLE, line.encode())
+        command.send(ALL_SENT)
+    except Unsent:
+        pass
     except Exception as error:
-        command.send(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
+        with contextlib.suppress(Unsent):
+            command.send(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
         raise
-    finally:
-        command.send(TICK)
     sys.stdout.flush()

@@ -1,12 +1,16 @@
-"""The one way to write a file: whole at any moment, its reader's own, through nobody else's link.
+"""The one way to write a file: whole or as before, its reader's own, through nobody else's link.
 
-`sudo ./run.sh` writes as root into folders that others may write to as well. So a
-path is walked folder by folder, each held open while the next is looked up in
-it; links are followed only where they are root's, our own, or the invoking user's and name a
-neighbour; what is made is made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+A path is walked folder by folder, each held open while the next is looked up in it. What is made
+is made new, and goes to the invoking user (SUDO_UID) by its descriptor. Two kinds of paths differ:
 
-Only a regular file is replaced. A FIFO or a character device (a terminal, /dev/null)
-is written into; a disk, a socket or a folder is refused.
+- One that the user gave. `sudo ./run.sh` writes as root into folders that others may write to as
+  well, so links are followed only where they are root's, our own, or the invoking user's and name
+  a neighbour. `write` replaces a regular file only; a FIFO or a character device (a terminal,
+  /dev/null) is written into; a disk, a socket or a folder is refused.
+- One below a folder that is open (`Folder`, `save`): a stranger may have filled that folder, with
+  links of "our own" that lead anywhere. None is followed, and one that is in the place of what is
+  written is replaced. (openat2 with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS would be one call where
+  this takes one for each folder; a walk is needed anyway for older kernels, and to make folders.)
 """
 
 from __future__ import annotations
@@ -14,14 +18,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import secrets
 import stat
 import subprocess
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from lab.core.errors import FirstFlightError
@@ -111,6 +115,17 @@ def write(path: Path, content: bytes | str) -> Path:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
+def save(folder: Path, place: str, content: bytes | str) -> Path:
+    """Write a file whole below a folder that the user gave; return its path. Raises WriteError.
+
+    place: relative, of any depth. No link below the folder is followed.
+    """
+    with Folder(folder) as opened:
+        with opened.replacing(place) as file:
+            write_all(file, content.encode() if isinstance(content, str) else content)
+    return folder / place
+
+
 def append(path: Path) -> FileIO:
     """A file open for appending, made where it is missing; unbuffered. Raises WriteError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
@@ -181,17 +196,70 @@ def link(path: Path, to: str) -> None:
         existing = _status(path.name, folder)
         if existing is not None and not stat.S_ISLNK(existing.st_mode):
             raise OSError(errno.EEXIST, "something that is no link has its name; move that away")
-        aside = aside_of(path.name)
-        _unlink(aside, folder)
-        os.symlink(to, aside, dir_fd=folder)
-        if os.geteuid() == 0 and "SUDO_UID" in os.environ:
-            os.chown(aside, *_invoking(), dir_fd=folder, follow_symlinks=False)
-        os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        _link(path.name, folder, to)
 
 
-def aside_of(name: str) -> str:
-    """Where a file of that name is written before it gets the name: no file of anybody else's."""
-    return f".first-flight-{zlib.crc32(name.encode(errors='surrogateescape')):08x}"
+class Folder:
+    """A folder that the user gave, held open: below it no link is followed, whoever made it.
+
+    Places are paths below it. Folders on the way are made where they are missing. Every method
+    raises WriteError. Use as a context manager.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """path: made where it is missing. Raises WriteError."""
+        self.path = path
+        with _folder(path) as folder:
+            self.number = os.dup(folder)
+        self._near: tuple[tuple[str, ...], int] = ((), os.dup(self.number))  # looked up last
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.number)
+        os.close(self._near[1])
+
+    @contextmanager
+    def replacing(self, place: str) -> Iterator[FileIO]:
+        """A new file, unbuffered, that gets its name once all of it is on the disk."""
+        with writing(self.path / place):
+            name, folder = self._found(place)
+            with _replacing(name, folder) as file:
+                yield file
+
+    def make(self, place: str, replace_link: bool = False) -> None:
+        """Make a folder, where there is none. replace_link: also where a link has its name."""
+        with writing(self.path / place):
+            name, folder = self._found(place)
+            existing = _status(name, folder)
+            if replace_link and existing is not None and stat.S_ISLNK(existing.st_mode):
+                _unlink(name, folder)
+            os.close(_below(name, folder))
+
+    def link(self, place: str, to: str) -> None:
+        """Let a link lead to `to`; a file or a link of that name is replaced."""
+        with writing(self.path / place):
+            _link(*self._found(place), to)
+
+    def _found(self, place: str) -> tuple[str, int]:
+        """The name of a place, and the descriptor of its folder, until the next call."""
+        *above, name = PurePosixPath(place).parts or ("..",)
+        if place.startswith("/") or ".." in (*above, name):
+            raise OSError(errno.EINVAL, f"it would lie outside {self.path}")
+        begun, folder = self._near
+        if tuple(above[:len(begun)]) != begun:
+            begun, self._near = (), ((), os.dup(self.number))
+            os.close(folder)
+            folder = self._near[1]
+        for step in above[len(begun):]:
+            below = _below(step, folder)
+            os.close(folder)
+            begun, folder = self._near = ((*begun, step), below)
+        return name, folder
 
 
 # Files -------------------------------------------------------------------------------
@@ -203,7 +271,8 @@ def _write(path: Path, folder: int, data: bytes) -> None:
         sys.stdout.flush()  # what was printed before comes before
         _fill(os.dup(int(path.name)), data)
     elif existing is None or stat.S_ISREG(existing.st_mode):
-        _replace(path.name, folder, data)
+        with _replacing(path.name, folder) as replacing:
+            write_all(replacing, data)
     elif stat.S_ISFIFO(existing.st_mode) or stat.S_ISCHR(existing.st_mode):
         # Without waiting for who may read a FIFO: that could take for ever.
         file = os.open(path.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY,
@@ -221,14 +290,43 @@ def _write(path: Path, folder: int, data: bytes) -> None:
         raise OSError(errno.EINVAL, "it is a disk or a socket; give a file")
 
 
-def _replace(name: str, folder: int, data: bytes) -> None:
-    """Write aside, then rename. Raises OSError."""
-    aside = aside_of(name)
-    _unlink(aside, folder)
+@contextmanager
+def _replacing(name: str, folder: int) -> Iterator[FileIO]:
+    """A new file without a name, or with one of its own; it gets its name when it is on the disk.
+
+    Raises OSError.
+    """
+    aside = f".first-flight-{secrets.token_hex(8)}"
+    number, has_name = _new_file(aside, folder)
     try:
-        with open(os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), "wb") as file:
-            file.write(data)
+        with open(number, "wb", buffering=0) as file:
+            yield file
             _give(file.fileno())
+            os.fsync(file.fileno())
+            if not has_name:
+                os.link(f"/proc/self/fd/{number}", aside, dst_dir_fd=folder, follow_symlinks=True)
+                has_name = True
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        if has_name:
+            _unlink(aside, folder)
+        raise
+
+
+def _new_file(aside: str, folder: int) -> tuple[int, bool]:
+    """A new file, and whether it has a name: without one a killed process leaves nothing behind."""
+    with suppress(OSError):  # of a file system that has no such files
+        return os.open(".", os.O_WRONLY | os.O_TMPFILE, 0o666, dir_fd=folder), False
+    return os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), True
+
+
+def _link(name: str, folder: int, to: str) -> None:
+    """Make a link aside, then rename it. Raises OSError."""
+    aside = f".first-flight-{secrets.token_hex(8)}"
+    os.symlink(to, aside, dir_fd=folder)
+    try:
+        if os.geteuid() == 0 and "SUDO_UID" in os.environ:
+            os.chown(aside, *_invoking(), dir_fd=folder, follow_symlinks=False)
         os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         _unlink(aside, folder)
@@ -315,6 +413,21 @@ def _step(name: str, folder: int, make: bool) -> int:
     with suppress(FileExistsError):  # another process was quicker
         _make(name, folder)
     return os.open(name, _PLACE, dir_fd=folder)
+
+
+def _below(name: str, folder: int) -> int:
+    """Open a folder in a folder, making it where it is missing. Raises OSError for a link."""
+    while True:
+        try:
+            return os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=folder)
+        except FileNotFoundError:
+            with suppress(FileExistsError):  # another process was quicker
+                _make(name, folder)
+        except NotADirectoryError:
+            existing = _status(name, folder)
+            if existing is None or not stat.S_ISLNK(existing.st_mode):
+                raise
+            raise OSError(errno.ELOOP, f"{name} is a link, which is not followed") from None
 
 
 def _make(name: str, folder: int) -> None:

@@ -62,7 +62,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
 
 def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
     """Write the page into the run's folder; return its path. Raises FirstFlightError."""
-    return files.write(folder / PAGE, page(report, drawings))
+    return files.save(folder, PAGE, page(report, drawings))
 
 
 def _owner(drawing: str, report: Report) -> Finding | None:

@@ -42,13 +42,14 @@ class Ended:
     """How a command ended: its status, what it printed, and what is kept of it."""
 
     def __init__(self, folder: Path, *words: str, flags: tuple[str, ...] = (),
-                 given: bytes | None = b"") -> None:
+                 given: bytes | None = b"", results: Path | None = None) -> None:
+        results = results or folder / "results"
         self.done = subprocess.run(
-            [str(PROJECT / "run.sh"), "--results", str(folder / "results"), *flags, "--", *words],
+            [str(PROJECT / "run.sh"), "--results", str(results), *flags, "--", *words],
             cwd=folder, input=given, capture_output=True, timeout=300, check=False)
         self.status = self.done.returncode
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
-        self.kept = max((folder / "results" / "commands").iterdir())
+        self.kept = max((results / "commands").iterdir())
 
     @staticmethod
     def command(folder: Path, *flags: str) -> subprocess.CompletedProcess[bytes]:

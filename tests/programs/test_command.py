@@ -9,6 +9,7 @@ import pytest
 
 import experiment
 from commands.virtual import command
+from lab.core.files import WriteError
 
 
 @pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [
@@ -74,3 +75,17 @@ def test_what_is_known_to_be_missing_is_told_before(
     lines = command.advice(words, {name: f"/usr/bin/{name}" for name in there}.get)
     assert len(lines) == bool(missing)
     assert not missing or lines[0].startswith(f"{missing}: used and not installed")
+
+
+def test_no_link_of_a_results_folder_is_followed(tmp_path: Path) -> None:
+    """It may be a stranger's; a killed guest's folder is removed in none but our own."""
+    (theirs := tmp_path / "theirs").mkdir()
+    (elsewhere := tmp_path / "elsewhere" / ".guest").mkdir(parents=True)
+    (theirs / "packetdrill").symlink_to("../elsewhere")
+    with pytest.raises(WriteError, match="packetdrill is a link, which is not followed"):
+        command.new_folder(theirs, "packetdrill")
+    (theirs / "commands").mkdir()
+    (theirs / "commands" / "link").symlink_to("../../elsewhere")
+    (dead := theirs / "commands" / "killed" / ".guest").mkdir(parents=True)
+    made = command.new_folder(theirs, "commands")
+    assert made.parent == theirs / "commands" and not dead.exists() and elsewhere.exists()

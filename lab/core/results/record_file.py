@@ -90,7 +90,7 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
     if lacking:
         whole = "".join(map(_line, chain(
             [[*had, *lacking]], ([*row, *[""] * len(lacking)] for row in rows)))).encode()
-        files.write(path, whole)
+        files.save(path.parent, path.name, whole)
     return had + lacking, whole
 
 

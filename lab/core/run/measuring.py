@@ -203,9 +203,10 @@ def keep(folder: Path, judged: JudgedTrial) -> None:
     trial_id = judged.record.trial.id
     for side, packets in judged.captures.items():
         if packets:
-            files.write(capture_of(folder, trial_id, side), capture_file(packets))
+            files.save(folder, str(capture_of(folder, trial_id, side).relative_to(folder)),
+                       capture_file(packets))
     for name, content in judged.files.items():
-        files.write(file_of(folder, trial_id, name), content)
+        files.save(folder, str(file_of(folder, trial_id, name).relative_to(folder)), content)
 
 
 def capture_of(folder: Path, trial_id: str, side: str) -> Path:

@@ -76,8 +76,8 @@ class Run:
 
     def save(self) -> None:
         """Write run.json: it is whole at any moment."""
-        files.write(self.folder / RUN_JSON,
-                    json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
+        files.save(self.folder, RUN_JSON,
+                   json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
 
     def order(self, trials: Iterable[Any]) -> None:
         """Put the rows of trials.csv in the order of the trials, and seal them anew.
@@ -92,7 +92,7 @@ class Run:
         seal = sealed(whole)
         self.facts["trials"] = {**self.facts.get("trials", {}), "ordered_sha256": seal["sha256"]}
         self.save()
-        files.write(path, whole)
+        files.save(self.folder, TRIALS_CSV, whole)
         self.facts["trials"] = seal
         self.save()
 
@@ -116,7 +116,9 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
     newest unfinished one is not resumed, a line has the reason. Raises FirstFlightError
     where the scenario's name is none of a folder, or where nothing can be written.
     """
-    home = files.make_folder(files.inside(results, study.head.name))
+    home = files.inside(results, study.head.name)
+    with files.Folder(results) as place:
+        place.make(home.name)
     clean(home)
     refused = ""
     for folder in [] if fresh else newest_first(home):

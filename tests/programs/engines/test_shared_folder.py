@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from engines import shared_folder
-from engines.job import JobFolder, StorageError, WorkerProcess
+from engines import job, shared_folder
+from engines.job import EngineError, JobFolder, StorageError, WorkerProcess
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 # The worker itself, with a bench that has no network: "tool" fails as a program of ours does.
@@ -120,3 +120,33 @@ def test_the_reserve_is_overwritten_in_place(tmp_path: Path) -> None:
     after = (tmp_path / shared_folder.RESERVE).stat()
     assert shared_folder.write_error(tmp_path) == os.strerror(errno.ENOSPC)
     assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)
+
+
+def test_what_a_guest_fills_its_folder_with_is_counted(tmp_path: Path) -> None:
+    """Files, folders however deep, and bytes on the disk; of holes only what lies between."""
+    assert not shared_folder.holds_more(tmp_path, 0, 0)
+    (tmp_path / "a").write_bytes(bytes(100_000))
+    with (tmp_path / "holes").open("wb") as file:
+        file.truncate(1 << 40)
+    assert not shared_folder.holds_more(tmp_path, 2, 200_000)
+    assert shared_folder.holds_more(tmp_path, 1, 200_000)
+    assert shared_folder.holds_more(tmp_path, 2, 50_000)
+    assert not shared_folder.holds_more(tmp_path, 2, 50_000, {"a"})
+    subprocess.run(["mkdir", "-p", str(tmp_path / "/".join(["d"] * 1500))], check=True)
+    assert shared_folder.holds_more(tmp_path, 1000, 1 << 40)
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+
+
+def test_a_worker_that_fills_the_disk_is_ended(tmp_path: Path,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "MOST_HELD_BYTES", 1 << 20)
+    monkeypatch.setattr(job, "ROOM_S", 0.0)
+    folder = JobFolder(tmp_path / "job", [], {})
+    filling = f"open({str(folder.path / 'evil')!r}, 'wb').write(bytes(4 << 20)); input()"
+    worker = WorkerProcess(folder, [{"id": "t"}], [sys.executable, "-c", filling], tmp_path, 60, 60)
+    try:
+        with pytest.raises(EngineError, match="the worker wrote more than"):
+            while True:
+                list(worker.poll())
+    finally:
+        worker.stop()

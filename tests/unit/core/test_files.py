@@ -52,12 +52,32 @@ def umask() -> int:
     return now
 
 
-def test_a_file_left_aside_by_a_crash_is_no_obstacle(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    (tmp_path / files.aside_of("page")).symlink_to(victim)
-    files.write(tmp_path / "page", "new")
-    assert victim.read_text() == "mine" and (tmp_path / "page").read_text() == "new"
+def test_who_writes_one_name_at_the_same_time_writes_it_whole(tmp_path: Path) -> None:
+    """Four writers shared one name aside: two failed, and what they wrote was lost."""
+    contents = [bytes([number]) * 100_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            list(pool.map(lambda content: files.write(tmp_path / "page", content), contents))
+            assert (tmp_path / "page").read_bytes() in contents
+    assert os.listdir(tmp_path) == ["page"]
+
+
+@pytest.mark.parametrize("has_names", [False, True])
+def test_half_a_file_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                has_names: bool) -> None:
+    """While it is written, and after its writer failed; also where each file needs a name."""
+    if has_names:
+        monkeypatch.setattr(os, "O_TMPFILE", 0)
+    (tmp_path / "page").write_text("before")
+    with files.Folder(tmp_path) as folder, pytest.raises(WriteError, match="stopped"):
+        with folder.replacing("page") as file:
+            files.write_all(file, b"half")
+            assert len(os.listdir(tmp_path)) == 1 + has_names
+            assert (tmp_path / "page").read_text() == "before"
+            raise OSError("stopped")
+    assert os.listdir(tmp_path) == ["page"] and (tmp_path / "page").read_text() == "before"
+    assert files.write(tmp_path / "page", "new").read_text() == "new"
+    assert os.listdir(tmp_path) == ["page"]
 
 
 def test_a_hidden_file_of_nearly_the_same_name_stays(tmp_path: Path) -> None:
@@ -313,7 +333,7 @@ def test_another_users_link_gives_nothing_away(tmp_path: Path, sudo: None) -> No
             files.write(path, "theirs")
     with pytest.raises(WriteError, match="another user's link"):
         files.make_folder(through)
-    for name in ("report.html", files.aside_of("page.html"), "latest", files.aside_of("latest")):
+    for name in ("report.html", "latest"):
         planted(home / name, secret / "shadow")
     with pytest.raises(WriteError, match="report.html is another user's link"):
         files.write(home / "report.html", "page")
@@ -353,6 +373,61 @@ def test_another_users_folder_and_a_hard_link_are_refused(
     assert owner(tmp_path / "shadow") == (0, 0)
 
 
+def test_below_an_open_folder_no_link_is_followed(tmp_path: Path) -> None:
+    """Though it is our own: a stranger's folder is full of them once it is unpacked."""
+    (home := tmp_path / "home").mkdir()
+    (home / "profile").write_text("mine")
+    (given := tmp_path / "given").mkdir()
+    for name, to in (("report.html", "../home/profile"), ("page.html", home / "profile"),
+                     ("deep", "../home"), ("to", "nowhere"), ("latest", "../home")):
+        (given / name).symlink_to(to)
+    for name in ("report.html", "page.html", "to"):
+        assert files.save(given, name, "new") == given / name
+        assert (given / name).read_text() == "new" and not (given / name).is_symlink()
+    with pytest.raises(WriteError, match="deep/new: .*deep is a link, which is not followed"):
+        files.save(given, "deep/new", "x")
+    with files.Folder(given) as folder:
+        folder.link("latest", "run")
+        folder.link("page.html", "report.html")
+        with pytest.raises(WriteError, match="deep is a link, which is not followed"):
+            folder.make("deep")
+        folder.make("deep", replace_link=True)
+        folder.make("deep/er")
+        with pytest.raises(WriteError, match="Is a directory"):
+            folder.link("deep", "run")
+        with pytest.raises(WriteError, match="Not a directory"):
+            folder.make("report.html")
+    files.save(given, "deep/er/new", "x")
+    assert os.readlink(given / "latest") == "run" and (given / "page.html").read_text() == "new"
+    assert (given / "deep/er/new").read_text() == "x" and not (given / "deep").is_symlink()
+    assert os.listdir(home) == ["profile"] and (home / "profile").read_text() == "mine"
+    (tmp_path / "link").symlink_to("given")  # the folder itself is what the user gave
+    assert files.save(tmp_path / "link", "a", "x") and (given / "a").exists()
+
+
+@pytest.mark.parametrize("place", ["", "/", "/etc/passwd", "..", "../up", "a/../../up", "."])
+def test_a_place_is_below_its_folder(tmp_path: Path, place: str) -> None:
+    (tmp_path / "given").mkdir()
+    with files.Folder(tmp_path / "given") as folder:
+        for write in (lambda: folder.make(place), lambda: folder.link(place, "x"),
+                      lambda: folder.replacing(place).__enter__()):
+            with pytest.raises(WriteError, match="it would lie outside"):
+                write()
+    assert os.listdir(tmp_path) == ["given"] and not os.listdir(tmp_path / "given")
+
+
+def test_a_folder_thousands_deep_takes_files(tmp_path: Path) -> None:
+    """Longer than a path may be, and with few descriptors."""
+    deep = "/".join(["folder"] * 1500)
+    with files.Folder(tmp_path) as folder:
+        for place in (f"{deep}/one", "two", f"{deep}/three"):
+            with folder.replacing(place) as file:
+                files.write_all(file, b"x")
+        assert len(os.listdir("/proc/self/fd")) < 60
+    assert sorted(os.listdir(tmp_path)) == ["folder", "two"]
+    subprocess.run(["rm", "-rf", str(tmp_path / "folder")], check=True)
+
+
 def test_only_folders_are_opened_as_such(tmp_path: Path) -> None:
     """Neither a file, nor a link that has taken the place of a folder."""
     (tmp_path / "folder").mkdir()
@@ -377,6 +452,9 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("new")
     before = os.listdir("/proc/self/fd")
     files.append(files.write(tmp_path / "link" / "deep" / "file", "x")).close()
+    files.save(tmp_path, "link2/deep/file", "x")
+    with pytest.raises(WriteError):
+        files.save(tmp_path, "link/file", "x")
     files.link(tmp_path / "new" / "latest", "deep")
     files.empty_folder(files.make_folder(tmp_path / "new" / "deep"))
     assert files.new_folder(tmp_path / "other") and not files.new_folder(tmp_path / "other")

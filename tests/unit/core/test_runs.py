@@ -400,7 +400,7 @@ def test_run_json_is_whole_at_any_moment(tmp_path: Path) -> None:
     run.close()
     text = (folder / runs.RUN_JSON).read_text(encoding="utf-8")
     assert json.loads(text)["state"] == "complete" and text.endswith("\n}\n"), "a line each"
-    assert not (folder / files.aside_of(runs.RUN_JSON)).exists()
+    assert not list(folder.glob(".first-flight-*"))
 
 
 # In order -----------------------------------------------------------------------------
@@ -438,15 +438,15 @@ def test_a_run_that_was_stopped_while_it_was_put_in_order_is_resumed(
         tmp_path: Path, replaced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     run = open_run(tmp_path, study(10, 20))
     measure(run, 20, 10)
-    write = files.write
+    save = files.save
 
-    def stop(path: Path, content: bytes | str) -> Path:
-        if path.name == runs.TRIALS_CSV:
+    def stop(folder: Path, place: str, content: bytes | str) -> Path:
+        if place == runs.TRIALS_CSV:
             if replaced:
-                write(path, content)
+                save(folder, place, content)
             raise KeyboardInterrupt
-        return write(path, content)
-    monkeypatch.setattr(files, "write", stop)
+        return save(folder, place, content)
+    monkeypatch.setattr(files, "save", stop)
     with pytest.raises(KeyboardInterrupt):
         run.order(study(10, 20).trials)
     monkeypatch.undo()

@@ -202,7 +202,7 @@ def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: P
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
-    with pytest.raises(FirstFlightError, match="sample_fig2.png: cannot be written"):
+    with pytest.raises(FirstFlightError, match="file: cannot be written: Not a directory"):
         drawing.save("sample", {"fig2": {"png": b"x"}}, in_the_way)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import signal
 import subprocess
-import tarfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engines.command import guest, inside
-from engines.command.frames import ERROR, MOST_BYTES, OUTPUT, Frame, Outlet, Reader
+from engines.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame,
+                                    Outlet, Reader, Room)
 from engines.command.guest import CommandRequest, environment_of
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
@@ -48,46 +48,72 @@ def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Pa
 
 # What it wrote -----------------------------------------------------------------------
 
-def packed(folder: Path, most_bytes: int = 1000, most_files: int = 100
-           ) -> tuple[tarfile.TarFile, list[str]]:
+def sent_of(folder: Path, most_bytes: int = 1000, most_files: int = 100
+            ) -> tuple[dict[bytes, tuple[Entry, bytes]], list[str]]:
+    """Entries by name with their content, and lines."""
     above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    entries: dict[bytes, tuple[Entry, bytes]] = {}
+    lines: list[str] = []
+
+    def send(kind: bytes, content: bytes) -> None:
+        if kind == ENTRY:
+            entry = Entry.read(content)
+            entries[entry.name] = (entry, b"")
+        elif kind == CONTENT:
+            name, (entry, before) = next(reversed(entries.items()))
+            entries[name] = (entry, before + content)
+        else:
+            lines.append(content.decode())
     try:
-        file = io.BytesIO()
-        left = inside.written(above, file, most_bytes, most_files)
+        inside.send_written(above, Room(most_bytes, most_files), send)
     finally:
         os.close(above)
-    return tarfile.open(fileobj=io.BytesIO(file.getvalue())), left
+    return entries, lines
 
 
-def test_files_and_links_are_packed_each_folder_before_what_is_in_it(tmp_path: Path) -> None:
+def test_files_and_links_are_sent_each_folder_before_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "b" / "deep").mkdir(parents=True)
     (tmp_path / "b" / "deep" / "file").write_text("content")
     (tmp_path / "a").write_text("first")
+    os.utime(tmp_path / "a", ns=(0, 123_456_789_012))
     os.link(tmp_path / "a", tmp_path / "z")
     (tmp_path / "link").symlink_to("b/deep")
     os.mkfifo(tmp_path / "pipe")
-    archive, left = packed(tmp_path)
-    assert archive.getnames() == ["a", "b", "link", "z", "b/deep", "b/deep/file"]
-    content = archive.extractfile("z")
-    assert content is not None and content.read() == b"first"  # a file of its own
-    assert archive.getmember("link").linkname == "b/deep"
-    assert left == ["pipe: neither a file nor a folder"]
+    entries, lines = sent_of(tmp_path)
+    assert list(entries) == [b"a", b"b", b"link", b"z", b"b/deep", b"b/deep/file"]
+    assert entries[b"z"][1] == b"first"  # a file of its own
+    assert entries[b"a"][0].modified_ns == 123_456_789_012
+    assert entries[b"link"][0].target == b"b/deep"
+    assert lines == ["pipe: neither a file nor a folder"]
 
 
-def test_what_is_beyond_the_limits_is_told(tmp_path: Path) -> None:
+def test_what_is_beyond_the_limits_is_announced_without_its_content(tmp_path: Path) -> None:
     for name, size in (("a", 600), ("b", 600), ("c", 10)):
-        (tmp_path / name).write_bytes(bytes(size))
-    archive, left = packed(tmp_path)
-    assert archive.getnames() == ["a", "c"] and left == ["b: 600 bytes"]
-    archive, left = packed(tmp_path, most_files=1)
-    assert archive.getnames() == ["a"] and len(left) == 2
+        (tmp_path / name).write_bytes(b"x" * size)
+    entries, _ = sent_of(tmp_path)
+    assert [len(content) for _, content in entries.values()] == [600, 0, 10]
+    entries, _ = sent_of(tmp_path, most_files=1)
+    assert [len(content) for _, content in entries.values()] == [600, 0, 0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes the overlay's mark")
 def test_what_was_removed_is_told(tmp_path: Path) -> None:
     os.mknod(tmp_path / "gone", 0o20000, 0)
-    archive, left = packed(tmp_path)
-    assert archive.getnames() == [] and left == ["gone: removed"]
+    assert sent_of(tmp_path) == ({}, ["gone: removed"])
+
+
+def test_names_of_any_bytes_and_folders_of_any_depth_are_sent(tmp_path: Path) -> None:
+    """Python's os.walk calls itself for each folder in a folder: 1,500 were an internal error."""
+    name = os.fsencode(tmp_path) + b"/\xff\n\x1b"
+    os.close(os.open(name, os.O_CREAT))
+    os.mkfifo(name + b"pipe")
+    deep = tmp_path / "/".join(["d"] * 1500)
+    subprocess.run(["mkdir", "-p", str(deep)], check=True)
+    (deep / "file").write_text("deep")
+    entries, lines = sent_of(tmp_path, most_files=2000)
+    assert entries[b"/".join([b"d"] * 1500) + b"/file"][1] == b"deep"
+    assert b"\xff\n\x1b" in entries and lines == [r"\xff\n\x1bpipe: neither a file nor a folder"]
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
 # Pipes, files, terminals -------------------------------------------------------------
@@ -108,6 +134,31 @@ def test_what_a_full_pipe_does_not_take_is_kept() -> None:
     outlet.waiting += b"nobody reads this"
     outlet.flush()
     assert not outlet.waiting
+    os.close(write_end)
+
+
+def test_what_waits_for_a_pipe_is_not_copied_for_each_write(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 MB of input in pieces of a pipe's 64 kB would be copied a thousand times."""
+    read_end, write_end = os.pipe()
+    outlet, command = Outlet(write_end), inside.Command.__new__(inside.Command)
+    command.input, command.taken_bytes, command.closing = write_end, 0, False
+    command.waiting, command.request = bytearray(), {"input": "whole"}
+    write, written = os.write, list[object]()
+
+    def noted(number: int, content: bytes) -> int:
+        written.append(content)
+        return write(number, content)
+
+    monkeypatch.setattr(os, "write", noted)
+    for waits, give in ((outlet, outlet.flush), (command, command._give)):
+        waits.waiting += bytes(1 << 20)
+        written.clear()
+        while waits.waiting:
+            give()
+            os.read(read_end, 1 << 20)
+        assert len(written) > 10 and {id(content) for content in written} == {id(waits.waiting)}
+    os.close(read_end)
     os.close(write_end)
 
 
@@ -177,3 +228,22 @@ def test_no_module_is_loaded_and_what_is_built_in_is_there(called: Callable[...,
     assert called("modprobe", "tcp_nosuch").endswith("1") and not (tmp_path / "notes").exists()
     assert "tcp_probe not found" in called("modprobe", "tcp_probe", "port=5001", "full=1")
     assert "ss -tin" in (tmp_path / "notes").read_text()
+
+
+def test_a_new_folder_of_a_guest_is_not_taken_for_a_dead_ones(tmp_path: Path) -> None:
+    """Another run that clears up may see it before its lock: then it is made anew."""
+    place, stop = tmp_path / ".guest", threading.Event()
+
+    def clear_up() -> None:
+        while not stop.is_set():
+            guest.remove_dead(place)
+    other = threading.Thread(target=clear_up)
+    other.start()
+    try:
+        for _ in range(50):
+            with guest.locked_folder(place):
+                (place / "file").touch()
+            assert not place.exists()
+    finally:
+        stop.set()
+        other.join()

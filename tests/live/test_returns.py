@@ -1,0 +1,201 @@
+"""What comes back of ./run.sh -- COMMAND: the command is root in its guest, and may forge all of it.
+
+Through /proc/1/fd it writes the frames of the guest's first process itself. What is allowed, is
+counted on the machine; one wrong entry costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engines.command import frames
+from engines.uml import find_kernel
+from tests.live.conftest import PROJECT
+from tests.live.test_commands import Ended
+
+pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
+                                reason="./install.sh --with-mininet")
+# In the guest: the file of frames, open; `send` appends to it what the machine then reads.
+FORGE = f"""
+import os, struct, sys, time
+HEAD, ENTRY = struct.Struct({frames._HEAD.format!r}), struct.Struct({frames._ENTRY.format!r})
+at = {{os.readlink(f"/proc/1/fd/{{n}}"): f"/proc/1/fd/{{n}}" for n in os.listdir("/proc/1/fd")
+      if os.path.exists(f"/proc/1/fd/{{n}}")}}
+out = os.open(at["/frames"], os.O_WRONLY | os.O_APPEND)
+def frame(kind, content=b""):
+    return HEAD.pack(kind, 1, len(content)) + content
+def file(name, content=b"forged", size=None, mode=0o644, time_ns=0):
+    size = len(content) if size is None else size
+    return frame(b"f", ENTRY.pack(b"r", mode, time_ns, size) + name + b"\\0") + frame(b"d", content)
+def link(name, target):
+    return frame(b"f", ENTRY.pack(b"l", 0, 0, 0) + name + b"\\0" + target)
+def send(*frames):
+    data = b"".join(frames)
+    while data:
+        data = data[os.write(out, data):]
+send(frame(b"x", b"0"))
+"""
+
+
+@pytest.fixture(name="work")
+def home_with_links(tmp_path: Path) -> Iterator[Path]:
+    """A folder in a home, with links into it."""
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".bashrc").write_text("mine")
+    (home / ".ssh" / "authorized_keys").write_text("mine")
+    work = home / "work"
+    work.mkdir()
+    (work / "keys").symlink_to("../.ssh")
+    (work / "bashrc").symlink_to("../.bashrc")
+    yield work
+    assert (home / ".bashrc").read_text() == "mine", "the home was written to"
+    assert (home / ".ssh" / "authorized_keys").read_text() == "mine"
+    assert sorted(os.listdir(home)) == [".bashrc", ".ssh", "work"]
+    assert os.listdir(home / ".ssh") == ["authorized_keys"]
+
+
+def test_write_back_replaces_links_and_follows_none(work: Path) -> None:
+    ended = Ended(work, "sh", "-c", "rm keys; mkdir keys; echo KEY > keys/authorized_keys;"
+                  " rm bashrc; echo x > bashrc; ln -s . self; touch -d @9223372036854775807 late;"
+                  " printf 'x' > \"$(printf 'a\\nb')\"; echo last > z", flags=("--write-back",))
+    assert (work / "keys/authorized_keys").read_text() == "KEY\n"
+    assert (work / "bashrc").read_text() == "x\n" and os.readlink(work / "self") == "."
+    assert (work / "late").exists() and (work / "z").read_text() == "last\n"
+    assert "control character" in ended.err and ended.status == 0, ended.err
+
+
+@pytest.mark.parametrize(("forged", "flags", "said", "status"), [
+    ("send(file(b'big', b'', size=3 << 30), *[frame(b'd', bytes(65536))] * 160)",
+     ("--limit", "1M,10"), "more than may still come back", 1),
+    ("send(*(file(b'f%d' % n) for n in range(20000)))", ("--limit", "1M,10"),
+     "no more files may come back", 1),
+    ("send(*[frame(b'!', b'm' * 100)] * 50000)", (), "more such lines", 0),
+    ("send(*(file(name) for name in (b'../up', b'/etc/passwd', b'keys/k', b'a\\x1bb')),"
+     " link(b'l', b'../../.ssh'), link(b'm', b'/etc/passwd'))", (), "leads elsewhere", 1),
+    ("send(file(b'old', b'torn', size=100))", (), "it changed while it was read", 1),
+    ("send(b'no frame at all.')", (), "what was written is no frame", 1),
+    ("send(frame(b'f', b'no head'))", (), "no file's head", 1),
+    ("send(*[frame(b'x', b'0')] * 100000)", (), "", 0),
+    ("open(at['/'] + '/evil', 'wb').truncate(1 << 40)", (), "", 0),
+    ("file = open(at['/'] + '/evil', 'wb')\nwhile True: file.write(bytes(1 << 20))",
+     ("--limit", "1M"), "more into its folder than --limit", 1),
+    ("os.chdir(at['/'])\nwhile True: os.mkdir('d'); os.chdir('d')", (),
+     "more into its folder than --limit", 1)])
+def test_what_a_command_forges_is_counted_here(work: Path, forged: str, flags: tuple[str, ...],
+                                               said: str, status: int) -> None:
+    (work / "old").write_text("as before")
+    (work / "forge.py").write_text(FORGE + forged)
+    ended = Ended(work, "python3", "forge.py", flags=("--write-back", *flags))
+    assert said in ended.err and ended.status == status, ended.err
+    assert "Traceback" not in ended.err and "internal error" not in ended.err
+    assert (work / "old").read_text() == "as before"
+    written = {path.name: path.lstat().st_size for path in work.iterdir()
+               if path.name.startswith(("f", "big")) and path.name != "forge.py"}
+    assert len(written) <= 10 and sum(written.values()) <= 1_000_000
+    assert json.loads((ended.kept / "command.json").read_text())["status"] in (0, 1)
+    assert not list(ended.kept.rglob(".guest"))
+
+
+def test_a_capture_is_no_larger_than_it_may_be(work: Path) -> None:
+    (work / "forge.py").write_text(
+        FORGE + "with open(at['/'] + '/capture.pcapng', 'wb') as f: f.truncate(200_000_000)")
+    ended = Ended(work, "python3", "forge.py", flags=("--capture", "1M"))
+    assert (ended.kept / "capture.pcapng").stat().st_size < 1_100_000
+    assert "the guest wrote more than --capture allows" in ended.err and "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int) -> None:
+    (work / "forge.py").write_text(
+        FORGE + "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "print('up', flush=True)\nsend(file(b'first'), file(b'big', b'', size=1 << 50))\n"
+        "while True: send(frame(b'd', bytes(1000))); time.sleep(1e-4)")
+    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(work / "r"), "--", "python3",
+                           "forge.py"], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"up\n"
+        until = time.monotonic() + 60  # several that come at once are one
+        while process.poll() is None and time.monotonic() < until:
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        assert process.returncode in (130, 143)
+        assert "Traceback" not in process.stderr.read().decode()
+    (kept,) = (work / "r" / "commands").iterdir()
+    assert not (kept / "files" / "big").exists()
+
+
+def test_a_timeout_ends_the_receiving_of_what_never_ends(work: Path) -> None:
+    (work / "forge.py").write_text(
+        FORGE + "send(file(b'first'), file(b'big', b'', size=1 << 50))\n"
+        "while True: send(frame(b'd', bytes(1000))); time.sleep(1e-4)")
+    ended = Ended(work, "python3", "forge.py", flags=("--timeout", "1h,2"))
+    assert ended.status == 124 and (ended.kept / "files" / "first").read_text() == "forged"
+    assert not (ended.kept / "files" / "big").exists(), ended.err
+
+
+def test_what_can_be_saved_is_where_the_output_cannot_be_passed_on(work: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(work / "r"), "--", "sh",
+                               "-c", "echo hi; echo x > r.txt"], cwd=work, stdout=full,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1 and b"cannot be passed on: No space left" in done.stderr
+    (kept,) = (work / "r" / "commands").iterdir()
+    assert (kept / "files" / "r.txt").read_text() == "x\n"
+    assert b"out hi\n" in (kept / "output.txt").read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_keeps_the_old_file_and_all_that_fits(work: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", str(work)], check=True)
+    try:
+        (work / "old").write_text("as before")
+        done = subprocess.run(
+            [str(PROJECT / "run.sh"), "--write-back", "--results", str(work.parent.parent / "r"),
+             "--", "sh", "-c", "echo a > a; head -c 5M /dev/zero > old; echo z > z"], cwd=work,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "old: No space left on device" in done.stderr
+        assert (work / "old").read_text() == "as before" and (work / "z").read_text() == "z\n"
+        assert sorted(os.listdir(work)) == ["a", "old", "z"]
+    finally:
+        subprocess.run(["umount", str(work)], check=True)
+
+
+def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
+    """Each wrote aside under one name: two of four failed."""
+    running = [subprocess.Popen(
+        [str(PROJECT / "run.sh"), "--write-back", "--results", str(work.parent.parent / "r"), "--",
+         "sh", "-c", f"for n in $(seq 200); do echo {number} > f$n; done; echo {number} > g{number}"],
+        cwd=work, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for number in range(4)]
+    assert [process.wait(300) for process in running] == [0] * 4
+    assert {(work / f"f{number}").read_text() for number in range(1, 201)} <= {
+        f"{number}\n" for number in range(4)}
+    assert all((work / f"g{number}").read_text() == f"{number}\n" for number in range(4))
+    assert not list(work.glob(".first-flight*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_what_a_full_disk_of_results_loses_is_told(work: Path) -> None:
+    """The guest's own folder lies there: it cannot even send all."""
+    (results := work.parent.parent / "r").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "small", str(results)], check=True)
+    try:
+        ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
+                      results=results)
+        assert ended.status == 1 and "No space left on device" in ended.err, ended.err
+        assert "the guest did not hand over all" in ended.err or "z: No space" in ended.err
+        assert (ended.kept / "files" / "a").read_text() == "a\n"
+        assert not (ended.kept / "files" / "big").exists()
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
