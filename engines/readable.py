@@ -47,27 +47,35 @@ def homes() -> set[Path]:
     """The homes of this machine, as paths without links.
 
     $HOME; /root; what lies in /home; and what passwd names, where it belongs to that user. So
-    /usr/sbin, /bin, /dev, / and /nonexistent, which passwd names for users of the system, are none.
+    /usr/sbin, /bin, /dev, / and /nonexistent, which passwd names for users of the system, are none;
+    nor is any folder of PROGRAMS.
     """
     named = {Path.home(), Path("/root"), *Path("/home").glob("*")}
     for user in pwd.getpwall():
-        with suppress(OSError, ValueError):
-            if os.lstat(os.path.realpath(user.pw_dir)).st_uid == user.pw_uid:
+        with suppress(OSError):
+            owner = os.lstat(os.path.realpath(user.pw_dir)).st_uid
+            if os.path.isabs(user.pw_dir) and owner == user.pw_uid:
                 named.add(Path(user.pw_dir))
     with suppress(KeyError, ValueError):  # whom passwd may know, and not list
         named.add(Path(pwd.getpwuid(int(os.environ["SUDO_UID"])).pw_dir))
-    return {Path(os.path.realpath(home)) for home in named} - {Path("/")}
+    none = {os.path.realpath(path) for path in ("/", *PROGRAMS)}
+    return {Path(os.path.realpath(home)) for home in named
+            if os.path.realpath(home) not in none}
 
 
 def secrets_in(place: Path) -> str:
     """Why whoever is given a place, without links, would read secrets; "" where not.
 
-    A project's folder in a home is none of these places; ~/.ssh and what else there begins with
-    a dot is one.
+    A project's folder in a home is none of these places, nor is one in /opt; ~/.ssh and what else
+    there begins with a dot is one.
     """
     known = homes()
-    if any(above.is_relative_to(place) for above in (*known, *map(Path, (*HIDDEN, *SECRET)))):
-        return "is a home folder, or above one" if str(place) not in SECRET else "holds secrets"
+    if str(place) in (*SECRET, *OF_COMMANDS, LOCAL):
+        return "is a place with secrets"
+    if any(home.is_relative_to(place) for home in (*known, *map(Path, HIDDEN))):
+        return "is a home folder, or above one"
+    if Path(LOCAL).is_relative_to(place):
+        return f"is above {LOCAL}"
     if place.is_relative_to("/dev/shm"):
         return ""
     for secret in SECRET:
@@ -76,7 +84,7 @@ def secrets_in(place: Path) -> str:
     home = max((home for home in known if place.is_relative_to(home)), default=None,
                key=lambda home: len(home.parts))
     if home and (name := place.relative_to(home).parts[0]).startswith("."):
-        return f"lies in {home / name}, where keys and settings are,"
+        return f"lies in {home / name}, where keys and settings are"
     return ""
 
 
@@ -89,7 +97,7 @@ def refused(folder: Path, given: Iterable[str | Path] = (),
     why = secrets_in(folder)
     if not why or any(folder.is_relative_to(path) for path in given):
         return ""
-    return (f"{folder} {why} and the command would read all of it: {advice}, or allow it by"
+    return (f"{folder} {why}, and the command would read all of it: {advice}, or allow it by"
             f" --readable {folder}")
 
 

@@ -274,7 +274,7 @@ def readable_by(trials: Sequence[Job]) -> list[str]:
     for path in (os.path.realpath(path) for path in paths):
         if (why := readable.secrets_in(Path(path))) and (
                 os.path.isdir(path) or not readable.everybody_reads(path, readable.homes())):
-            raise EngineCannot(f"the server's {path} {why} and the server would read all of it:"
+            raise EngineCannot(f"the server's {path} {why}, and the server would read all of it:"
                                " put what it needs into a folder of its own")
     return paths
 

@@ -23,7 +23,7 @@ from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Ro
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
 from engines.job import EngineCannot, EngineError
-from engines.readable import led_to
+from engines.readable import OF_COMMANDS, Places, led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
 from lab.core.command_line import Parser, say, whole
@@ -81,13 +81,15 @@ def run(argv: Sequence[str]) -> int:
     for line in advice(words, shutil.which):
         say(f"run.sh: {line}")
     with engine_errors():
+        places = Places(OF_COMMANDS)  # looks at them while the kernel is found
         kernel = built_kernel_for_commands()
         folder = new_folder(arguments.results, "commands")
         # In the background it is none: what is typed is for another program.
         terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
         began = time.time()
         with ExitStack() as stack:
-            guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal))
+            guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal,
+                                                     places))
             outcome = guest.outcome
             output = stack.enter_context(Output(folder / "output.txt", terminal or arguments.quiet,
                                                 outcome.lose))

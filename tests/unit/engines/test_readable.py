@@ -139,9 +139,10 @@ def test_local_programs_are_those_that_everybody_reads(place: Path,
     assert "/usr" in read and f"{place}/local/bin" in read
     assert not {f"{place}/local", f"{place}/local/etc", f"{place}/local/etc/key"} & set(read)
     # Where something in /usr itself is closed, the rest of it stands there part by part.
-    knows(monkeypatch, user("me", os.stat("/usr/bin").st_uid, "/usr/bin"))
+    owner = os.stat("/usr/bin").st_uid
+    knows(monkeypatch, user("me", owner, "/usr/share"), user("other", owner, "/bin"))
     read = readable.Places().paths()
-    assert "/usr/lib" in read and not {"/usr", "/usr/bin"} & set(read)
+    assert {"/usr/lib", "/usr/bin"} <= set(read) and not {"/usr", "/usr/share"} & set(read)
 
 
 @pytest.mark.skipif(ME != 0, reason="only root mounts")
@@ -160,7 +161,7 @@ def test_what_is_mounted_into_a_place_is_not_read(place: Path) -> None:
 
 @pytest.mark.parametrize("folder", [
     "/", "/home", "/root", "/tmp", "/etc", "/etc/ssh", "/run/user/1000", "/var", "~", "~/.ssh",
-    "~/.config/app", "/proc/1", "/dev"])
+    "~/.config/app", "/proc/1", "/dev", "/opt", "/srv", "/usr", "/usr/local"])
 def test_no_command_is_started_in_a_place_with_secrets(folder: str) -> None:
     why = readable.refused(Path(folder).expanduser())
     assert "start it in a folder of its own" in why and "--readable " in why
@@ -188,6 +189,10 @@ def test_the_home_of_anybody_is_one(place: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("SUDO_UID", uid)
         assert bool(readable.refused(place / "mine")) is is_known
     assert readable.refused(place / "other" / "project") == ""
+    # What is no path is no home, wherever this process is.
+    monkeypatch.chdir(place)
+    knows(monkeypatch, user("none", ME, ""), user("dot", ME, "."))
+    assert readable.refused(place) == ""
 
 
 def test_a_link_in_a_strangers_folder_names_no_secrets(place: Path,
