@@ -181,7 +181,8 @@ class CommandGuest:
                  places: readable.Places | None = None) -> None:
         """shared: a new folder. terminal: whether this process's terminal is the command's.
 
-        places: what it reads, where that was looked at already. Raises EngineCannot where the machine cannot, OSError.
+        places: what it reads, where that was looked at already. Raises EngineCannot where the
+        machine cannot, OSError.
         """
         if why := readable.refused(request.folder, request.readable):
             raise EngineCannot(why)
