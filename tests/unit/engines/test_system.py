@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from engines import confine, system
 from engines.guest import debian
 from engines.job import PROJECT, EngineCannot
-from engines.uml import UmlEngine, guest_command
+from engines.uml import UmlEngine, confining, guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}, "system": system.NEWER}
 HERE = {"id": "h", "kind": "fetch", "shape": {}}
@@ -91,8 +90,8 @@ def test_a_guest_of_another_system_mounts_the_project_and_reads_that_system(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confine, "lacking", lambda: "")
     words = guest_command(tmp_path / "linux", tmp_path / "a root")
-    assert words[words.index("--read"):][:3] == [
-        "--read", str(tmp_path / "a root"), str(tmp_path / "linux")]
+    root = words.index(str(tmp_path / "a root"))
+    assert words[root - 1] == "--read" and words[root + 1] == str(tmp_path / "linux")
     assert f'rootflags="{tmp_path}/a root"' in words and f"init={system.PYTHON}" in words
     assert words[-2] == '"-c"' and str(PROJECT) in words[-1] and '"' not in words[-1][1:-1]
     compile(words[-1][1:-1], "the first process", "exec")
@@ -106,8 +105,8 @@ def test_a_confined_process_reads_that_system_and_not_what_lies_beside(tmp_path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("a secret")
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(PROJECT / "engines/confine.py"), "--read",
-         str(tmp_path / "root"), "/bin/sh", "-c", 'for each; do cat "$each"; done; : > "$1"', "sh",
+        [*confining([str(tmp_path / "root")], around=()), "/bin/sh", "-c",
+         'for each; do cat "$each"; done; : > "$1"', "sh",
          str(tmp_path / "root/file"), str(tmp_path / "beside/file")],
         cwd=tmp_path / "own", capture_output=True, text=True, check=False)
     assert done.stdout == "a secret" and done.stderr.count("Permission denied") == 2
