@@ -82,9 +82,11 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     if connection and not rendered.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")
-    files.save(folder, "links.csv", data.table_csv(rendered.links))
-    files.save(folder, "connections.csv", data.table_csv(rendered.connections))
-    path = page.write(folder, rendered.report, drawing.for_page(drawing.images(rendered.report)))
+    pictures = drawing.for_page(drawing.images(rendered.report))
+    *_, path = files.save_all(folder, {
+        "links.csv": data.table_csv(rendered.links),
+        "connections.csv": data.table_csv(rendered.connections),
+        page.PAGE: page.page(rendered.report, pictures)})
     sys.stdout.flush()
     for line in text.brief(rendered.report, terminal_width()).splitlines():
         say(line)

@@ -22,7 +22,7 @@ import secrets
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path, PurePosixPath
@@ -124,6 +124,23 @@ def save(folder: Path, place: str, content: bytes | str) -> Path:
         with opened.replacing(place) as file:
             write_all(file, content.encode() if isinstance(content, str) else content)
     return folder / place
+
+
+def save_all(folder: Path, contents: Mapping[str, bytes | str]) -> list[Path]:
+    """Save files below a folder, by their places: one that cannot be written stops no other.
+
+    Returns their paths. Raises WriteError at the end, for the first of those, with all names.
+    """
+    paths, lost = [], {}
+    for place, content in contents.items():
+        try:
+            paths.append(save(folder, place, content))
+        except WriteError as error:
+            lost[place] = error
+    if lost:
+        first, *others = lost
+        raise WriteError(f"{lost[first]}" + (f"; nor could {', '.join(others)}" if others else ""))
+    return paths
 
 
 def append(path: Path) -> FileIO:
