@@ -29,7 +29,6 @@ from lab.render import text
 DRY_RUN_LISTED = 20
 OWN_CAPTURES = 64  # trials
 MOST_NAMES = 3  # of files in one folder, in a line; more are counted
-KEPT = "; what is measured is kept, the same command resumes"
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:
@@ -57,7 +56,7 @@ def worst(statuses: Sequence[int]) -> int:
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario and show its report; return the exit status."""
     if arguments.dry_run:
-        with engine_errors(KEPT):
+        with engine_errors():
             dry_run(study, *planned(study, arguments))
         return errors.OK
     return show(study, measured(study, arguments), arguments)
@@ -65,7 +64,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
 
 def measured(study: Study, arguments: argparse.Namespace) -> RunData:
     """Measure one scenario."""
-    with engine_errors(KEPT), measurer_for(study, arguments) as measurer:
+    with engine_errors(), measurer_for(study, arguments) as measurer:
         return measure(study, measurer, options_of(arguments, len(study.trials)))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from lab.core import errors, files
-from lab.core.command_line import Parser, say
+from lab.core.command_line import Parser, say, write_crash
 from lab.core.errors import FirstFlightError
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
@@ -29,6 +31,26 @@ def add_results(parser: Parser) -> None:
                         help="where results are (default results)")
 
 
+# What code raises that meets values of a row which no scenario has together.
+UNFIT = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
+
+
+@contextmanager
+def of_stranger(folder: Path) -> Iterator[None]:
+    """A stored run may be a stranger's, each of its values right and their sum nonsense.
+
+    Raises FirstFlightError of what cannot be rendered.
+    """
+    try:
+        yield
+    except UNFIT as error:
+        crash = write_crash(traceback.format_exc())
+        raise FirstFlightError(
+            f"{folder}: what it holds does not go together ({type(error).__name__}: {error});"
+            f" measure again with --fresh, or report it with {crash} if nobody has changed it"
+        ) from error
+
+
 def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[[Path], object],
                   has_results: Callable[[str], object], nothing: str) -> int:
     """Render the run of --run, or the newest whole one of each scenario; the exit status.
@@ -38,10 +60,14 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
     """
     def newest(name: str) -> None:
         scenario_file.find(name)  # a wrong name, before its results are searched
-        render(runs.newest_whole(name, arguments.results))
+        render_run(runs.newest_whole(name, arguments.results))
+
+    def render_run(folder: Path) -> None:
+        with of_stranger(folder):
+            render(folder)
 
     if arguments.run is not None:
-        return with_each(program, [arguments.run], render)
+        return with_each(program, [arguments.run], render_run)
     names = arguments.scenario or [*filter(has_results, scenario_file.names())]
     if not names:
         say(f"{program}: {arguments.results}: {nothing}")

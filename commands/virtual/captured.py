@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,10 +14,11 @@ from lab.capture import pcapng
 from lab.capture.report import reported
 from lab.core import files
 from lab.core.command_line import Parser, say, terminal_width
-from lab.core.errors import OK, FirstFlightError, UsageError
+from lab.core.errors import OK, UsageError
+from lab.core.results.facts import COMMAND, facts
 from lab.render import data, page, text
 
-COMMAND = "command.json"  # of a command's folder: what was run
+COMMAND_JSON = "command.json"  # of a command's folder: what was run
 SHORT = """\
 usage: ./run.sh --report FOLDER [--connection NUMBER]
 
@@ -60,17 +60,12 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def stored_facts(folder: Path) -> Mapping[str, Any]:
-    """command.json; {} where there is none. Raises FirstFlightError."""
-    try:
-        facts = json.loads(files.content(folder / COMMAND))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise FirstFlightError(f"{folder / COMMAND}: cannot be read: {error}") from error
-    return facts if isinstance(facts, dict) else {}
+    """command.json; {} where there is none. Raises RecordsError."""
+    path = folder / COMMAND_JSON
+    return facts(path, COMMAND) if os.path.lexists(path) else {}
 
 
-def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
+def write(folder: Path, stored: Mapping[str, Any], connection: int = 0) -> None:
     """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 
     connection: the one whose packets are drawn; 0 for those with most data. Raises
@@ -78,7 +73,7 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     """
     import drawing  # and with it matplotlib
     capture = pcapng.read(folder / pcapng.NAME)
-    rendered = reported(capture, facts, str(folder), BEGINS_S * 1_000_000_000, connection)
+    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, connection)
     if connection and not rendered.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")
