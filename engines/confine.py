@@ -4,7 +4,7 @@ Root in the guest may mount the machine's files anew and write to them, and a ke
 may ask the machine for whatever it likes. So what a guest may do is enforced from outside, by the
 machine's own kernel and without root, and it holds whatever the guest becomes:
 
-    Landlock       reads what a guest needs (READABLE, the project, its kernel),
+    Landlock       reads what it is given (engines/readable.py), the project and its kernel,
                    reads and writes its own folder; no TCP; no other process
     capabilities   of root only those that read and write the folders of users
     seccomp        the system calls that a guest needs (ALLOWED, _with_arguments)
@@ -14,8 +14,8 @@ machine's own kernel and without root, and it holds whatever the guest becomes:
 Namespaces stand around it where the machine has them (engines/uml.py).
 
 Started as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; becomes
-the kernel. Each PATH is read too: the guest's root, where it is not the machine's, and
-what the user lets a server of the user's own read.
+the kernel. Each PATH is read: what every guest reads, the guest's root, where it is not
+the machine's, and what the user named.
 See Documentation/userspace-api/landlock.rst and seccomp_filter.rst.
 """
 
@@ -27,14 +27,9 @@ import struct
 import sys
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What of /etc programs in a guest read; nothing of it is secret.
-ETC = ("alternatives", "bash.bashrc", "ethertypes", "gai.conf", "group", "host.conf", "hosts",
-       "inputrc", "iproute2", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
-       "localtime", "mime.types", "nginx/mime.types", "nsswitch.conf", "passwd", "protocols",
-       "services", "ssl/certs", "ssl/openssl.cnf",
-       "wgetrc")
-READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/proc/cpuinfo",
-            *(f"/etc/{name}" for name in ETC))
+READABLE = ("/proc/cpuinfo",
+            # Python's own, where it is none of the machine's: of those not all is everybody's.
+            *({sys.prefix} - {"/usr", "/usr/local"}))
 WRITABLE = ("/dev/null",)
 MEMORY = "/dev/shm"  # where a guest's memory is a file without a name
 # The folder of a run, of earlier ones, and what is hidden (.git) are no guest's business.
@@ -166,7 +161,7 @@ def confine(kernel: str, folder: str, *readable: str) -> str:
     version = abi()
     handled = sum(rights for since, rights in _FILE_RIGHTS.items() if since <= version)
     rules = _ruleset(version, handled)
-    for path in (*READABLE, sys.prefix, kernel, *readable, *_project()):
+    for path in (*READABLE, kernel, *readable, *_project()):
         _allow(rules, path, handled & _READ)
     _allow(rules, PROJECT, _READ_DIR)  # Python lists it to find what it imports
     for path in (folder, *WRITABLE):

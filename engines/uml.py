@@ -22,7 +22,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from engines import confine, system
+from engines import confine, readable, system
 from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
                          StorageError, WorkerLost, WorkerProcess, shared_out)
 
@@ -265,26 +265,35 @@ def processors(first: int | None = None) -> list[int]:
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:
-    """What servers of the user's own may read besides what every guest may."""
+    """What servers of the user's own may read besides what every guest may.
+
+    Raises EngineCannot where that is a place with secrets: a scenario may come from a stranger.
+    """
     owned = [trial["own"] for trial in trials if "own" in trial]
-    return sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
+    paths = sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
+    for path in (os.path.realpath(path) for path in paths):
+        if (why := readable.secrets_in(Path(path))) and (
+                os.path.isdir(path) or not readable.everybody_reads(path, readable.homes())):
+            raise EngineCannot(f"the server's {path} {why} and the server would read all of it:"
+                               " put what it needs into a folder of its own")
+    return paths
 
 
 # Of a guest of trials: what its kernel prints is kept, and nothing is typed.
 CONSOLES = ("con=null", "con0=null,fd:1")
 
 
-def guest_command(kernel: Path, root: Path | None = None, readable: Iterable[str] = (),
+def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] = (),
                   memory_mb: int = MEMORY_MB, consoles: Sequence[str] = CONSOLES,
-                  more: Sequence[str] = ()) -> list[str]:
+                  more: Sequence[str] = (), places: readable.Places | None = None) -> list[str]:
     """The command that, in a folder, boots a guest that may write there and nowhere else.
 
-    root: of its file system, None for the machine's; readable: what else it may read; consoles,
-    more: words for its kernel. Raises EngineCannot.
+    root: of its file system, None for the machine's; named: what it reads besides places, which
+    are by default those of every guest; consoles, more: words for its kernel. Raises EngineCannot.
     """
     if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
-    confined = confining([*([str(root)] if root else []), *readable])
+    confined = confining([*([str(root)] if root else []), *named], places=places)
     init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
     return [*confined, str(kernel),
             f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "hostfs=/",
@@ -333,17 +342,19 @@ NAMESPACES = ("pid", "ipc", "net")
 _TRY_S = 10.0
 
 
-def confining(readable: Iterable[str] = (), around: Sequence[str] | None = None) -> list[str]:
+def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
+              places: readable.Places | None = None) -> list[str]:
     """What confines the command that follows it to the folder in which it is started.
 
-    readable: what else it may read; around: the namespaces, by default all that there are.
-    Nothing where the machine cannot confine.
+    named: what it may read besides places, which are by default those of every guest; around: the
+    namespaces, by default all that there are. Nothing where the machine cannot confine.
     """
     if confine.lacking():
         return []
-    return [*_unshare(namespaces() if around is None else around),
-            sys.executable, "-I", "-S", confine.__file__,
-            *(word for path in readable for word in ("--read", path))]
+    around = namespaces() if around is None else around  # tried while places are looked at
+    return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
+            *(word for path in (*(places or readable.Places()).paths(), *named)
+              for word in ("--read", path))]
 
 
 def walls() -> dict[str, Any] | bool:

@@ -23,6 +23,7 @@ from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Ro
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
 from engines.job import EngineCannot, EngineError
+from engines.readable import led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
 from lab.core.command_line import Parser, say, whole
@@ -380,10 +381,12 @@ def check_seed(parser: Parser, arguments: argparse.Namespace) -> None:
 
 
 def check_readable(arguments: argparse.Namespace) -> None:
-    """Raises UsageError where a path of --readable is not there."""
+    """Raises UsageError where a path of --readable is not there, or is a link to secrets."""
     for path in arguments.readable:
         if not path.exists():
             raise UsageError(f"--readable: there is no {path}")
+        if place := led_to(path, Path.cwd()):
+            raise UsageError(f"--readable: {path} leads to {place}: if that is meant, name it")
 
 
 def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRequest:

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from engines import confine, uml
+from engines import confine, readable, uml
 from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
                                     INTERRUPT, MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                     Frame, Outlet, Reader)
-from engines.command.inside import FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT, UP_S
+from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
 from engines.shared_folder import (GrowingFile, holds_more, open_within, probe,
                                    remove_folder)
@@ -169,41 +169,6 @@ def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, st
             "PYTHONHASHSEED": str(request.seed % (1 << 32)), **request.environment}
 
 
-def check_folder(folder: Path, advice: str = "start it in a folder of its own") -> None:
-    """Raises EngineCannot where a folder would hand over what is to stay hidden."""
-    homes = {Path.home(), *(Path(hidden) for hidden in HIDDEN)}
-    if any(home == folder or home.is_relative_to(folder) for home in homes):
-        raise EngineCannot(f"{folder} is a home folder, or above one, and the command would read"
-                           f" all of it: {advice}")
-
-
-def open_to_all(path: str) -> list[str]:
-    """What of a path everybody may read: all of it, or where it holds more, its parts.
-
-    Links do not count: where they lead to is a path of its own.
-    """
-    with suppress(OSError):
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode) and mode & stat.S_IROTH and mode & stat.S_IXOTH:
-            inside = {entry.path: open_to_all(entry.path) for entry in os.scandir(path)
-                      if not entry.is_symlink()}
-            parts = [part for _, parts in sorted(inside.items()) for part in parts]
-            return [path] if parts == sorted(inside) else parts
-        if not stat.S_ISDIR(mode) and mode & stat.S_IROTH:
-            return [path]
-    return []
-
-
-def always_readable() -> list[str]:
-    """What a command reads besides what every guest does: only what everybody may read.
-
-    In /opt and /srv the machine sees to that by itself, but for root.
-    """
-    etc = [part for entry in sorted(os.listdir("/etc")) for part in open_to_all(f"/etc/{entry}")]
-    return [*etc, *(part for path in ("/opt", "/srv")
-                    for part in (open_to_all(path) if os.geteuid() == 0 else [path]))]
-
-
 def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
     """What the guest's kernel named in lines with this mark: nothing of it is trusted."""
     return {quoted(line.partition(mark)[2], 40) for line in printed if mark in line}
@@ -217,9 +182,11 @@ class CommandGuest:
 
         Raises EngineCannot where the machine cannot, OSError.
         """
-        check_folder(request.folder)
+        if why := readable.refused(request.folder, request.readable):
+            raise EngineCannot(why)
         if lacking := confine.lacking():
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
+        places = readable.Places(readable.OF_COMMANDS)
         self.request, self.shared, self.terminal = request, shared, terminal
         self.begun = io.BytesIO()  # of its input, read before it was started
         self.held = ExitStack()
@@ -247,7 +214,7 @@ class CommandGuest:
         self.woken = 0.0
         uml.compile_programs()
         command = uml.guest_command(
-            kernel, readable=[*always_readable(), str(request.folder), *request.readable],
+            kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
             more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))

@@ -33,11 +33,11 @@ from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERRO
                                     FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME, OUTPUT,
                                     SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader, Room)
 from engines.mounts import mount
+from engines.readable import HIDDEN
 
 REQUEST, FRAMES, STANDARD_INPUT = "request.json", "frames", "input"
 KINDS_OF_FILES = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
 CONSOLE = "/dev/tty1"  # where the machine's frames come in
-HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
 HOME = "/tmp/home"
 # Programs that are called in another way here: this folder's file stands in their place, and what
 # it calls itself is in OWN. NOTES: lines that they have for who runs the command.

@@ -24,8 +24,9 @@ from pathlib import Path
 
 from engines.command import packetdrill_inside
 from engines.command.frames import ERROR, OUTPUT
-from engines.command.guest import CommandGuest, CommandRequest, check_folder
+from engines.command.guest import CommandGuest, CommandRequest
 from engines.job import EngineCannot, EngineError
+from engines.readable import refused
 from engines.uml import MEMORY_MB
 from hosts import untrusted
 from hosts.untrusted import any_text, maybe, quoted, read, table, whole
@@ -134,10 +135,10 @@ def versions(path: Path, text: str, requested: str) -> list[str]:
             if version in possible and requested in (version, "all")]
 
 
-def readable_for(scripts: Iterable[Script]) -> list[Path]:
+def readable_for(scripts: Iterable[Script], given: Iterable[Path] = ()) -> list[Path]:
     """The folders of scripts, and of the files above them that they name (../common/defaults.sh).
 
-    Raises EngineCannot where one is a home folder.
+    given: by the user. Raises EngineCannot where another one holds secrets.
     """
     folders: dict[Path, None] = {}
     for path, text in dict.fromkeys((script.path, script.text) for script in scripts):
@@ -147,7 +148,9 @@ def readable_for(scripts: Iterable[Script]) -> list[Path]:
             folders[Path(os.path.normpath(file.absolute())).parent] = None
             folders[file.resolve().parent] = None
     for place in folders:
-        check_folder(place, "put scripts in a folder of their own")
+        if why := refused(place.resolve(), [path.resolve() for path in given],
+                          "put scripts in a folder of their own"):
+            raise EngineCannot(why)
     return list(folders)
 
 
@@ -186,7 +189,7 @@ def run(setup: Setup, scripts: Sequence[Script], folder: Path,
     folder: of this run alone; until: of time.monotonic(). Raises EngineCannot where the machine
     cannot, OutOfTime, EngineError where guests do not start.
     """
-    guests = ScriptGuests(setup, folder, readable_for(scripts))
+    guests = ScriptGuests(setup, folder, readable_for(scripts, setup.readable))
     hands = [scripts[place:place + BATCH] for place in range(0, len(scripts), BATCH)]
     queues: list[queue.SimpleQueue[Result | BaseException]] = [queue.SimpleQueue() for _ in hands]
     pool = ThreadPoolExecutor(setup.jobs)
@@ -244,7 +247,8 @@ class ScriptGuests:
         request = CommandRequest(
             ["/usr/bin/python3", "-I", "-S", str(Path(packetdrill_inside.__file__).resolve()),
              json.dumps(hand.given(self.library.resolve()))],
-            self.empty.resolve(), list(map(str, self.readable)), memory_mb=MEMORY_MB,
+            self.empty.resolve(), [*map(str, self.readable), str(self.empty.resolve())],
+            memory_mb=MEMORY_MB,
             seed=self.setup.seed, reads_input=False, guest=number)
         why = "the guest's own program ended"
         with CommandGuest(self.setup.kernel, self.folder / f"guest{number}", request,

@@ -23,6 +23,11 @@ s/^\tseq_printf(m, "mode\\t\\t: skas\\n");$/&\n\tseq_puts(m, "physical id\\t: 0\
 # drivers/char/random.c: the command line names folders, which differ from machine to machine
 /^void __init random_init_early/,/^}/ s/^\t_mix_pool_bytes(command_line, strlen(command_line));$/\t(void)command_line;/
 
+# fs/hostfs/hostfs_kern.c: in a user namespace the files of the machine's root are nobody's (65534, the
+# kernel's DEFAULT_OVERFLOWUID); here they are root's again, or mount and su would be set-id nobody
+s/^\ti_uid_write(ino, st->uid);$/\ti_uid_write(ino, st->uid == 65534 ? 0 : st->uid);/
+s/^\ti_gid_write(ino, st->gid);$/\ti_gid_write(ino, st->gid == 65534 ? 0 : st->gid);/
+
 # Packets, for capture.c: include/linux/skbuff.h, include/linux/netdevice.h
 s/^\tstruct_group(headers,$/&\n\tu64 capture_ns;\n\tu64 capture_number;\n\tu32 capture_device;/
 s/^\tconst struct rtnl_link_ops \*rtnl_link_ops;$/&\n\tu32 capture_id;/

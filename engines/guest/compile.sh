@@ -80,6 +80,8 @@ arch/um/os-Linux/skas/process.c command_alarm();
 arch/um/os-Linux/util.c command_random(buf
 arch/um/kernel/um_arch.c core id
 drivers/char/random.c (void)command_line;
+fs/hostfs/hostfs_kern.c st->uid == 65534 ? 0
+fs/hostfs/hostfs_kern.c st->gid == 65534 ? 0
 include/linux/skbuff.h u64 capture_ns;
 include/linux/netdevice.h u32 capture_id;
 net/core/dev.c capture_queued(skb, dev);
@@ -91,8 +93,8 @@ net/core/rtnetlink.c capture_answered(net, nlh, err, extack);
 net/sched/sch_api.c capture_qdiscs(qdisc_dev(new ?: old));
 net/sched/sch_api.c #include "capture_qdiscs.c"'
 
-# What spins gets on, a seed decides all that is random, and packets can be captured: see command.c
-# and capture.c.
+# What spins gets on, a seed decides all that is random, root's files are root's, and packets can be
+# captured: see command.c, command.sed and capture.c.
 change_for_commands() {
     local file mark
     cut -d ' ' -f 1 <<<"$COMMAND_FILES" | sort -u |

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engines import confine
+from engines import confine, uml
 
 pytestmark = pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
 PROJECT = Path(__file__).resolve().parents[3]
@@ -31,8 +31,7 @@ print(json.dumps(told))
 def attempts(folder: Path, *words: str) -> dict[str, list[str]]:
     """What becomes of Python expressions in a process that is confined to a folder."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(PROJECT / "engines" / "confine.py"), sys.executable,
-         "-I", "-S", "-c", TRY, json.dumps(words)],
+        [*uml.confining(around=()), sys.executable, "-I", "-S", "-c", TRY, json.dumps(words)],
         cwd=folder, env={**os.environ, "A_SECRET": "of the user's"}, capture_output=True,
         text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
@@ -146,8 +145,7 @@ def test_no_call_goes_through_that_is_not_on_the_list(folder: Path) -> None:
         number + X32: errno.EPERM for number in range(600)}
     requested = [number for number in wanted if number not in listed | PROBES]
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(PROJECT / "engines" / "confine.py"), sys.executable,
-         "-I", "-S", "-c", ALL, json.dumps(requested)],
+        [*uml.confining(around=()), sys.executable, "-I", "-S", "-c", ALL, json.dumps(requested)],
         cwd=folder, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -242,7 +240,7 @@ def test_no_call_of_32_bits_gets_past_the_filter(folder: Path) -> None:
     python = [sys.executable, "-I", "-S"]
     usual, confined = (subprocess.run(
         [*before, *python, "-c", OF_32_BITS], cwd=folder, capture_output=True, text=True,
-        check=False, timeout=30) for before in ([], [*python, str(PROJECT / "engines/confine.py")]))
+        check=False, timeout=30) for before in ([], uml.confining(around=())))
     if usual.returncode:
         pytest.skip("this kernel has no calls of 32 bits")
     assert int(usual.stdout) > 0
@@ -254,7 +252,7 @@ import ctypes, json, os, socket, sys
 sys.path.insert(0, sys.argv[1])
 from engines import confine
 confine.refuse = lambda refused: None
-confine.confine(sys.executable, os.getcwd())
+confine.confine(sys.executable, os.getcwd(), "/usr", "/lib", "/lib64", "/etc/ld.so.cache")
 told = []
 for act in (lambda: socket.create_connection(("127.0.0.1", int(sys.argv[2]))),
             lambda: socket.create_server(("127.0.0.1", 0)),

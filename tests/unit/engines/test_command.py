@@ -15,8 +15,7 @@ import pytest
 from engines.command import guest, inside
 from engines.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame,
                                     Outlet, Reader, Room)
-from engines.command.guest import CommandRequest, check_folder, environment_of
-from engines.job import EngineCannot
+from engines.command.guest import CommandRequest, environment_of
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
 
@@ -45,32 +44,6 @@ def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Pa
     assert "secret" not in made.values() and "SSH_AUTH_SOCK" not in made
     # The distribution's programs first, since Mininet lives with its Python.
     assert made["PATH"].split(":")[-1] == "/opt/bin" and made["PATH"].count("/usr/bin") == 1
-
-
-@pytest.mark.parametrize("folder", ["/", "/home", "/root", "/tmp", "~"])
-def test_a_command_is_not_started_in_a_home_folder(folder: str) -> None:
-    with pytest.raises(EngineCannot, match="in a folder of its own"):
-        check_folder(Path(folder).expanduser())
-
-
-def test_a_folder_of_ones_own_is_one_to_start_in(tmp_path: Path) -> None:
-    check_folder(tmp_path)
-
-
-def test_of_a_folder_only_what_everybody_reads_is_read(tmp_path: Path) -> None:
-    for name, mode in {"ssh/key": 0o600, "ssh/config": 0o644, "open/a": 0o644, "open/b/c": 0o444,
-                       "closed/a": 0o644, "shadow": 0o640}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).touch()
-        (tmp_path / name).chmod(mode)
-    (tmp_path / "ssh" / "link").symlink_to("key")
-    (tmp_path / "closed").chmod(0o711)
-    assert guest.open_to_all(str(tmp_path / "open")) == [str(tmp_path / "open")]
-    tmp_path.chmod(0o755)
-    assert guest.open_to_all(str(tmp_path)) == [str(tmp_path / name)
-                                                for name in ("open", "ssh/config")]
-    readable = guest.always_readable()
-    assert "/etc/passwd" in readable and not {"/etc/shadow", "/etc"} & set(readable)
 
 
 # What it wrote -----------------------------------------------------------------------

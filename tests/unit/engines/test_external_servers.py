@@ -104,10 +104,10 @@ def test_a_command_is_told_where_to_listen_and_what_to_show() -> None:
 
 
 def test_a_guest_reads_what_its_servers_may_read() -> None:
-    jobs = [{"id": "a", "own": {**OWN, "ca": "/etc/mine.pem"}}, {"id": "b"}]
-    assert readable_by(jobs) == ["/etc/mine.pem", "/srv/mine"]
+    jobs = [{"id": "a", "own": {**OWN, "ca": "/opt/mine.pem"}}, {"id": "b"}]
+    assert readable_by(jobs) == ["/opt/mine.pem", "/srv/mine"]
     words = guest_command(Path("/k/linux"), None, ["/srv/mine"])
-    assert ["--read", "/srv/mine", "/k/linux"] == words[words.index("--read"):][:3]
+    assert ["--read", "/srv/mine", "/k/linux"] == words[words.index("/srv/mine") - 1:][:3]
 
 
 @pytest.mark.parametrize(("code", "says"), [
