@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lab.core import errors, files
-from lab.core.command_line import Parser, say, write_crash
+from lab.core.command_line import Parser, filled, file_path, say, write_crash
 from lab.core.errors import FirstFlightError
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
@@ -21,14 +21,14 @@ T = TypeVar("T")
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
     """--scenario, --run and --results; of_scenarios, of_run: the help of the first two."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--scenario", nargs="+", metavar="NAME", help=of_scenarios)
-    what.add_argument("--run", type=Path, metavar="FOLDER", help=of_run)
+    what.add_argument("--scenario", nargs="+", metavar="NAME", type=filled, help=of_scenarios)
+    what.add_argument("--run", type=file_path, metavar="FOLDER", help=of_run)
     add_results(parser)
 
 
 def add_results(parser: Parser) -> None:
-    parser.add_argument("--results", type=Path, default=files.PROJECT / "results", metavar="DIR",
-                        help="where results are (default results)")
+    parser.add_argument("--results", type=file_path, default=files.PROJECT / "results",
+                        metavar="DIR", help="where results are (default results)")
 
 
 # What code raises that meets values of a row which no scenario has together.

@@ -13,7 +13,7 @@ from engines.command.guest import BEGINS_S
 from lab.capture import pcapng
 from lab.capture.report import reported
 from lab.core import files
-from lab.core.command_line import Parser, say, terminal_width
+from lab.core.command_line import Parser, file_path, say, terminal_width
 from lab.core.errors import OK, UsageError
 from lab.core.results.facts import COMMAND, facts
 from lab.render import data, page, text
@@ -33,13 +33,7 @@ in results/commands of a command that ran with ./run.sh --capture -- COMMAND.
 def run(argv: Sequence[str]) -> int:
     """Build the page again. Raises UsageError, FirstFlightError."""
     arguments = parsed(argv)
-    folder = arguments.report
-    if folder.is_file():
-        folder = folder.parent
-    if not (folder / pcapng.NAME).is_file():
-        raise UsageError(f"--report: {arguments.report} has no {pcapng.NAME}: name the folder of a"
-                         " command that ran with ./run.sh --capture -- COMMAND")
-    write(folder, stored_facts(folder), arguments.connection)
+    write(arguments.report, stored_facts(arguments.report), arguments.connection)
     return OK
 
 
@@ -50,12 +44,19 @@ def read(argv: Sequence[str]) -> int:
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The flags; their folder has a capture. Raises UsageError."""
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
-    parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--report", type=file_path, required=True)
     parser.add_argument("--connection", type=int, default=0)
     arguments: argparse.Namespace = parser.parse_args(list(argv))
     if arguments.connection < 0:
         parser.error("--connection: write a number of connections.csv, such as --connection 1")
+    requested = arguments.report
+    if requested.is_file():
+        arguments.report = requested.parent
+    if not (arguments.report / pcapng.NAME).is_file():
+        raise UsageError(f"--report: {requested} has no {pcapng.NAME}: name the folder of a"
+                         " command that ran with ./run.sh --capture -- COMMAND")
     return arguments
 
 

@@ -126,6 +126,47 @@ class _Help(argparse.Action):
         sys.exit(0)
 
 
+MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
+
+
+def filled(word: str) -> str:
+    """Reads a word that is not empty: "" would be taken for a flag that is not given."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("its value is empty")
+    return word
+
+
+def file_path(word: str) -> Path:
+    """Reads the path of a file or a folder, there or not."""
+    try:
+        encoded = os.fsencode(word)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if not word or b"\0" in encoded:
+        raise argparse.ArgumentTypeError(f"{word!r} is no path")
+    if len(encoded) > MOST_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MOST_NAME_BYTES:
+        raise argparse.ArgumentTypeError(f"{word[:40]!r}… is longer than a path may be")
+    return Path(word)
+
+
+def output_folder(word: str) -> Path:
+    """Reads the path of a folder that is made where it is missing."""
+    place = file_path(word)
+    existing = next(above for above in (place, *place.absolute().parents) if above.exists())
+    if not existing.is_dir():
+        raise argparse.ArgumentTypeError(f"{existing} is no folder")
+    return place
+
+
+def output_file(word: str) -> Path:
+    """Reads the path of a file that is written, in a folder that is made where it is missing."""
+    place = file_path(word)
+    if place.is_dir():
+        raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
+    output_folder(str(place.parent))
+    return place
+
+
 def whole(word: str) -> int:
     """Reads a whole number."""
     try:
