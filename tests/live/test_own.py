@@ -47,7 +47,8 @@ def test_what_larger_windows_cost_the_others(drive: Driver, results: Path, tmp_p
 
 def test_what_cannot_be_saved_is_told_and_the_rest_is_saved(drive: Driver, results: Path,
                                                              tmp_path: Path) -> None:
-    (tmp_path / "figures").touch()
+    (tmp_path / "figures" / "part_packets.png").mkdir(parents=True)
     done = drive("--rtt", "25", "--iw", "3,10", "--size", "9000", "--name", "part")
-    assert done.returncode == 1 and "figures: cannot be written: Not a directory" in done.stderr
+    assert done.returncode == 1 and "part_packets.png: cannot be written: Is a directory" in done.stderr
     assert (results / "part" / "latest" / "report.html").is_file()
+    assert (tmp_path / "figures" / "part_windows.png").is_file()
