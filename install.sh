@@ -1,7 +1,8 @@
-#!/usr/bin/env bash
+#!/bin/bash
 # Installs everything the project needs: packages, then the guest kernel. Safe to run twice, and quick then.
 # shellcheck disable=SC2317  # main ends in an exit, traps and steps call the rest
 set -euo pipefail
+[[ -n $(type -P env) ]] || export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 export LC_ALL=C
@@ -74,6 +75,7 @@ is_before() {   # VERSION VERSION
 # ---------------------------------------------------------------- what is missing
 
 check_distribution() {
+    [[ -e /proc/self/fd ]] || die 4 "/proc is not mounted: mount it (mount -t proc proc /proc)"
     local name=other version=0
     if [[ -r /etc/os-release ]]; then
         name=$(sed -n 's/^ID="\{0,1\}\([^"]*\).*/\1/p' /etc/os-release)

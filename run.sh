@@ -1,7 +1,8 @@
-#!/usr/bin/env bash
+#!/bin/bash
 # The driver: read the flags, install what is missing, measure, draw. Flags go to experiment.py (--help).
 set -euo pipefail
 trap 'exit 130' INT     # whatever it was at has said so
+[[ -n $(type -P env) ]] || export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin
 # Whoever calls it stays in their folder: paths among the flags begin there.
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 

@@ -10,6 +10,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """Raises OSError, with the folder."""
-    if _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()) != 0:
+    words = map(os.fsencode, (source, target, kind))  # a name need not be UTF-8
+    if _libc.mount(*words, flags, os.fsencode(options)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"mount {kind or source}: {os.strerror(code)}", target)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import functools
 import os
 import re
+import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -38,6 +40,9 @@ BOOT_DEADLINE_S = 120.0
 # For one trial, whatever its length in virtual time: a process that spins in the guest
 # would keep the clock from ever advancing.
 TRIAL_DEADLINE_S = 180.0
+# Files of the machine that a guest's process has open, those of all its programs: at least, and
+# as many as a large topology may take.
+LEAST_FILES, MOST_FILES = 1024, 1 << 16
 POLL_S = 0.005
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
@@ -82,7 +87,8 @@ def built_kernel() -> Path:
 
 
 def built_kernel_for_commands() -> Path:
-    """The kernel for ./run.sh -- COMMAND. Raises EngineCannot where it is not built."""
+    """The kernel for ./run.sh -- COMMAND. Raises EngineCannot where there is none, or no guest."""
+    check_machine()
     kernel = find_kernel("--mininet")
     if kernel is None:
         raise EngineCannot("the kernel for commands is not built: ./install.sh --with-mininet"
@@ -105,6 +111,25 @@ def made_from(kernel: Path) -> dict[str, Any]:
             "kernel_known": KNOWN_ORIGIN.fullmatch(origin) is not None}
 
 
+def check_machine() -> None:
+    """What a guest needs of this process. Raises EngineCannot with what to do.
+
+    A limit of open files that is too low is raised as far as this process may.
+    """
+    if not os.path.exists("/proc/self/exe"):
+        raise EngineCannot("/proc is not mounted: mount it (mount -t proc proc /proc)")
+    if missing := [name for name in ("setpriv", "taskset") if not shutil.which(name)]:
+        raise EngineCannot(f"{' and '.join(missing)}: on no folder of PATH, which is"
+                           f" {os.environ.get('PATH', '')!r}: run ./install.sh, or add /usr/bin")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if most < LEAST_FILES:
+        raise EngineCannot(f"only {most} files may be open at once, and a guest needs"
+                           f" {LEAST_FILES}: raise the limit, as root (ulimit -Hn {MOST_FILES})")
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class UmlEngine:
     """Runs trials in `jobs` guests side by side."""
 
@@ -112,7 +137,8 @@ class UmlEngine:
     exact = True
 
     def __init__(self, kernel: Path, jobs: int, first: int | None = None) -> None:
-        """first: the processor of the first guest, None for any."""
+        """first: the processor of the first guest, None for any. Raises EngineCannot."""
+        check_machine()
         self.kernel, self.first = kernel, first
         self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
         self.jobs = jobs

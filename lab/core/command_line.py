@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shutil
 import signal
@@ -290,6 +291,12 @@ def _open_streams() -> None:
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        # What its encoding lacks (PYTHONIOENCODING=ascii, a folder that is not UTF-8) is escaped.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+    if not shutil.which("env"):  # an empty PATH, or one that leads nowhere
+        os.environ["PATH"] = ":".join(filter(None, (os.environ.get("PATH"), os.defpath)))
 
 
 def _forget_output() -> None:
