@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import select
 import selectors
 import socket
 import time
@@ -19,11 +18,11 @@ from hosts.control import STANDARD_INPUT, Orders, report
 from hosts.kernel import InfoTrace, TcpInfo
 from hosts.server.http import PathSpec, Response, Sending
 from hosts.serving import listening, most_connections, where
+from hosts.waiting import LATE_NS, Timer, waited_ns
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from hosts.tls import Secured, Tls
 
-LONG_WAIT_NS = 5_000_000
 # A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
 _SO_SNDBUFFORCE = 32
@@ -110,6 +109,8 @@ class EventLoop:
         # What is to be done when: (monotonic time in ns, in which order, connection, what).
         self.due: list[tuple[int, int, ServedConnection, Act]] = []
         self.tasks = 0
+        self.timer = Timer()
+        self.call(self.timer.fd, lambda: None)  # it only ends the wait
 
     def call(self, readable: int | socket.socket, act: Callable[[], None]) -> None:
         """Do this whenever there is something to read."""
@@ -118,17 +119,16 @@ class EventLoop:
     def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
         """What has happened, at the latest when something is due.
 
-        epoll waits whole milliseconds; select() on the epoll itself waits as long as
-        requested, and up to a thousandth of it longer (select_estimate_accuracy in
-        fs/select.c): long waits are made in steps, the last of which is short.
+        What was due on a connection that is closed wakes nobody: it may be an earlier trial's.
         """
-        if not self.due:
-            return self.selector.select(None)
-        wait_ns = max(0, self.due[0][0] - time.monotonic_ns())
-        wait_ns = wait_ns * 99 // 100 if wait_ns > LONG_WAIT_NS else wait_ns
-        # Up to whole microseconds; as Python does so too, half a one less hits that one.
-        select.select([self.selector], [], [], max(0.0, -(-wait_ns // 1000) - 0.5) / 1e6)
-        return self.selector.select(0)
+        while self.due and self.due[0][2].socket.fileno() < 0:
+            heapq.heappop(self.due)
+        now_ns = time.monotonic_ns()
+        wait_ns = waited_ns(self.due[0][0] - now_ns) if self.due else LATE_NS - now_ns
+        if not wait_ns:
+            return self.selector.select(0)
+        self.timer.set(now_ns + wait_ns - LATE_NS)  # 0, never, where nothing is due
+        return self.selector.select()
 
     def at(self, due_ns: int, connection: ServedConnection, act: Act) -> None:
         self.tasks += 1

@@ -13,11 +13,8 @@ from lab.tcp.packets import MS
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
 # A packet may leave netem a few microseconds after its time.
 STAMP_MS = 0.005
-# By as much a packet leaves each netem after its time (qdisc_watchdog, itimer_next_event).
-LATE_NS = 1
 TICK_NS = 64
 LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
-LONG_WAIT_NS = 5_000_000  # hosts.server.connections.LONG_WAIT_NS
 NEVER = 1 << 62  # ns: also later than any time since the epoch
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
 # (engines.uml.ALIGN_S).
@@ -82,22 +79,6 @@ def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
 def delay_ns(delay_ms: float) -> int:
     """What netem makes of a delay: whole microseconds, in ticks of 64 ns (PSCHED_TICKS2NS)."""
     return round(delay_ms * 1000) * 1000 // TICK_NS * TICK_NS
-
-
-def waited_ns(pause_ns: int) -> int:
-    """How long server.py waits that has to: long waits in two steps, each by select().
-
-    select() takes whole microseconds and may be a thousandth late, so it is
-    (select_estimate_accuracy).
-    """
-    waited = 0
-    while waited < pause_ns:
-        step = pause_ns - waited
-        if step > LONG_WAIT_NS:
-            step = step * 99 // 100
-        step = -(-step // 1000) * 1000
-        waited += step + step // 1000 + LATE_NS
-    return waited
 
 
 @dataclass

@@ -104,6 +104,13 @@ def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path)
     assert runs_of[0] == runs_of[1] == runs_of[2]
 
 
+def test_a_pause_is_as_long_after_another_trial(kernel: Path, tmp_path: Path) -> None:
+    """To the nanosecond: 58.3 s into it the kernel forgets the connection before (TIME_WAIT)."""
+    pause = replace(TRIAL, rtt_ms=10, burst_bytes=3000, gap_ms=58_900)
+    (alone,) = measured(kernel, tmp_path / "alone", [pause]).values()
+    assert measured(kernel, tmp_path / "after", [TRIAL, pause])[pause] == alone
+
+
 def test_a_fetch_that_failed_leaves_nothing_to_the_next(kernel: Path, tmp_path: Path) -> None:
     """Its client tries a second connection, of which the server also reports."""
     nothing_passes = replace(TRIAL, rtt_ms=268.6, qdisc="cake", queue_packets=1, kept=1)

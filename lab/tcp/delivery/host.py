@@ -17,7 +17,7 @@ from lab.tcp.wire.exchange import Exchange
 COMPUTING_NS = 60_000
 # A timer is not early, and what it sends leaves at once.
 _EARLY_NS, _LATE_NS = 60_000, 10_000
-# select() may be a thousandth late, and server.py waits in two steps.
+# server.py may wait a thousandth longer (hosts.waiting.waited_ns).
 _PAUSE_LATE_NS, _PAUSE_LATE_SHARE = 2 * MS, 0.002
 
 

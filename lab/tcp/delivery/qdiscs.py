@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lab.tcp.path import LATE_NS, LEAST_TIMER_NS, TICK_NS, bytes_per_s, delay_ns
+from hosts.waiting import LATE_NS
+from lab.tcp.path import LEAST_TIMER_NS, TICK_NS, bytes_per_s, delay_ns
 
 CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 MOST_U32 = 0xFFFFFFFF

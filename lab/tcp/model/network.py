@@ -9,7 +9,8 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from lab.tcp.path import LATE_NS, LEAST_TIMER_NS, bytes_per_s, delay_ns
+from hosts.waiting import LATE_NS
+from lab.tcp.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
 
 Happening = Callable[[int], None]  # given when it happens, in ns
 

@@ -9,11 +9,12 @@ from bisect import bisect_right
 from functools import partial
 from itertools import accumulate
 
+from hosts.waiting import waited_ns
 from lab.tcp.model.endpoints import Ends
 from lab.tcp.model.network import Happening
 from lab.tcp.model.transfer import Secure, Transfer
 from lab.tcp.packets import HEADER_BYTES
-from lab.tcp.path import Sent, waited_ns
+from lab.tcp.path import Sent
 from lab.tcp.wire.flights import Flights
 
 RECORD_HEADER_BYTES = 5  # RFC 8446, 5.1

@@ -1,0 +1,62 @@
+"""Waiting that nothing else in a guest shortens, while sockets are watched."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+
+# By as much a timer of a guest's is late, netem's too (qdisc_watchdog, itimer_next_event).
+LATE_NS = 1
+LONG_WAIT_NS, MOST_SLACK_NS = 5_000_000, 100_000_000
+_TFD_TIMER_ABSTIME = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Itimerspec(ctypes.Structure):
+    """struct itimerspec; an interval of 0 is for once."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("interval_s", "interval_ns", "s", "ns")]
+
+
+class Timer:
+    """A timer of the kernel's that can be watched like a socket (timerfd_create(2)).
+
+    fd is readable from the time to which it is set until it is set anew. The timeouts of
+    select(), poll() and epoll are not exact: the kernel may end them a thousandth late, and
+    does so as soon as any other timer fires meanwhile, such as one that an earlier trial left.
+    """
+
+    def __init__(self) -> None:
+        self.fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC))
+
+    def set(self, monotonic_ns: int) -> None:
+        """0 for never."""
+        _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(
+            _Itimerspec(0, 0, *divmod(monotonic_ns, 10**9))), None))
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "timerfd")
+    return answer
+
+
+def waited_ns(wait_ns: int) -> int:
+    """How long server.py waits that has to wait so long, in ns.
+
+    As select() does when nothing else wakes the machine: whole microseconds, and a thousandth
+    longer (select_estimate_accuracy in fs/select.c); of a long wait first 99 %, then the rest.
+    The server once waited so, and all that is published was measured with these microseconds.
+    """
+    waited = 0
+    while waited < wait_ns:
+        step = wait_ns - waited
+        if step > LONG_WAIT_NS:
+            step = step * 99 // 100
+        step = -(-step // 1000) * 1000
+        waited += step + min(step // 1000, MOST_SLACK_NS) + LATE_NS
+    return waited
