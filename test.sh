@@ -11,7 +11,6 @@ readonly MYPY=1.0
 with_pq=()
 [[ ${1-} != --with-pq ]] || { with_pq=(--with-pq); shift; }
 ./install.sh --test "${with_pq[@]}"
-./install.sh --with-mininet
 
 # Tests wait for guests and servers: twice as many side by side as there are processors. Each
 # worker imports the project first, which a test or two are not worth.
