@@ -84,7 +84,7 @@ def impatient() -> Iterator[None]:
     def expired(*_: object) -> None:
         pytest.fail("it waits for a writer")
     before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(20)
+    signal.alarm(100)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

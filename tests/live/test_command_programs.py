@@ -107,7 +107,7 @@ def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
         (frames,) = tmp_path.glob("commands/*/.guest/frames")
         found = frames.stat()
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     assert found.st_size > 3_000_000 and found.st_blocks * 512 < found.st_size / 2
 
 

@@ -30,7 +30,7 @@ def run(script: Path, *arguments: str, cache: Path,
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("SUDO_", "FIRST_FLIGHT_"))}
     return subprocess.run([str(script), *arguments], capture_output=True, text=True, check=False,
-                          timeout=60, env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
+                          timeout=300, env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
 
 
 @pytest.fixture
@@ -379,7 +379,7 @@ class Building:
         """The status of such a build that a signal has struck, and what it said; all of it is gone."""
         process, alive = self.compiling(script, caller)
         process.send_signal(way)
-        _, printed = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=300)
         os.set_blocking(alive, True)
         assert select.select([alive], [], [], 60)[0], "a compiler is left"
         os.close(alive)
@@ -569,7 +569,7 @@ def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> Non
     with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True, preexec_fn=deaf) as process:
         (home / "alive").read_text()  # until it installs
         process.kill()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while "ended" not in (home / "called").read_text():
         assert time.monotonic() < deadline
         time.sleep(0.01)
