@@ -20,7 +20,7 @@ readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
 readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # scripts of others
-readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-hypothesis python3-pandas mypy pyflakes3 shellcheck)
+readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
@@ -30,11 +30,11 @@ usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-min
        install.sh --export-kernel FILE | --remove-pq | --only-python
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
-built from source once (two minutes on two cores) while the other packages are installed. It says first
+built from source once (two minutes on two cores) while everything else is installed. It says first
 what it is going to do. If it is interrupted or killed, it continues when it is started again.
 
   --check       install nothing; say what is missing and exit 1 if anything is
-  --test        also what ./test.sh needs
+  --test        also what ./test.sh needs, with both kernels and what Mininet scripts start
   --with-cluster    also Dask, for run.sh --cluster (docs/CLUSTER.md)
   --with-nginx  also nginx, for run.sh --server nginx (docs/TLS.md); it is not started as a service
   --with-mininet  for ./run.sh -- COMMAND (docs/MININET.md): the kernel for commands in place of the one for
@@ -90,9 +90,9 @@ check_distribution() {
             "${wanted[*]}"
 }
 
-is_kernel_there() {
+is_kernel_there() {     # FLAG: of build.sh, or none
     # A source that the user names may be of another version than the cached kernel: build.sh compares.
-    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" "${kernel_flags[@]}" --path >/dev/null
+    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" ${1:+"$1"} --path >/dev/null
 }
 
 # Debian 13's programs: make, check or remove them, as the user who will run guests.
@@ -191,11 +191,11 @@ check_offered() {
 }
 
 # Seen by the trap, which runs after main has ended.
-log='' keep_log='' update_failed='' build=''
+log='' keep_log='' update_failed='' builds=()
 
 clean_up() {
     [[ -n $keep_log ]] || rm -f "$log"
-    [[ -z $build ]] || ! kill "$build" 2>/dev/null || wait "$build" || true
+    [[ -z ${builds[*]} ]] || ! kill "${builds[@]}" 2>/dev/null || wait "${builds[@]}" || true
 }
 
 interrupted() {     # STATUS
@@ -248,38 +248,44 @@ install_packages() {    # the wanted ones that are missing
     say "installed packages: ${#missing[@]}, $(( SECONDS - began )) s"
 }
 
-# The kernel's compiler first; the kernel is built while the other packages are installed.
+# The kernel's compiler first; kernels are built, one after the other, while all else is installed.
 install_all() {
-    local every=("${wanted[@]}") status=0
-    if [[ -n $kernel_missing && -z $imported ]]; then
+    local every=("${wanted[@]}") status=0 pq_status=0 kernel
+    if (( ${#missing_kernels[@]} > 0 )) && [[ -z $imported ]]; then
         wanted=("${TO_BUILD[@]}")
         install_packages
-        # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
-        # shellcheck disable=SC2016  # of that shell
-        env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
-            "$here/engines/guest/build.sh" "${kernel_flags[@]}" >/dev/null &
-        build=$!
+        for kernel in "${missing_kernels[@]}"; do
+            # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
+            # shellcheck disable=SC2016  # of that shell
+            env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
+                "$here/engines/guest/build.sh" ${kernel:+"$kernel"} >/dev/null &
+            builds+=("$!")
+        done
     fi
     wanted=("${every[@]}")
     install_packages
+    [[ -z $with_pq ]] || newer_debian make || pq_status=$?
     if [[ -n $imported ]]; then
-        "$here/engines/guest/build.sh" "${kernel_flags[@]}" --import "$imported" >/dev/null || status=$?
-    elif [[ -n $build ]]; then
-        wait "$build" || status=$?
-        build=''
+        "$here/engines/guest/build.sh" ${kernels[0]:+"${kernels[0]}"} --import "$imported" >/dev/null || status=$?
     fi
+    while (( ${#builds[@]} > 0 )); do
+        wait "${builds[0]}" || { status=$?; break; }
+        builds=("${builds[@]:1}")
+    done
     (( status == 0 )) || die "$status" "no guest kernel; ./install.sh --no-kernel does without (the engine host works then)"
+    (( pq_status == 0 )) || exit "$pq_status"
 }
 
 # ---------------------------------------------------------------- the whole
 
 # What is going to be done, and how long it takes: measured on two cores, and 165 MB fetched.
 announce() {
-    local packages='' kernel='' minutes
+    local packages='' kernel='' minutes count=${#missing_kernels[@]}
     (( ${#missing[@]} == 0 )) || packages="${#missing[@]} packages by apt (a minute or two)"
-    if [[ -n $kernel_missing && -z $imported && -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]]; then
-        minutes=$(( (240 / $(nproc) + 60 + 59) / 60 ))
-        kernel="the guest kernel from source (about $minutes minutes, 600 MB of disk until it is built, 6 MB then)"
+    if (( count > 0 )) && [[ -z $imported && -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]]; then
+        minutes=$(( count * (240 / $(nproc) + 60 + 59) / 60 )) kernel="the guest kernel"
+        (( count == 1 )) || kernel="both guest kernels"
+        kernel+=" from source (about $minutes minutes, 600 MB of disk until it is built, 6 MB then)"
     fi
     [[ -z $packages$kernel ]] ||
         say "going to install $packages${packages:+${kernel:+, and }}$kernel; it can be interrupted and continues then"
@@ -287,28 +293,28 @@ announce() {
 
 report_missing() {
     (( ${#missing[@]} == 0 )) || say "missing packages: ${missing[*]}"
-    [[ -z $kernel_missing ]] || say "missing: the guest kernel"
+    (( ${#missing_kernels[@]} == 0 )) || say "missing: the guest kernel"
     local pq_missing=''
     [[ -z $with_pq ]] || newer_debian check || pq_missing=yes
-    [[ ${#missing[@]} == 0 && -z $kernel_missing && -z $pq_missing ]] || exit 1
+    [[ ${#missing[@]} == 0 && ${#missing_kernels[@]} == 0 && -z $pq_missing ]] || exit 1
     say "nothing is missing"
 }
 
 main() {
-    local only_check='' kernel=yes kernel_flags=() kernel_missing='' imported='' with_pq=''
+    local only_check='' kernels=('') missing_kernels=() imported='' with_pq='' kernel    # '': that for trials
     wanted=("${TO_RUN[@]}")
     while (( $# )); do
         case $1 in
         --check) only_check=yes ;;
-        --test) wanted+=("${TO_TEST[@]}") ;;
+        --test) kernels=('' --mininet); wanted+=("${TO_TEST[@]}" "${TO_MININET[@]}") ;;
         --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
         --with-nginx) wanted+=("${TO_SERVE[@]}") ;;
-        --with-mininet) kernel_flags=(--mininet); wanted+=("${TO_MININET[@]}") ;;
-        --for-commands) kernel_flags=(--mininet) ;;
+        --with-mininet) (( ${#kernels[@]} == 2 )) || kernels=(--mininet); wanted+=("${TO_MININET[@]}") ;;
+        --for-commands) kernels=(--mininet) ;;
         --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;
         --remove-pq) newer_debian remove; exit ;;
-        --no-kernel) kernel='' ;;
-        --only-python) kernel='' wanted=(python3) ;;
+        --no-kernel) kernels=() ;;
+        --only-python) kernels=() wanted=(python3) ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
             [[ $1 == --import-kernel ]] || exec "$here/engines/guest/build.sh" --export "$2"
@@ -321,13 +327,14 @@ main() {
         shift
     done
     check_distribution
-    if [[ -n $kernel && -z $imported ]] && ! is_kernel_there; then
+    for kernel in "${kernels[@]}"; do
+        if [[ -n $imported ]] || is_kernel_there "$kernel"; then continue; fi
         [[ $(uname -sm) == "Linux x86_64" ]] ||
             die 4 "the guest kernel needs Linux on x86-64, this is $(uname -sm); ./install.sh --no-kernel does without" \
                 "(the engine host works then)"
-        kernel_missing=yes
+        missing_kernels+=("$kernel")
         wanted+=("${TO_BUILD[@]}")
-    fi
+    done
     want_tomli
     readarray -t missing < <(missing_packages)
     [[ -z $only_check ]] || { report_missing; exit 0; }
@@ -336,7 +343,6 @@ main() {
     trap 'interrupted 130' INT
     trap 'interrupted 143' TERM HUP
     install_all
-    [[ -z $with_pq ]] || newer_debian make
     exit 0  # here: this file may have been changed meanwhile, and bash would read on in it
 }
 

@@ -11,18 +11,49 @@ readonly MYPY=1.0
 with_pq=()
 [[ ${1-} != --with-pq ]] || { with_pq=(--with-pq); shift; }
 ./install.sh --test "${with_pq[@]}"
-./install.sh --with-mininet
 
-echo "== shellcheck" >&2
-shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
-echo "== pyflakes" >&2
-/usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab paper probe tests
-echo "== mypy" >&2
+# Tests wait for guests and servers: twice as many side by side as there are processors. Each
+# worker imports the project first, which a test or two are not worth.
+workers=$(( 2 * $(nproc) ))
+side_by_side=(-n $(( workers < 8 ? workers : 8 )))
+for word; do
+    case $word in
+    *.py | *.py::* | -k* | -n* | -s | --pdb | --lf | --collect-only | no:xdist) side_by_side=() ;;
+    esac
+done
+
+declare -A checks=()     # by name: a process each, whose words are shown when the tests have ended
+said=$(mktemp -d)
+# shellcheck disable=SC2317  # a trap calls it
+end() {
+    [[ -z ${checks[*]} ]] || kill "${checks[@]}" 2>/dev/null || true
+    rm -rf "$said"
+}
+trap end EXIT
+trap 'exit 130' INT
+
+check() {   # NAME COMMAND...
+    "${@:2}" >"$said/$1" 2>&1 &
+    checks[$1]=$!
+}
+check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
+check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab paper probe tests
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then
-    /usr/bin/python3 -m mypy
+    check mypy /usr/bin/python3 -m mypy
 else
     echo "left out: the project's types are held to mypy $MYPY, this is $version" >&2
 fi
+
 echo "== pytest" >&2
-exec /usr/bin/python3 -m pytest "$@"
+status=0
+/usr/bin/python3 -m pytest "${side_by_side[@]}" "$@" || status=$?
+for name in "${!checks[@]}"; do
+    failed=0
+    wait "${checks[$name]}" || failed=$?
+    unset "checks[$name]"
+    echo "== $name$( (( ! failed )) || echo ": failed")" >&2
+    cat "$said/$name"
+    (( status )) || status=$failed
+done
+exit "$status"

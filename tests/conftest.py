@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
+# Whose tests wait most: they begin first, so that none of them is alone at the end.
+FIRST = ("tests/live/", "tests/programs/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,10 +34,35 @@ def pytest_configure(config: pytest.Config) -> None:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         kept = sys.pycache_prefix = f"{cache}/first-flight/bytecode"
         os.environ["PYTHONPYCACHEPREFIX"] = kept
-        config.add_cleanup(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in Path(
-            f"{kept}{tempfile.gettempdir()}").glob("pytest-of-*")])
+        if not hasattr(config, "workerinput"):  # one of several workers leaves it to who began them
+            config.add_cleanup(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in Path(
+                f"{kept}{tempfile.gettempdir()}").glob("pytest-of-*")])
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow rooms first; else as they were collected."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Which tests a worker gets together, where several work side by side (./test.sh).
+
+    Those of a file, which share what the file makes once. Where each test makes what it needs,
+    as a guest of its own, they go one by one to whoever is free: a file of them takes a minute.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if file.startswith(FIRST) and file not in shared else file
+
+    shared = {str(path.relative_to(PROJECT)) for path in (PROJECT / "tests").rglob("test_*.py")
+              if re.search(r'scope="module"|^@cache', path.read_text(encoding="utf-8"), re.MULTILINE)}
+    return Scheduling(config, log)
 
 
 def pytest_collection_finish() -> None:
@@ -55,7 +84,7 @@ def impatient() -> Iterator[None]:
     def expired(*_: object) -> None:
         pytest.fail("it waits for a writer")
     before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(20)
+    signal.alarm(100)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

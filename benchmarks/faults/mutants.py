@@ -40,8 +40,7 @@ TESTS = ("tests/unit", "tests/programs", "tests/golden")
 # They read the sources, are of what is left out, or start a Python that does not find mutmut.
 NO_TESTS = [f"--ignore-glob=tests/{name}*" for name in (
     "unit/test_architecture", "unit/engines", "programs/engines", "unit/benchmarks",
-    "programs/benchmarks", "programs/test_taken_out",
-    "programs/test_install", "programs/test_inputs")] + [
+    "programs/benchmarks", "programs/test_install", "programs/test_inputs")] + [
         "--deselect=tests/programs/test_experiment.py::test_flags_are_read_on_a_machine_that_has"
         "_python_and_nothing_else"]
 PYTEST = "import os, pytest, sys; os.chdir('mutants'); sys.exit(pytest.main(sys.argv[1:]))"

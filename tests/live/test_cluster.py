@@ -102,9 +102,9 @@ def test_guests_of_this_machine_by_local(alone: Path, results: Path, kernel: Pat
 
 def wait_for_a_batch(machines: Machines, name: str) -> None:
     """Until a worker measures: a process of its copy of the project runs."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while time.monotonic() < until:
-        if subprocess.run(["pgrep", "-f", f"cache-{name}.*commands/batch.py --kernel"],
+        if subprocess.run(["pgrep", "-f", f"{machines.folder}/cache-{name}.*commands/batch.py --kernel"],
                           capture_output=True, check=False).returncode == 0:
             return
         time.sleep(0.05)
@@ -121,7 +121,7 @@ def test_what_dies_costs_nothing(part: str, machines: Machines, alone: Path,
         machines.kill("one")
         machines.work("one")
     else:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 300
         while not (found := parts_of(machines.processes["one"].pid)[part]):
             assert time.monotonic() < until, f"there is no {part}"
             time.sleep(0.01)
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
     assert run.returncode == 130
     assert said.splitlines()[-1] == (
         "run.sh: interrupted; what is measured is kept, the same command resumes")
-    until = time.monotonic() + 20
+    until = time.monotonic() + 300
     while subprocess.run(["pgrep", "-f", f"{machines.folder}.*commands/batch.py --kernel"],
                          capture_output=True, check=False).returncode == 0:
         assert time.monotonic() < until, "a batch outlives the run that asked for it"

@@ -74,19 +74,17 @@ def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Pat
         for path in folder.iterdir():
             os.utime(path, (1e9, 1e9))  # which both servers tell
         return Ended(folder, "python3", "script.py")
-    alone = ran("alone")
     with ThreadPoolExecutor(2) as pool:
-        beside = list(pool.map(ran, ("left", "right")))
-    assert alone.status == 0, alone.err
-    assert [(typed, came) for (typed, words), came in zip(TYPED.items(), alone.out.split("#"))
+        one, other = pool.map(ran, ("left", "right"))
+    assert one.status == 0, one.err
+    assert [(typed, came) for (typed, words), came in zip(TYPED.items(), one.out.split("#"))
             if words not in came] == []
-    assert "computing costs no time" in alone.err and "tcp_probe is in no kernel" in alone.err
-    assert "Results: ['" in alone.out + alone.err  # which waits for ever on a real Debian 12
-    for one in beside:
-        assert one.out == alone.out
-        for name in ("output.txt", "files/dump.pcap"):
-            assert (one.kept / name).read_bytes() == (alone.kept / name).read_bytes()
-    assert (alone.kept / "files/dump.pcap").stat().st_size > 1_000_000
+    assert "computing costs no time" in one.err and "tcp_probe is in no kernel" in one.err
+    assert "Results: ['" in one.out + one.err  # which waits for ever on a real Debian 12
+    assert other.out == one.out
+    for name in ("output.txt", "files/dump.pcap"):
+        assert (other.kept / name).read_bytes() == (one.kept / name).read_bytes()
+    assert (one.kept / "files/dump.pcap").stat().st_size > 1_000_000
 
 
 def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
@@ -100,17 +98,17 @@ def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
     with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", "sh", "-c",
-                           "seq 2000000; sleep 1; cat"], cwd=tmp_path, stdin=subprocess.PIPE,
+                           "seq 500000; sleep 1; cat"], cwd=tmp_path, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         time.sleep(1)  # input that is not whole yet
-        while process.stdout.readline() != b"2000000\n":
+        while process.stdout.readline() != b"500000\n":
             pass
         (frames,) = tmp_path.glob("commands/*/.guest/frames")
         found = frames.stat()
         process.stdin.close()
-        assert process.wait(60) == 0
-    assert found.st_size > 10_000_000 and found.st_blocks * 512 < found.st_size / 2
+        assert process.wait(120) == 0
+    assert found.st_size > 3_000_000 and found.st_blocks * 512 < found.st_size / 2
 
 
 def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from lab import registry
 from lab.core.run import runs
 from lab.render import data, markdown
 from tests.golden import documents
-from tests.live.conftest import PROJECT, Driver, command, processes_with, rows, watched
+from tests.live.conftest import PROJECT, Driver, command, processes_with, rows, wait_until, watched
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
 
@@ -70,15 +69,6 @@ def test_wget_fetches_too(drive: Driver, results: Path) -> None:
         assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
 
 
-def test_two_runs_are_identical_but_for_time_stamps(drive: Driver, results: Path) -> None:
-    seen = []
-    for jobs in ("1", "2"):
-        assert drive(*SMALL, "--fresh", "--jobs", jobs).returncode == 0
-        seen.append(sorted(tuple(value for column, value in row.items()
-                                 if column != "measured_at") for row in rows(results)))
-    assert seen[0] == seen[1]
-
-
 def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) -> None:
     flags = ("--scenario", "zhao2019", "--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000",
              "--iw", "3,10")
@@ -108,20 +98,6 @@ def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) 
     assert not processes_with(str(results))
 
 
-def test_an_interrupt_keeps_what_is_measured(results: Path, kernel: Path) -> None:
-    run = subprocess.Popen(watched(results), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                           text=True)
-    wait_until(lambda: any(table.read_bytes().count(b"\n") > 5
-                           for table in results.glob("zhao2019/*-uml/trials.csv")), "six rows")
-    run.send_signal(signal.SIGINT)
-    _, said = run.communicate(timeout=300)
-    assert run.returncode == 130
-    assert "interrupted" in said and "Traceback" not in said
-    assert len(rows(results)) >= 5
-    assert not (results / "zhao2019" / "latest").exists()  # it is no whole run
-    wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_disk_that_fills_up_is_no_failed_trial(results: Path, kernel: Path,
                                                  tmp_path: Path) -> None:
@@ -147,11 +123,3 @@ def test_a_disk_that_fills_up_is_no_failed_trial(results: Path, kernel: Path,
         assert sorted(found, key=str) == sorted(meant, key=str)
     finally:
         subprocess.run(["umount", "--lazy", str(results)], check=True)
-
-
-def wait_until(condition: object, awaited: str, deadline_s: float = 120) -> None:
-    deadline = time.monotonic() + deadline_s
-    assert callable(condition)
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {deadline_s:g} s for {awaited}"
-        time.sleep(0.02)

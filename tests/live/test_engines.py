@@ -80,7 +80,7 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
     done = subprocess.run(
         [sys.executable, "-c", forbidding, sys.executable, "experiment.py", "--engine", "uml",
          "--scenario", "zhao2019", "--rtt", "50", "--bw", "1000", "--results", str(tmp_path)],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False)
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 4, done.stderr
     unconfined, *_, cannot = done.stderr.splitlines()
     assert "lacks seccomp filters" in unconfined and "that you trust" in unconfined
@@ -97,7 +97,7 @@ def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_p
              " os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])")
     done = subprocess.run([sys.executable, "-c", older, str(tmp_path), *guest_command(kernel)],
                           cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=300, check=False)
     assert "from the guest" in done.stdout, done.stdout + done.stderr
 
 
@@ -115,7 +115,7 @@ def test_a_guest_ends_where_the_host_has_no_memory_for_a_files_page(kernel: Path
             ["unshare", "--mount", "--propagation", "private", "sh", "-c",
              f'mount -t tmpfs -o size={size_mb}m tmpfs /dev/shm && exec "$@"', "sh",
              *guest_command(kernel)], cwd=tmp_path, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=60, check=False)
+            capture_output=True, text=True, timeout=300, check=False)
         said.append(done.stdout)
     assert all("Kernel panic - not syncing" in each for each in said), said
     assert any("not syncing: the mount likely" in each for each in said), said
@@ -175,5 +175,5 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
                if not (real_time and word == VIRTUAL_TIME)]
     with (folder / "console.log").open("wb") as console:
         subprocess.run(booting, cwd=folder, stdin=subprocess.DEVNULL,
-                       stdout=console, stderr=subprocess.STDOUT, timeout=60, check=False)
+                       stdout=console, stderr=subprocess.STDOUT, timeout=300, check=False)
     return int((folder / "status").read_text())

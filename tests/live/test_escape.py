@@ -189,7 +189,7 @@ def asked_of(place: Path, owner: int, expression: str) -> Any:
                             ignore=shutil.ignore_patterns("__pycache__"))
     asking = f"import json; from engines import uml; print(json.dumps({expression}))"
     done = subprocess.run([*as_user(owner), sys.executable, "-B", "-c", asking], cwd=project,
-                          capture_output=True, text=True, timeout=60, check=True)
+                          capture_output=True, text=True, timeout=300, check=True)
     return json.loads(done.stdout)
 
 
@@ -339,8 +339,8 @@ def hostile(command: list[str], folder: Path, owner: int,
         done = subprocess.run(
             [*as_user(owner), *command, sys.executable, "-I", "-S", "-c", HOSTILE,
              victim.stdout.readline(), json.dumps(only)], cwd=folder, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=60, check=False)
-        after, _ = victim.communicate(timeout=60)
+            capture_output=True, text=True, timeout=300, check=False)
+        after, _ = victim.communicate(timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), json.loads(after)
 

@@ -11,9 +11,8 @@ from tests.live.conftest import Driver, rows
 
 @pytest.mark.parametrize("flags", [
     "--qdisc fifo,fq,fq_codel,cake,fifo --cc cubic,bbr --queue 20", "--queue 10,bdp,50ms",
-    "--loss 5 --burst-loss 1,5 --repeat 10", "--mss 536,1448 --rwnd 5,100",
-    "--kept 0,1,3", "--kept 2 --idle 0,2000", "--think 0,100", "--uplink 64,5000",
-    "--jitter 2 --repeat 3", "--sysctl net.ipv4.tcp_sack=0 --sysctl net.ipv4.tcp_ecn=1"])
+    "--loss 5 --burst-loss 1,5 --repeat 10", "--mss 536,1448 --rwnd 5,100 --uplink 64,5000",
+    "--kept 0,1,3 --think 0,100", "--kept 2 --idle 0,2000", "--jitter 2 --repeat 3", "--sysctl net.ipv4.tcp_sack=0 --sysctl net.ipv4.tcp_ecn=1"])
 def test_a_question_is_measured_and_verified(drive: Driver, results: Path, flags: str) -> None:
     done = drive("--rtt", "50", "--bw", "5000", "--size", "60000", "--no-figures", *flags.split())
     assert done.returncode == 0, done.stdout + done.stderr

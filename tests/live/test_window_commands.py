@@ -59,7 +59,7 @@ class Host:
 
     def sh(self, script: str) -> str:
         done = subprocess.run(self.entering(f"set -e\n{script}"), capture_output=True, text=True,
-                              timeout=60, check=False, cwd=PROJECT)
+                              timeout=300, check=False, cwd=PROJECT)
         assert done.returncode == 0, f"{script}: {done.stderr}"
         return done.stdout
 
@@ -68,7 +68,7 @@ class Host:
 
     def until(self, script: str, holds: Callable[[str], object]) -> str:
         """What a command prints once it holds."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             out = self.sh(script)
             if holds(out):

@@ -83,11 +83,7 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 @cache
 def imported(module: str, at_top: bool = False) -> frozenset[str]:
     """The full names of what a module imports; at_top: when it is itself imported."""
-    return imports_of(MODULES[module], at_top)
-
-
-def imports_of(path: Path, at_top: bool = False) -> frozenset[str]:
-    """Of a file, which may be none of MODULES."""
+    path = MODULES[module]
     names: set[str] = set()
     top = set(map(id, tree(path).body))
     for node in nodes(path):

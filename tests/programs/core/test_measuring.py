@@ -27,7 +27,7 @@ def measured(results: Path, *prefix: str, capture_bytes: int = 10
     return subprocess.run(
         [*prefix, sys.executable, "-m", "tests.unit.core.example_run", str(results),
          str(capture_bytes), str(TRIALS)],
-        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

@@ -52,7 +52,7 @@ def worked(tmp_path: Path, most_bytes: int | None, *trials: tuple[str, int]) -> 
     job = JobFolder(tmp_path / "job", [{"kind": "fetch", "id": name, "says": says}
                                        for name, says in trials], {})
     subprocess.run([sys.executable, "-c", WORKER, str(job.path), str(PROJECT)], cwd=PROJECT,
-                   preexec_fn=limit(most_bytes), check=False, timeout=60)
+                   preexec_fn=limit(most_bytes), check=False, timeout=300)
     return job
 
 

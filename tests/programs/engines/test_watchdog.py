@@ -87,7 +87,7 @@ def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[
     job = JobFolder(tmp_path / "job", [], {})
     worker = WorkerProcess(job, [{"id": "t"}], list(program), job.path, start_deadline_s=0.2,
                            trial_deadline_s=60)
-    with pytest.raises(EngineError, match="said nothing for 0 s while its network was awaited"):
+    with pytest.raises(EngineError, match="said nothing for [0-9]+ s while its network was awaited"):
         while time.monotonic() < worker.watchdog.since + 30:
             assert not list(worker.poll())
             time.sleep(0.02)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[3]
-WAIT_S = 10.0  # for what comes at once
+WAIT_S = 60.0  # for what comes at once
 
 
 class Program:

@@ -30,7 +30,7 @@ def _server() -> Iterator[tuple[Program, str]]:
 
 def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[str, Any]]:
     """The answers; nothing is left in the folder."""
-    answer = client.answer_request({"program": program, "urls": list(urls), "deadline_s": 5.0,
+    answer = client.answer_request({"program": program, "urls": list(urls), "deadline_s": 60.0,
                                     **more}, folder)
     assert list(answer) == ["fetches"] and not list(folder.iterdir())
     fetches = answer["fetches"]
@@ -130,11 +130,11 @@ def test_nobody_listens(tmp_path: Path, program: str) -> None:
 
 
 @pytest.mark.parametrize("program, error", [
-    ("curl", "curl 28: "), ("libcurl", "curl 28: "), ("wget", "wget did not finish in 0.1 s")])
+    ("curl", "curl 28: "), ("libcurl", "curl 28: "), ("wget", "wget did not finish in 1 s")])
 def test_a_deadline_ends_a_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
                                  error: str) -> None:
     answer = client.answer_request({
-        "program": program, "deadline_s": 0.1,
+        "program": program, "deadline_s": 1.0,  # for the first bytes, of a busy machine
         "urls": [f"{server[1]}/9000?burst=100&gap_ms=60000"]}, tmp_path)["fetches"][0]
     assert not answer["ok"] and answer["error"].startswith(error)
     assert answer["size"] == (0 if program == "wget" else 100)
@@ -205,7 +205,7 @@ def test_requests_come_as_lines_and_so_do_answers(server: tuple[Program, str]) -
             assert answer["ok"] and answer["size"] == size
         assert program.process.stdin is not None
         program.process.stdin.close()
-        assert program.process.wait(10) == 0
+        assert program.process.wait(120) == 0
 
 
 @pytest.mark.parametrize("seconds, ms", [(0.0000004, 0.0), (0.1234567, 123.457), ("0.5", 500.0)])

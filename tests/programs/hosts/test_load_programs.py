@@ -44,7 +44,7 @@ def stopped(program: Program, path: Path) -> list[dict[str, str]]:
     assert program.process.stdin is not None
     program.process.stdin.write(b"stop\n")
     program.process.stdin.flush()
-    assert program.line() == {"event": "written"} and program.process.wait(10) == 0
+    assert program.line() == {"event": "written"} and program.process.wait(120) == 0
     assert list(rows(path)[0]) == list(load_server.COLUMNS)
     return rows(path)
 
@@ -217,7 +217,7 @@ def test_a_generator_takes_tasks_as_lines(tmp_path: Path) -> None:
         assert program.line() == {"event": "done"}
         assert program.process.stdin is not None
         program.process.stdin.close()
-        assert program.process.wait(10) == 0
+        assert program.process.wait(120) == 0
 
 
 @pytest.mark.parametrize("share, size", [

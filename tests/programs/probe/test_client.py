@@ -149,11 +149,11 @@ def test_other_answers_are_not_followed(head: bytes, status: int, location: str)
 
 @filters
 def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER_S", 0.3)
-    for answer, words in (
-            (says(b"SSH-2.0-something"), "does not answer in HTTP/1.1"),
-            (lambda connection: None, "closes the connection without an answer"),
-            (lambda connection: time.sleep(1), "says nothing for 0.3 s")):
+    for answer, within_s, words in (
+            (says(b"SSH-2.0-something"), 60.0, "does not answer in HTTP/1.1"),
+            (lambda connection: None, 60.0, "closes the connection without an answer"),
+            (lambda connection: time.sleep(1), 0.3, "says nothing for 0.3 s")):
+        monkeypatch.setattr(client, "ANSWER_S", within_s)
         with serving(answer) as (port, _):
             for capture in (True, False):
                 with pytest.raises(client.NoAnswer, match=words):
@@ -168,8 +168,8 @@ ENDED = "is not done within 1 s|does not answer$"  # whichever wait is the last
 
 
 def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> None:
-    """Sends the same again and again until the other side has enough of it, at most 20 s."""
-    until = time.monotonic() + 20
+    """Sends the same again and again until the other side has enough of it, at most 120 s."""
+    until = time.monotonic() + 120
     with suppress(OSError):
         while time.monotonic() < until:
             connection.sendall(piece)
@@ -192,16 +192,18 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
                 for_ever(secured, piece, pause_s)
         return answer
 
-    monkeypatch.setattr(client, "ALL_S", 1.0)
-    for answer, words in (
+    for answer, within_s, words in (
             (lambda connection: (connection.sendall(record), for_ever(connection, b"\x02", 0.03)),
-             ENDED),
-            (lambda connection: for_ever(connection, record + bytes(16_384)), "sends more than"),
-            (after_the_handshake(b"x", 0.05), ENDED),
-            (after_the_handshake(bytes(65536), 0), "sends more than 1048576 bytes before the")):
+             1.0, ENDED),
+            (lambda connection: for_ever(connection, record + bytes(16_384)), 20.0, "sends more than"),
+            (after_the_handshake(b"x", 0.05), 1.0, ENDED),
+            (after_the_handshake(bytes(65536), 0), 20.0,
+             "sends more than 1048576 bytes before the")):
+        monkeypatch.setattr(client, "ALL_S", within_s)
         with serving(answer, peeked=True) as (port, _), \
                 pytest.raises(client.NoAnswer, match=words):
             client.observe(urlsplit(f"https://127.0.0.1:{port}/"), capture)
+    monkeypatch.setattr(client, "ALL_S", 1.0)
     with serving(lambda connection: for_ever(connection, b"x", 0.03)) as (port, _), \
             pytest.raises(client.NoAnswer, match="is not done within 1 s|does not answer in HTTP"):
         observed(port, capture=capture)

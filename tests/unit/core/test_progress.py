@@ -24,8 +24,8 @@ def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
     assert shown.done == 3 and said.empty() and not shown.reporter.is_alive()
     monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
     with Progress(5, 2, "zhao2019"):  # also where no trial ends
-        assert said.get(timeout=10).endswith("to measure")
-        assert said.get(timeout=10) == said.get(timeout=10) == "zhao2019: 2 of 5 trials"
+        assert said.get(timeout=120).endswith("to measure")
+        assert said.get(timeout=120) == said.get(timeout=120) == "zhao2019: 2 of 5 trials"
     assert capsys.readouterr().err == ""
 
 
