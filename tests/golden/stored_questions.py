@@ -105,7 +105,7 @@ def goodput() -> Report:
 
 @cache
 def fitted() -> Report:
-    """What stands behind the kept fit, which paper.fit wrote."""
+    """What stands behind the kept fit, which stands beside the scenario."""
     scenario = stored_fetches.scenario("dukkipati2010")
     found = fit_findings(scenario, drawn(scenario))
     return Report("dukkipati2010", "What was fitted", "A claim.", "A source.", "", {}, 0, 0,

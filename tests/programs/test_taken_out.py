@@ -66,7 +66,7 @@ PARTS = {
                     (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
     "tls": feature("tls"), "servers": feature("servers"),
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
-    "population": feature("population", "paper/fit", "tests/programs/test_fit.py", MIXED, *(
+    "population": feature("population", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"
         for name in ("analysis", "buffers", "counts", "missing", "refused", "trials")),
         check="marrama2012"),

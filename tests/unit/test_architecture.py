@@ -11,7 +11,7 @@ from pathlib import Path
 from lab import registry
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-ROOMS = ("benchmarks", "commands", "drawing", "engines", "hosts", "lab", "paper", "probe")
+ROOMS = ("benchmarks", "commands", "drawing", "engines", "hosts", "lab", "probe")
 FILES = sorted(path.relative_to(PROJECT) for path in (
     *PROJECT.glob("*.py"), *(path for room in ROOMS for path in (PROJECT / room).rglob("*.py"))))
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
@@ -40,8 +40,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("commands",),
     # experiment.py names what it calls of commands.virtual, and imports it when it is asked for.
     ("experiment", "plot", "report", "results", "commands.virtual", "benchmarks"),
-    ("benchmarks.speed", "benchmarks.faults", "benchmarks.outside", "benchmarks.speed.sampled",
-     "paper.fit"),
+    ("benchmarks.speed", "benchmarks.faults", "benchmarks.outside", "benchmarks.speed.sampled"),
 )
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 # Who runs on emulated hosts, in guests or on a cluster's machines needs nothing of the lab;

@@ -39,7 +39,7 @@ def explained(scenario: Scenario) -> Population:
 
 def test_the_stored_evidence_is_of_todays_parameters(scenario: Scenario,
                                                      found: dict[str, Any]) -> None:
-    """Else: /usr/bin/python3 -m paper.fit evidence."""
+    """Else: write it anew, as fit.FITTED_BY's commit can."""
     assert fit.belongs(found, explained(scenario))
     slow = next(each for each in drawn(scenario).populations if each.name == "slowdc")
     *_, alone, weeks, own = found["holdouts"]
@@ -70,7 +70,7 @@ def test_evidence_of_other_parameters_is_not_told(scenario: Scenario) -> None:
     made = explained(scenario)
     other = replace(made, mechanism=replace(made.mechanism, far_and_slow=0.9))
     (told,) = fit.fit_findings(scenario, replace(drawn(scenario), populations=(other,)))
-    assert "paper.fit evidence" in told.missing
+    assert fit.FITTED_BY in told.missing and "paper.fit evidence" in told.missing
     farther = replace(made, name="far", mechanism=replace(made.mechanism, rtt_factor=2.0))
     (told,) = fit.fit_findings(scenario, replace(drawn(scenario), populations=(made, farther)))
     assert told.missing  # what nothing says where it is from
