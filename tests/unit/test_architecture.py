@@ -40,7 +40,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("commands",),
     # experiment.py names what it calls of commands.virtual, and imports it when it is asked for.
     ("experiment", "plot", "report", "results", "commands.virtual", "benchmarks"),
-    ("benchmarks.speed", "benchmarks.faults", "benchmarks.outside", "benchmarks.speed.sampled"),
+    ("benchmarks.outside",),
 )
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 # Who runs on emulated hosts, in guests or on a cluster's machines needs nothing of the lab;
@@ -54,8 +54,7 @@ WORLDS = (
       for kind in KINDS),
 )
 # Libraries that stay in one place: who may import them.
-ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.network",
-                                                "benchmarks.speed.scripts"),
+ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.network"),
         "distributed": ("engines.cluster",), "jinja2": ("lab.render",), "pycurl": ("client",),
         "dpkt": ("lab.fetches.features.users", "benchmarks")}  # slow
 

@@ -1,4 +1,4 @@
-"""Striking a program in its work: how, what it leaves behind, and the table of it.
+"""What a run that was struck leaves: its records, processes, networks, mounts and files.
 
 A fault is its kind, one of FAULTS, and what it is.
 """
@@ -11,14 +11,10 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 from lab.core.run import runs
 
@@ -28,103 +24,14 @@ FAULTS = (LOST, DOUBLED, CHANGED, STATUS, WORDS, PROCESSES, NETWORKS, MOUNTS, FI
 # What a strike met.
 STARTING, BOOTING, MEASURING, TELLING = "starting", "booting", "measuring", "drawing"
 STAGES = (STARTING, BOOTING, MEASURING, TELLING)
-MACHINE, NANNY, WORKER, BATCH, GUEST = "machine", "nanny", "worker", "batch", "guest"
 STAMP = "measured_at"
 GONE_S = 60.0  # the longest that processes of a killed run are waited for, on a busy machine
 SHARED_MEMORY = Path("/dev/shm")
 OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /dev/shm is nobody else's
 _PR_SET_CHILD_SUBREAPER = 36
-SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
-STOPPED = "stop, continue"
-STOPPED_S = 2.0  # at most
-END_S = 3600.0  # nothing takes as long, on a machine however busy: it hangs
 
 Fault = tuple[str, str]
 Row = dict[str, str]
-
-
-class Tally:
-    """How often each way met a program in each stage, and the faults that were found."""
-
-    def __init__(self, ways: Sequence[str], stages: Sequence[str], kinds: Sequence[str]) -> None:
-        self.ways, self.stages, self.kinds = ways, stages, kinds
-        self.struck: Counter[tuple[str, str]] = Counter()  # by way and stage
-        self.faults: Counter[tuple[str, str]] = Counter()  # by way and kind
-
-    def note(self, way: str, faults: Iterable[Fault]) -> None:
-        for kind, what in faults:
-            print(f"{way}: {kind}: {what}", flush=True)
-            self.faults[way, kind] += 1
-
-    def table(self) -> str:
-        def row(name: str, ways: Sequence[str]) -> list[object]:
-            struck = [sum(self.struck[way, stage] for way in ways) for stage in self.stages]
-            return [name, sum(struck), *struck,
-                    *(sum(self.faults[way, kind] for way in ways) for kind in self.kinds)]
-        rows: list[list[object]] = [["struck by", "times", *self.stages, *self.kinds],
-                                    *(row(way, [way]) for way in self.ways), row("all", self.ways)]
-        return "\n".join(f"{first!s:<14}" + "".join(f"{cell!s:>12}" for cell in rest)
-                         for first, *rest in rows)
-
-
-class Struck:
-    """A program that is struck again and again, and what it leaves each time.
-
-    log: its last words; temporary: its TMPDIR.
-    """
-
-    def __init__(self, home: Path, random: Random, tally: Tally) -> None:
-        self.home, self.random, self.tally = home, random, tally
-        self.log, self.temporary = home / "log", home / "tmp"
-        self.temporary.mkdir()
-        self.machine = Machine.now(self.temporary)
-
-    def started(self, words: Sequence[str | Path], environment: Mapping[str, str]
-                ) -> subprocess.Popen[bytes]:
-        """The program, at the head of a group of processes as in a terminal."""
-        with self.log.open("wb") as file:  # a file: an orphan would keep a pipe open
-            return subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file,
-                start_new_session=True, preexec_fn=_heed_interrupts,
-                env={**os.environ, "TMPDIR": str(self.temporary), **environment})
-
-    def leftovers(self) -> list[Fault]:
-        """Processes, files, devices and mounts of a program that has ended."""
-        return left_processes() + self.machine.more(Machine.now(self.temporary))
-
-
-def _heed_interrupts() -> None:
-    """Programs in the background ignore Ctrl-C, and what they start does."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def hit(way: str, process: subprocess.Popen[bytes], random: Random) -> None:
-    """Strike it by a signal, or stop it for a while, in which others of its session go on."""
-    if way == STOPPED:  # as Ctrl-Z
-        os.killpg(process.pid, signal.SIGSTOP)
-        time.sleep(random.uniform(0, STOPPED_S))
-        os.killpg(process.pid, signal.SIGCONT)
-    elif way == "SIGINT":  # as Ctrl-C, which all in the terminal's foreground get
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.send_signal(signal.Signals[way])
-
-
-def complaints(output: str) -> list[Fault]:
-    """What no user may read."""
-    return [(WORDS, line) for line in output.splitlines()
-            if "Traceback" in line or "internal error" in line or "not resumed" in line]
-
-
-def isolate(program: str, words: Sequence[str], *flags: str, first: str) -> None:
-    """Begin anew as root in name spaces (unshare's flags) where a first command has been run."""
-    if os.geteuid() == 0 and not is_own():
-        os.environ[OWN] = "own"
-        os.execvp("unshare", [
-            "unshare", "--mount", *flags, "--propagation", "private", "sh", "-c",
-            f'{first} && exec "$@"', "sh", sys.executable, "-m", f"benchmarks.faults.{program}",
-            *words])
-    adopt_orphans()
 
 
 # Records ------------------------------------------------------------------------------
@@ -208,21 +115,6 @@ def children(parent: int) -> list[int]:
 def guests(parent: int) -> list[int]:
     """The kernels of the guests that a process has started."""
     return [child for child in children(parent) if b"uml_dir" in command_of(child)]
-
-
-def descendants(process: int) -> Iterator[int]:
-    for child in children(process):
-        yield child
-        yield from descendants(child)
-
-
-def parts_of(nanny: int) -> dict[str, list[int]]:
-    """The processes of a cluster's machine by what they are, from its Dask nanny's."""
-    words = {WORKER: b"spawn_main", BATCH: b"commands/batch.py\0--kernel", GUEST: b"uml_dir"}
-    below = list(descendants(nanny))
-    return {MACHINE: [nanny], NANNY: [nanny]} | {
-        name: [process for process in below if word in command_of(process)]
-        for name, word in words.items()}
 
 
 def command_of(process: int) -> bytes:

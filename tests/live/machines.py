@@ -1,8 +1,4 @@
-"""A Dask cluster of this machine's processes, each part as on a machine of its own, with TLS.
-
-Networked as root, each part has a network namespace with a link to one bridge; a link can be
-taken down, as a cable that is pulled: whoever waits for an answer gets nothing, not even a reset.
-"""
+"""A Dask cluster of this machine's processes, each part as on a machine of its own, with TLS."""
 
 from __future__ import annotations
 
@@ -13,12 +9,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from benchmarks.leftovers import children, command_of
 from lab.core.errors import FirstFlightError
 
-SCHEDULER, HOME = "scheduler", "home"  # home: where run.sh runs
+SCHEDULER = "scheduler"
 WORKERS = ("one", "two")
-PORT = 8786
-GROUP = "10.99.0."
+HOST = "127.0.0.1"
 # As docs/CLUSTER.md has it.
 CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
            " -keyout ca-key.pem -out ca.pem",
@@ -28,39 +24,11 @@ CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
 START_S, END_S = 120.0, 20.0
 
 
-class Network:
-    """Namespaces on one bridge. Needs root, and a network and a /run/netns of its own."""
-
-    def __init__(self) -> None:
-        self.addresses: dict[str, str] = {}
-        ip("link add bridge0 type bridge")
-        ip("link set bridge0 up")
-        for name in (SCHEDULER, HOME, *WORKERS):
-            self.addresses[name] = f"{GROUP}{len(self.addresses) + 1}"
-            ip(f"netns add {name}")
-            ip(f"link add to-{name} type veth peer name eth0 netns {name}")
-            ip(f"link set to-{name} master bridge0 up")
-            ip(f"-n {name} address add {self.addresses[name]}/24 dev eth0")
-            for device in ("lo", "eth0"):
-                ip(f"-n {name} link set {device} up")
-
-    def cut(self, name: str) -> None:
-        ip(f"link set to-{name} down")
-
-    def mend(self, name: str) -> None:
-        ip(f"link set to-{name} up")
-
-
-def ip(words: str) -> None:
-    subprocess.run(["ip", *words.split()], check=True)
-
-
 class Machines:
     """A scheduler and its workers, each in a process of its own; folder: of all that is theirs."""
 
-    def __init__(self, folder: Path, network: Network | None = None) -> None:
-        """network: what they are on; without one they are on 127.0.0.1."""
-        self.folder, self.network = folder, network
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         folder.mkdir()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         for words in CERTIFY:
@@ -72,28 +40,23 @@ class Machines:
         self.environment = {**os.environ, **{
             f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(folder / file)
             for name, file in settings.items()}}
-        self.host = network.addresses[SCHEDULER] if network else "127.0.0.1"
-        self.port = PORT if network else free_port()
+        self.port = free_port()
         self.schedule()
         for name in WORKERS:
             self.work(name)
 
     @property
     def address(self) -> str:
-        return f"tls://{self.host}:{self.port}"
-
-    def at(self, name: str) -> list[str]:
-        """What a command of this machine's begins with."""
-        return ["ip", "netns", "exec", name] if self.network else []
+        return f"tls://{HOST}:{self.port}"
 
     def start(self, name: str, *words: str, **more: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*self.at(name), *words], env={**self.environment, **more}, stdout=log,
+                words, env={**self.environment, **more}, stdout=log,
                 stderr=log, cwd=self.folder, start_new_session=True)
 
     def schedule(self, *flags: str) -> None:
-        self.start(SCHEDULER, "dask-scheduler", "--protocol", "tls", "--host", self.host,
+        self.start(SCHEDULER, "dask-scheduler", "--protocol", "tls", "--host", HOST,
                    "--port", str(self.port), *(flags or ("--no-dashboard",)))
 
     def work(self, name: str, *flags: str, before: tuple[str, ...] = ()) -> None:
@@ -135,5 +98,16 @@ class Machines:
 
 def free_port() -> int:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind((HOST, 0))
         return int(free.getsockname()[1])
+
+
+def parts_of(nanny: int) -> dict[str, list[int]]:
+    """The processes of a machine by what they are, from its Dask nanny's."""
+    words = {"worker": b"spawn_main", "batch": b"commands/batch.py\0--kernel", "guest": b"uml_dir"}
+    below, waiting = [], [nanny]
+    while waiting:
+        below += (found := children(waiting.pop()))
+        waiting += found
+    return {name: [process for process in below if word in command_of(process)]
+            for name, word in words.items()}
