@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lab.core.run.kinds import RunData
-from lab.fetches import features
-from lab.fetches.figures import kinds
+from lab.fetches.figures import kinds, timelines
 from lab.fetches.figures.cells import changes, settings
 from lab.fetches.figures.figure import Analysis
 from lab.fetches.scenario.scenario import Scenario
@@ -25,5 +24,4 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
         run.records, key=lambda record: order(record.trial, words)))
     changed = changes(cells)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
-                    tuple(line for feature in features.registered()
-                          for line in feature.timelines(scenario, run, changed)))
+                    timelines.of_run(scenario, run, changed))

@@ -14,8 +14,8 @@ from lab.fetches.figures import kinds, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.cell_tables import (causes_table, cells_finding, published_cells,
                                              trials_table)
-from lab.fetches.figures.cells import explained
 from lab.fetches.figures.figure import Analysis
+from lab.fetches.figures.limiting_factors import explained
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify import notes
 

@@ -13,7 +13,7 @@ from lab.core.run.kinds import (HOST_OVERHEAD_S, NOTHING, Kind, ObservedTrial, O
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import ScenarioFile, check_count
 from lab.fetches.figures import kinds as figure_kinds
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.server import OwnServer, OWN
 from lab.fetches.scenario.sweep import CLIENTS, cell_of

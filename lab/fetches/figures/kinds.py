@@ -1,6 +1,6 @@
 """The kinds of figures: how each is checked when a scenario is read, and made of a run.
 
-A new kind is a line of FIGURES; those of features stand in their feature.py.
+A new kind is a line of FIGURES.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding
 from lab.core.scenario import published, schema
-from lab.fetches import features
-from lab.fetches.figures import bars
+from lab.fetches.figures import bars, grid, recovery, steps, timelines
 from lab.fetches.figures import panels as rows
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made
-from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
+from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made, check_swept
+from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario, there
 from lab.fetches.verify.record import Record
 
 
@@ -80,7 +78,7 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
 
 
 def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
-    """Of the bars of a figure; whose trials a feature drew has those that are published."""
+    """Of the bars of a figure; whose trials were drawn has those that are published."""
     owner = scenario.owner(figure)
     return scenario.axis_of(figure).labels if owner is None else owner.labels(figure)
 
@@ -91,15 +89,60 @@ def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
             raise UsageError(f"{where} has no initcwnd {initcwnd}")
 
 
+def _check_groups(scenario: Scenario, figure: Figure, where: str) -> None:
+    check_swept(scenario, figure, where)
+    rows.check_buckets(scenario, figure, where)
+
+
+def _check_window_map(scenario: Scenario, figure: Figure, where: str) -> None:
+    if not figure.down:
+        raise UsageError(f"{where}: down is missing")
+    check_swept(scenario, figure, where)
+
+
+def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Each value of `by`, with each of `down` if there is one, is one cell."""
+    check_swept(scenario, figure, where)
+    points = scenario.sweep(figure.sweep).counted(*filter(None, (figure.by, figure.down)))
+    if max(points.values()) > 1:
+        raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
+                         " they differ (down), or ask for one of them")
+
+
+def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
+    """The same, over numbers."""
+    check_swept(scenario, figure, where)
+    if any(isinstance(value, str) for value, in
+           scenario.sweep(figure.sweep).counted(figure.by)):
+        raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
+    _check_points(scenario, figure, where)
+
+
+def _check_nothing(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Whatever captures a run keeps are shown."""
+
+
+def _check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
+    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
+
+
 # The table ---------------------------------------------------------------------------
 
 FIGURES: dict[str, FigureKind] = {
     "improvement": FigureKind(rows.check_buckets, bars.bars, OF_BARS, rows=rows.improvement,
                               is_of_pairs=True),
     "window_sweep": FigureKind(rows.check_one_network, bars.bars, OF_BARS, "initcwnd",
-                               rows=rows.window_sweep)}
-for feature in features.registered():
-    FIGURES |= feature.figures
+                               rows=rows.window_sweep),
+    "loss": FigureKind(rows.check_buckets, bars.bars, OF_BARS, "loss_percent",
+                       rows=recovery.panel, is_of_pairs=True),
+    "groups": FigureKind(_check_groups, grid.groups),
+    "map": FigureKind(check_swept, grid.improvements, has_down=True),
+    "window_map": FigureKind(_check_window_map, grid.sufficient_windows, has_down=True,
+                             is_answer=True),
+    "packets": FigureKind(_check_nothing, timelines.packets, by=""),
+    "steps": FigureKind(_check_numbers, steps.steps, OF_TRIALS, has_down=True),
+    "levels": FigureKind(_check_points, steps.levels, OF_TRIALS, has_down=True),
+    "percentiles": FigureKind(_check_drawn, bars.bars, OF_BARS, "percentile", is_of_pairs=True)}
 
 
 def panels(scenario: Scenario,

@@ -1,6 +1,6 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-docs/SCENARIOS.md has an example of a file, and every key. Features have tables of their own.
+docs/SCENARIOS.md has an example of a file, and every key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
 from lab.core.words import plain
-from lab.fetches.scenario.feature import Part
+from lab.fetches.scenario.part import Part
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
@@ -23,6 +23,7 @@ JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth (publish
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
 
 P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 _BY = schema.word(BUCKETED)
 _METRIC = schema.word(quantities.METRICS)
 
@@ -154,8 +155,8 @@ class Figure:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    cells: every cell is reported first, with what decided on it. parts: what features' tables
-    make of it.
+    cells: every cell is reported first, with what decided on it. parts: what further
+    tables make of it.
     """
 
     head: Head
@@ -199,3 +200,11 @@ class Scenario:
             sweep.initcwnd if figure.is_of_windows else
             (value for value, in sweep.counted(figure.by)))
         return Axis(figure.by, tuple(values))
+
+
+def there(where: str, read: Callable[[], T]) -> T:
+    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
+    try:
+        return read()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error

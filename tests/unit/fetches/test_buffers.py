@@ -10,8 +10,9 @@ import pytest
 
 from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
-from lab.fetches.features.population.feature import drawn
-from lab.fetches.scenario import reading, tcp
+from lab.fetches.features.population.part import drawn
+from lab.fetches import reading
+from lab.fetches.scenario import tcp
 from lab.fetches.study import apply, expand
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.observed import EXACT

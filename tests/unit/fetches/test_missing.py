@@ -16,10 +16,11 @@ from lab.core.findings.findings import Report
 from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
-from lab.fetches.features.population import ablation, joint
-from lab.fetches.features.population.feature import drawn
-from lab.fetches.features.timelines.timelines import timelines
-from lab.fetches.scenario import reading
+from lab.fetches.features.population import ablation
+from lab.fetches.figures import joint
+from lab.fetches.features.population.part import drawn
+from lab.fetches.figures.timelines import timelines
+from lab.fetches import reading
 from lab.fetches.scenario.server import OWN
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER

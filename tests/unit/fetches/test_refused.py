@@ -12,9 +12,9 @@ from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides, Study
 from lab.core.scenario import scenario_file
 from lab.core.scenario.published import PublishedBucket
-from lab.fetches.features.population import joint
+from lab.fetches.figures import joint
 from lab.fetches.features.users import findings
-from lab.fetches.features.users.feature import Sampled
+from lab.fetches.features.users.part import Sampled
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record

@@ -11,7 +11,7 @@ import pytest
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides, Study
-from lab.fetches.features.population.feature import drawn
+from lab.fetches.features.population.part import drawn
 from lab.fetches.scenario.path import NETWORK
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of

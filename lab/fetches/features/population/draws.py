@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from lab.core.errors import UsageError
 from lab.core.scenario.curves import Numbers, size_curve
 from lab.core.scenario.quantities import QUANTITIES
-from lab.fetches.features.population.joint import DATACENTERS, Joint, near, scaled_to
+from lab.fetches.figures.joint import DATACENTERS, Joint, near, scaled_to
 from lab.fetches.features.population.population import Cause, Mechanism, Population, steps
 from lab.fetches.scenario.trial import Trial
 

@@ -18,7 +18,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
-from lab.fetches.features.population.joint import DATACENTERS, Joint
+from lab.fetches.figures.joint import DATACENTERS, Joint
 from lab.fetches.features.population.panels import same_of
 from lab.fetches.features.population.population import Populations
 from lab.fetches.figures.buckets import NoPanel

@@ -13,9 +13,9 @@ from lab.core.errors import UsageError
 from lab.core.findings.charts import LineChart
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import fit
-from lab.fetches.features.population.feature import drawn
+from lab.fetches.features.population.part import drawn
 from lab.fetches.features.population.population import Population
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 
 NAME = "dukkipati2010"

@@ -13,7 +13,7 @@ from lab.core.findings.findings import Report, bars
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, draws
 from lab.fetches.features.population.ablation import close
-from lab.fetches.features.population.feature import drawn
+from lab.fetches.features.population.part import drawn
 from lab.fetches.features.population.findings import population_findings
 from lab.fetches.features.population.panels import panel as panel_of
 from lab.fetches.features.population.population import percentile_of
@@ -22,7 +22,7 @@ from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
 from lab.fetches.figures.claims import judged
 from lab.fetches.figures.bars import figure_table
 from lab.fetches.features.population.paired import Responses
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record

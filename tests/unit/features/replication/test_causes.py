@@ -19,8 +19,8 @@ from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.replication import analysis, findings
 from lab.fetches.features.replication.causes import AsPublished, Cause, Reading
-from lab.fetches.features.replication.feature import Explained
-from lab.fetches.scenario import reading
+from lab.fetches.features.replication.part import Explained
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches

@@ -14,7 +14,7 @@ from lab.core.findings.findings import Answer
 from lab.core.scenario.scenario_file import parsed
 from lab.fetches.features.users import analysis, window_commands
 from lab.fetches.features.users.analysis import Measured, verdict
-from lab.fetches.features.users.feature import Sampled
+from lab.fetches.features.users.part import Sampled
 from lab.fetches.features.users.findings import users_findings
 from lab.fetches.features.users.scenario import Users
 from lab.fetches.scenario.scenario import Scenario

@@ -1,4 +1,4 @@
-"""What [raw] brings: published raw values of a sweep's cells, as a finding and with each trial."""
+"""The part [raw] of a scenario: published raw values of a sweep's cells, next to ours."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from lab.fetches.features.raw import cells
 from lab.fetches.features.raw.cells import Defect, PublishedCells, Raw
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.figure import Analysis
-from lab.fetches.scenario import feature
-from lab.fetches.scenario.feature import Part, Tables
-from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.part import Part, Tables
+from lab.fetches.scenario.scenario import Scenario, there
 from lab.fetches.verify.record import Record
 
 
@@ -47,17 +45,10 @@ class RawPart(Part):
             return [Finding("raw", f"paper/{self.raw.file}", missing=str(error))], ()
 
 
-class Feature(feature.Feature):
-    """As lab.fetches.scenario.feature has it."""
-
-    tables = ("raw",)
-
-    def read(self, tables: Tables) -> Part | None:
-        if "raw" not in tables.raw:
-            return None
-        table, where = schema.table(tables.raw, "raw", tables.where), f"{tables.where}: [raw]"
-        return RawPart(schema.read(Raw, table, where, defects=schema.read_tables(
-            Defect, table, "defect", where, called="mark")))
-
-
-FEATURE = Feature()
+def read_raw(tables: Tables) -> RawPart | None:
+    """The [raw], None without one. Raises UsageError."""
+    if "raw" not in tables.raw:
+        return None
+    table, where = schema.table(tables.raw, "raw", tables.where), f"{tables.where}: [raw]"
+    return RawPart(schema.read(Raw, table, where, defects=schema.read_tables(
+        Defect, table, "defect", where, called="mark")))

@@ -1,4 +1,4 @@
-"""What people's own users bring: a sample of them, measured under each window, and the answer."""
+"""The part [users] of a scenario: a sample of people's own users, under each window."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from lab.core.findings.findings import Finding, Tile
 from lab.core.scenario import schema
 from lab.fetches.features.users.scenario import Users
 from lab.fetches.figures.figure import Analysis
-from lab.fetches.scenario import feature
-from lab.fetches.scenario.feature import Part, Tables
+from lab.fetches.scenario.part import Part, Tables
 from lab.fetches.scenario.trial import Trial
 
 
@@ -43,17 +42,10 @@ class Sampled(Part):
         return users_findings(analysis.scenario, self.users, analysis.records)
 
 
-class Feature(feature.Feature):
-    """As lab.fetches.scenario.feature has it."""
-
-    tables = ("users",)
-
-    def read(self, tables: Tables) -> Part | None:
-        if "users" not in tables.raw:
-            return None
-        users = schema.read(Users, schema.table(tables.raw, "users", tables.where),
-                            f"{tables.where}: [users]", like=None)
-        return Sampled(replace(users, like=tables.common(users.initcwnd)))
-
-
-FEATURE = Feature()
+def read_sampled(tables: Tables) -> Sampled | None:
+    """The [users], None without any. Raises UsageError."""
+    if "users" not in tables.raw:
+        return None
+    users = schema.read(Users, schema.table(tables.raw, "users", tables.where),
+                        f"{tables.where}: [users]", like=None)
+    return Sampled(replace(users, like=tables.common(users.initcwnd)))

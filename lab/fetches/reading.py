@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
-from lab.fetches import features
-from lab.fetches.scenario.feature import Tables
+from lab.fetches.features.population.part import read_drawn
+from lab.fetches.features.raw.part import read_raw
+from lab.fetches.features.replication import causes
+from lab.fetches.features.replication.part import read_explained
+from lab.fetches.features.users.part import read_sampled
+from lab.fetches.scenario.part import Tables
 from lab.fetches.scenario.scenario import Axis, Claim, Figure, Scenario
 from lab.fetches.scenario.server import OwnServer
 from lab.fetches.scenario.sweep import Sweep
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
-         "one_in")
+         "one_in", "users", "population", "step", "raw", "as_published", "cause")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
-T = TypeVar("T")
 
 
 def read(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
     where = file.where
-    known = features.registered()
-    own = (name for feature in known for name in feature.tables)
-    schema.known_keys(file.raw, (*_KEYS, *own), where)
-    raw: Mapping[str, Any] = file.raw
-    for feature in known:
-        raw = feature.merged(raw, where)
+    schema.known_keys(file.raw, _KEYS, where)
+    raw = causes.merged(file.raw, where)
     defaults = schema.table(raw, "defaults", where)
     schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
     sweeps = _sweeps(raw, defaults, where)
@@ -41,7 +40,8 @@ def read(file: ScenarioFile) -> Scenario:
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
-        parts=tuple(part for feature in known if (part := feature.read(tables)) is not None))
+        parts=tuple(part for read_part in (read_sampled, read_drawn, read_raw, read_explained)
+                    if (part := read_part(tables)) is not None))
     _check(scenario, where)
     return scenario
 
@@ -87,11 +87,3 @@ def _check_images(scenario: Scenario, where: str) -> None:
     for name, count in drawn.items():
         if count > 1:
             raise UsageError(f"{where}: [[figure]]: two would be drawn as {name!r}")
-
-
-def there(where: str, read: Callable[[], T]) -> T:
-    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
-    try:
-        return read()
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error

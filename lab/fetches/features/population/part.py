@@ -1,4 +1,4 @@
-"""What populations bring: clients and responses that are drawn, and the figures of them."""
+"""The part of a scenario that draws its clients and responses, and the figures of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.findings.findings import Finding, Table, Tile
+from lab.core.findings.findings import Finding, Tile
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import check_count
-from lab.fetches.features.population import weights
 from lab.fetches.features.population.population import (Cause, Populations, check_causes,
                                                             percentile_of)
 from lab.fetches.features.population.population import read as read_populations
-from lab.fetches.figures.bars import bars
-from lab.fetches.figures.buckets import Panel, WeightedCells
-from lab.fetches.figures.figure import Analysis, FigureKind
-from lab.fetches.scenario import feature
-from lab.fetches.scenario.feature import Part, Tables
-from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import OF_BARS, JOINT, Axis, Figure, Scenario
+from lab.fetches.figures.buckets import Panel
+from lab.fetches.figures.figure import Analysis
+from lab.fetches.scenario.part import Part, Tables
+from lab.fetches.scenario.scenario import Figure, Scenario, there
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 
@@ -108,38 +104,13 @@ class DrawnPart(Populations, Part):
             analysis.scenario, self, analysis.records, findings_before, judged), ()
 
 
-def check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
-    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
-
-
-class Feature(feature.Feature):
-    """As lab.fetches.scenario.feature has it."""
-
-    tables = ("population", "step")
-    figures = {"percentiles": FigureKind(check_drawn, bars, OF_BARS, "percentile",
-                                         is_of_pairs=True)}
-
-    def read(self, tables: Tables) -> Part | None:
-        populations = read_populations(tables.raw, tables.where)
-        steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
-        if not populations:
-            return None
-        return DrawnPart(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
-
-    def trials_table(self, records: Sequence[Record]) -> Table | None:
-        if not any(record.trial.part for record in records):
-            return None
-        from lab.fetches.features.population.trials_table import trials_table
-        return trials_table(records)
-
-    def check_weights(self, scenario: Scenario, figure: Figure, where: str) -> bool:
-        if is_joint := figure.weights == JOINT:
-            weights.check(scenario, figure, where)
-        return is_joint
-
-    def weighted_cells(self, scenario: Scenario, figure: Figure, axis: Axis
-                       ) -> WeightedCells | None:
-        return weights.joint_cells(scenario, figure, axis) if figure.weights == JOINT else None
+def read_drawn(tables: Tables) -> DrawnPart | None:
+    """The [[population]]s with their [[step]]s, None without any. Raises UsageError."""
+    populations = read_populations(tables.raw, tables.where)
+    steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
+    if not populations:
+        return None
+    return DrawnPart(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
 
 
 def drawn(scenario: Scenario) -> DrawnPart:
@@ -147,6 +118,3 @@ def drawn(scenario: Scenario) -> DrawnPart:
     if (part := scenario.part(DrawnPart)) is None:
         raise LookupError(f"{scenario.name} has no [[population]]")
     return part
-
-
-FEATURE = Feature()
