@@ -18,7 +18,7 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
     panels, missing = kinds.panels(scenario, run.records)
     is_covered = is_whole and not scenario.cells and (
         any(kinds.shows_all(figure, panels) for figure in scenario.figures)
-        or any(part.is_reported for part in scenario.parts))
+        or scenario.users is not None)
     words = words_of(scenario.sweeps)
     cells = [] if is_covered else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))

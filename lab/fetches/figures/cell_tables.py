@@ -13,7 +13,7 @@ from lab.core.run.reporting import MOST_ROWS
 from lab.core.scenario import published
 from lab.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
 from lab.fetches.figures.limiting_factors import reasons
-from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.figures.raw_cells import PublishedCells
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from lab.fetches.verify import notes
@@ -123,10 +123,10 @@ def _flights(cell: CellSetting) -> str:
 
 # Every trial -------------------------------------------------------------------------
 
-def trials_table(records: Sequence[Record], published: Any = None) -> Table:
+def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
     """Of many trials a row for each cell, or for each bucket of those that were drawn.
 
-    published: of published_cells.
+    published: of single cells (raw_cells.published_cells).
     """
     ordered = sorted(records, key=lambda record: order(record.trial))
     is_long = len(ordered) > MOST_ROWS
@@ -143,17 +143,8 @@ def trials_table(records: Sequence[Record], published: Any = None) -> Table:
                       tuple(column for column, _ in requested), groups, published)
 
 
-def published_cells(scenario: Scenario, records: Sequence[Record]) -> Any:
-    """Published values of single cells (Part.published_cells), None where there are none.
-
-    Raises NoPanel.
-    """
-    return next((cells for part in scenario.parts
-                 if (cells := part.published_cells(scenario, records)) is not None), None)
-
-
 def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group],
-               published: Any = None, notes_before: Iterable[str] = ()) -> Table:
+               published: PublishedCells | None = None, notes_before: Iterable[str] = ()) -> Table:
     """A row for each group, its first cells under `requested`. published: as of trials_table."""
     of_trial = {} if published is None else published.of_trial
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))

@@ -17,7 +17,6 @@ from lab.fetches import study
 from lab.fetches.features.cliff import search
 from lab.fetches.figures import grid
 from lab.fetches.features.population import ablation, fit
-from lab.fetches.features.population.part import drawn
 from lab.fetches.figures import bars, figure, panels
 from lab.fetches import reading
 from lab.fetches.scenario.response import segments_at_once
@@ -285,13 +284,13 @@ def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -
 
 
 def test_a_large_sample_has_as_many_clients_as_it_says_or_the_same() -> None:
-    (small, *_) = drawn(reading.read(scenario_file.find("dukkipati2010"))).populations
+    (small, *_) = reading.read(scenario_file.find("dukkipati2010")).drawn.populations
     small = replace(small, clients=5, full_clients=0)
     assert small.in_full.clients == 5
     assert replace(small, full_clients=50).in_full.clients == 50
     whole = reading.read(scenario_file.find("dukkipati2010"))
     large = study.in_full(whole)
-    assert [each.clients for each in drawn(large).populations] == [
-        each.full_clients or each.clients for each in drawn(whole).populations]
+    assert [each.clients for each in large.drawn.populations] == [
+        each.full_clients or each.clients for each in whole.drawn.populations]
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
         study.in_full(reading.read(scenario_file.find("zhao2019")))

@@ -18,7 +18,6 @@ from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation
 from lab.fetches.figures import joint
-from lab.fetches.features.population.part import drawn
 from lab.fetches.figures.timelines import timelines
 from lab.fetches import reading
 from lab.fetches.scenario.server import OWN
@@ -115,7 +114,7 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
 
 
 def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
-    part = drawn(stored_fetches.scenario("dukkipati2010"))
+    part = stored_fetches.scenario("dukkipati2010").drawn
     plain = tuple(replace(each, explained=0) for each in part.populations)
     assert ablation.explained(replace(part, populations=plain), []) == []
 

@@ -20,7 +20,7 @@ from lab.core.scenario import scenario_file
 from lab.core.scenario.published import SHARES_PANELS
 from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import plain
-from lab.fetches.features.population.population import Population, Populations
+from lab.fetches.scenario.population import Population, Populations
 from lab.fetches.scenario.scenario import Scenario
 
 FITS = SCENARIOS / "fits"

@@ -22,8 +22,8 @@ from lab.core.findings.findings import Column
 from lab.core.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from lab.core.scenario.curves import Numbers
 from lab.core.stats import percentile_interval, portions
-from lab.fetches.features.population.paired import Paired, Responses, quantity_of
-from lab.fetches.features.population.population import Populations, percentile_of
+from lab.fetches.figures.paired import Paired, Responses, quantity_of
+from lab.fetches.scenario.population import Populations, percentile_of
 from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, Shown,
                                          published_bars)
 from lab.fetches.figures.figure import interval

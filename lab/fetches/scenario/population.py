@@ -156,6 +156,24 @@ class Populations:
         return {population.name: population.initcwnd for population in self.populations}[sweep]
 
     @property
+    def count(self) -> int:
+        """How many trials there are, without those of causes."""
+        return sum(population.count for population in self.populations)
+
+    @property
+    def in_full(self) -> Populations | None:
+        """The same with their large samples, None where there is none."""
+        if not any(population.full_clients for population in self.populations):
+            return None
+        return replace(self, populations=tuple(population.in_full
+                                               for population in self.populations))
+
+    def under(self, initcwnd: tuple[int, ...]) -> Populations:
+        """The same, under other initial windows."""
+        return replace(self, populations=tuple(replace(population, initcwnd=initcwnd)
+                                               for population in self.populations))
+
+    @property
     def explained(self) -> Population | None:
         """The population whose mechanism is added cause by cause."""
         return next((population for population in self.populations if population.explained), None)
