@@ -35,29 +35,19 @@ def need(program: str) -> None:
         raise CannotError(f"no {program}: apt-get install --no-install-recommends {program}")
 
 
-def compiled(target: Path, source: Path, *flags: str, compiler: str = "gcc") -> Path:
-    """The program of a C or C++ file. Raises CannotError with the compiler's first words."""
-    done = subprocess.run([compiler, "-o", str(target), str(source), *flags],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CannotError(f"{compiler}: {done.stderr.strip().splitlines()[0]}")
-    return target
-
-
 @dataclass(frozen=True)
 class GuestRun:
     """A command that ran in a guest.
 
-    output: standard output; printed: that, then standard error; stamped: both, each line with the
-    guest's clock. folder: its results, None where it left none; they are there only where
-    in_guest was given their place. virtual_s, wall_s: by the guest's clock and by ours.
+    output: standard output; printed: that, then standard error; folder: its results, None where
+    it left none; they are there only where in_guest was given their place. virtual_s, wall_s: by
+    the guest's clock and by ours.
     """
 
     words: tuple[str, ...]
     status: int
     output: str
     printed: str
-    stamped: str
     folder: Path | None
     virtual_s: float
     wall_s: float
@@ -90,6 +80,5 @@ def in_guest(words: Sequence[str], place: Path, *flags: str, typed: str = "",
     wall_s = time.monotonic() - began
     folder = next((path.parent for path in results.glob("commands/*/command.json")), None)
     return GuestRun(
-        tuple(words), done.returncode, done.stdout, done.stdout + done.stderr,
-        (folder / "output.txt").read_text(errors="replace") if folder else "", folder,
+        tuple(words), done.returncode, done.stdout, done.stdout + done.stderr, folder,
         json.loads((folder / "command.json").read_text())["virtual_s"] if folder else 0.0, wall_s)

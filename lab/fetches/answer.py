@@ -9,13 +9,13 @@ from lab.core.findings.claims import REPRODUCED
 from lab.core.findings.findings import Answer, Cell, Column, Finding, Table
 from lab.core.stats import Estimate
 from lab.core.words import between, number, short, span
-from lab.fetches import features
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cell_tables import changes_table
-from lab.fetches.figures.cells import CellSetting, WindowChange, explained, reasons, where
+from lab.fetches.figures.cells import CellSetting, WindowChange, where
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.figures.figure import Analysis, Made
+from lab.fetches.figures.limiting_factors import explained, queue_hints, reasons
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.varied_parameters import REQUESTED, requested_columns
 
@@ -52,7 +52,7 @@ def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
     """
     if not any(cell.counting for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
-    notes = tuple(hint for feature in features.registered() for hint in feature.hints(
+    notes = tuple(queue_hints(
         [cell.requested for cell in cells],
         [record for cell in cells for record in cell.records])) if is_question else ()
     if not changes:

@@ -23,7 +23,6 @@ from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import PASS, read_records
-from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
@@ -105,9 +104,9 @@ def goodput() -> Report:
 
 @cache
 def fitted() -> Report:
-    """What stands behind the kept fit, which paper.fit wrote."""
+    """What stands behind the kept fit, which stands beside the scenario."""
     scenario = stored_fetches.scenario("dukkipati2010")
-    found = fit_findings(scenario, drawn(scenario))
+    found = fit_findings(scenario, scenario.drawn)
     return Report("dukkipati2010", "What was fitted", "A claim.", "A source.", "", {}, 0, 0,
                   tuple(found))
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults.machines import SCHEDULER, WORKERS, Machines
-from benchmarks.faults.strikes import parts_of
 from lab.core.run import runs
 from tests.live.conftest import command, watched
+from tests.live.machines import SCHEDULER, WORKERS, Machines, parts_of
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 
@@ -114,7 +113,6 @@ def wait_for_a_batch(machines: Machines, name: str) -> None:
 @pytest.mark.parametrize("part", ["machine", "worker", "batch", "guest"])
 def test_what_dies_costs_nothing(part: str, machines: Machines, alone: Path,
                                  results: Path) -> None:
-    """benchmarks/faults/cluster_faults.py kills twenty times, and cuts links."""
     run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "one")
     if part == "machine":

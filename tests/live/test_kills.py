@@ -18,9 +18,9 @@ COUNT = 5 * 4 * 2
 
 
 def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
-    """One strike; benchmarks/faults/kills.py makes two hundred."""
-    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.faults.kills", "--kills", "1"], cwd=PROJECT,
-                          capture_output=True, text=True, timeout=900, check=False)
+    """One strike; benchmarks/kills.py makes two hundred."""
+    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.kills", "--kills", "1"],
+                          cwd=PROJECT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0 and done.stdout.endswith(" 0 faults\n"), done.stdout + done.stderr
 
 

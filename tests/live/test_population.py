@@ -11,8 +11,7 @@ from engines.uml import UmlEngine
 from lab.core.results.records import PASS
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import draws
-from lab.fetches.features.population.feature import drawn
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import judge
@@ -77,10 +76,10 @@ def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path,
 
 
 def test_a_small_population_passes_its_verdicts(kernel: Path, tmp_path: Path) -> None:
-    population = drawn(SCENARIO).population("avgdc")
+    population = SCENARIO.drawn.population("avgdc")
     assert population is not None
     small = replace(population, clients=240, responses=1, explained=0)
-    trials = draws.trials(small, drawn(SCENARIO).like, seed=3)
+    trials = draws.trials(small, SCENARIO.drawn.like, seed=3)
     records = measured(kernel, tmp_path, trials, jobs=2)
     assert len(records) == len(trials) == 480
     failed = [record.verdict_reason for record in records.values() if record.verdict != PASS]

@@ -1,44 +1,122 @@
-"""Properties: whatever is in a file or on a command line, it is refused in one line or accepted."""
+"""Properties: whatever is in a file or on a command line, it is refused in one line or accepted.
+
+FIRST_FLIGHT_INPUTS=100 tries a hundred times as many inputs, of which the first are the same.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
-from benchmarks.faults import damage
-from benchmarks.faults.damage import Draw
-from benchmarks.faults.fuzz import ACCEPTED, INTERNAL, MEMORY, REFUSED, Outcome, explore, tried
-from benchmarks.faults.inputs import KINDS, documents, expanded
-from lab.core import files
+from lab.core.errors import USAGE, FirstFlightError, UsageError
 from lab.core.scenario import scenario_file
-from lab.core.errors import FirstFlightError, UsageError
-from lab.fetches.features.population import weights
+from lab.fetches.figures import panels
+from tests.programs import damage
+from tests.programs.damage import Draw
+from tests.programs.inputs import KINDS, documents, expanded
+
+REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
+MOST_CHARACTERS = 500  # of a message
+CHOICES_BYTES = 8192  # more than any input takes, the most that Hypothesis reads
+TIMES = int(os.environ.get("FIRST_FLIGHT_INPUTS", "1"))
+HANG_S = 60  # of processor time, for one input
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an input; message: of the refusal, or the exception's name and text."""
+
+    result: str
+    message: str = ""
+
+
+def tried(attempt: Callable[[], object]) -> Outcome:
+    """One input put to the project; what else it raises than a refusal is a defect, BROKEN."""
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            attempt()
+    except FirstFlightError as error:
+        return refused(str(error))
+    except SystemExit as error:  # argparse: the message went to standard error
+        message = errors.getvalue().strip()
+        return (refused(message) if error.code == USAGE else
+                Outcome(ACCEPTED if error.code in (0, None) else BROKEN, message))
+    except Exception as error:  # what a user would see as an internal error
+        return Outcome(BROKEN, f"{type(error).__name__}: {error}")
+    return Outcome(ACCEPTED)
+
+
+def refused(message: str) -> Outcome:
+    """A refusal is one line that fits a terminal and moves no cursor."""
+    if message and message.isprintable() and len(message) <= MOST_CHARACTERS:
+        return Outcome(REFUSED, message)
+    return Outcome(BROKEN, f"not one printable line of {MOST_CHARACTERS} characters: {message!r}")
+
+
+def explore(seeds: Iterable[str], attempt: Callable[[Draw], object]) -> None:
+    """An input of each seed. Hypothesis reads its choices in random bytes.
+
+    Its own search stays near what it has had: it met 229 refusals in 1000 scenarios, this 374.
+    """
+    @hypothesis.settings(database=None, deadline=None)
+    @hypothesis.given(st.data())
+    def example(data: st.DataObject) -> None:
+        attempt(data.draw)
+
+    for seed in seeds:
+        example.hypothesis.fuzz_one_input(  # type: ignore[attr-defined]
+            Random(seed).randbytes(CHOICES_BYTES))
+
+
+@pytest.fixture
+def hurried() -> Iterator[None]:
+    """An input that does not end fails, and does not hang."""
+    def expired(*_: object) -> None:
+        pytest.fail(f"no end within {HANG_S} s of processor time")
+    before = signal.signal(signal.SIGPROF, expired)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
 
 
 def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
-    """A few, the same on every run; benchmarks/faults/fuzz.py tries thousands."""
+    """Of so many inputs of a kind, the same on every run."""
     found: list[Outcome] = []
 
     def one(draw: Draw) -> None:
         folder = tmp_path / f"{kind}-{len(found)}"
         folder.mkdir()
-        found.append(tried(KINDS[kind](draw, folder)))
+        attempt = KINDS[kind](draw, folder)
+        signal.setitimer(signal.ITIMER_PROF, HANG_S)
+        found.append(tried(attempt))
     explore([f"{kind} {number}" for number in range(inputs)], one)
     return found
 
 
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("kind, inputs", [
     ("toml", 60), ("flags", 25), ("users", 30), ("trials", 20), ("runjson", 20), ("tables", 20),
-    ("captures", 20), ("outputs", 40), ("servers", 5), ("commands", 30)])
+    ("captures", 20), ("commands", 30)])
 def test_damaged_inputs_are_refused_in_one_line_or_accepted(
         kind: str, inputs: int, tmp_path: Path) -> None:
-    found = outcomes(kind, inputs, tmp_path)
-    assert len(found) == inputs
-    assert {each.result for each in found} <= {REFUSED, ACCEPTED}, found
+    found = outcomes(kind, inputs * TIMES, tmp_path)
+    assert len(found) == inputs * TIMES
+    broken = [(f"{kind}-{number}", each.message) for number, each in enumerate(found)
+              if each.result == BROKEN]
+    assert not broken, f"{tmp_path}: {broken}"
     assert len({re.sub(f"{tmp_path}/[^/]*", "", each.message) for each in found}) > 1, "of one kind"
 
 
@@ -57,16 +135,7 @@ def raising(error: BaseException) -> None:
     raise error
 
 
-def test_a_thing_that_is_replaced_where_it_is_written_to_is_a_defect(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def replaces(path: Path, content: bytes | str) -> Path:
-        (path.parent / "new").write_text("new")
-        return (path.parent / "new").replace(path)
-
-    monkeypatch.setattr(files, "write", replaces)
-    assert any("is no longer what it was" in each.message for each in outcomes("outputs", 100, tmp_path))
-
-
+@pytest.mark.usefixtures("hurried")
 def test_what_is_told_only_after_measuring_is_a_defect(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def relabelled(content: Any, draw: Draw) -> Any:
@@ -75,7 +144,7 @@ def test_what_is_told_only_after_measuring_is_a_defect(
         return {**content, "axis": axes}
 
     monkeypatch.setattr(damage, "tree", relabelled)
-    monkeypatch.setattr(weights, "check", lambda *_: None)
+    monkeypatch.setattr(panels, "_check_joint", lambda *_: None)
     found = outcomes("tables", 8, tmp_path)
     assert any("told only after measuring: own: the axis of" in each.message or
                "told only after measuring: zhao2019: the axis of" in each.message
@@ -83,8 +152,8 @@ def test_what_is_told_only_after_measuring_is_a_defect(
 
 
 @pytest.mark.parametrize("error, word", [
-    (MemoryError(), MEMORY), (UsageError("here: wrong"), REFUSED), (FirstFlightError(""), INTERNAL),
-    (KeyError("x"), INTERNAL), (RecursionError(), INTERNAL), (SystemExit(1), INTERNAL),
+    (MemoryError(), BROKEN), (UsageError("here: wrong"), REFUSED), (FirstFlightError(""), BROKEN),
+    (KeyError("x"), BROKEN), (RecursionError(), BROKEN), (SystemExit(1), BROKEN),
     (SystemExit(0), ACCEPTED)])
 def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: str) -> None:
     assert tried(lambda: raising(error)).result == word

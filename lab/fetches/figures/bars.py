@@ -38,7 +38,7 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
         statements=of_figure.statements, sentence=summary.of_figure(of_figure),
         text=summary.described(of_figure.panel), bars=of_figure.counts,
-        chart=chart(of_figure, scenario.owner(figure) is not None, scenario.cells),
+        chart=chart(of_figure, scenario.population(figure.sweep) is not None, scenario.cells),
         samples=of_figure.panel.samples,
         measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
@@ -151,7 +151,7 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
 
 def _mean_of(scenario: Scenario, figure: Figure) -> str:
     """What a bar of the figure is a mean of."""
-    if scenario.owner(figure) is not None:
+    if scenario.population(figure.sweep) is not None:
         return "a population of clients and responses, by its weights"
     over = averaged(figure)
     return f"averaged over {over}" if over else "one network a bar"

@@ -19,8 +19,7 @@ from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
 from lab.core.words import plain
-from lab.fetches import features
-from lab.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
 from lab.fetches.verify.record import Record
 
@@ -148,7 +147,7 @@ class Panel:
     None where it enters one at most. samples: the values behind it, by window.
     remarks: what else than the windows decided on what is behind it.
 
-    What features' panels have besides is a property, of which others have none.
+    What other panels have besides is a property, of which others have none.
     """
 
     figure: Figure
@@ -326,11 +325,9 @@ WeightedCells = list[list[tuple[Cell, float]]]  # of each bucket
 
 def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
     """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
+    if figure.weights == JOINT:
+        return _joint_cells(scenario, figure, axis)
     cells = scenario.sweep(figure.sweep).cells
-    for feature in features.registered():
-        weighted: WeightedCells | None = feature.weighted_cells(scenario, figure, axis)
-        if weighted is not None:
-            return weighted
     members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
                for value in axis.values]
     if not figure.weights:
@@ -339,3 +336,35 @@ def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCe
     assert weights is not None  # the reader of the scenario has looked
     return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
              for cell in bucket] for bucket in members]
+
+
+def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
+    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+
+    A cell stands for the responses of its RTT bucket and its bandwidth
+    bucket. Some of them are in one BDP bucket and some in the next, so that a
+    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
+    """
+    import numpy
+
+    from lab.fetches.figures.joint import average_datacenter  # imports numpy
+
+    joint, cells = average_datacenter(), scenario.sweep(figure.sweep).cells
+    axes = [known for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")
+            if (known := scenario.axis(by)) is not None]  # all: the check has looked
+    for own, marginal in zip(axes, joint.marginals):
+        if own.labels != marginal.labels:
+            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
+                                   f" {', '.join(own.labels)}; the joint distribution has"
+                                   f" {', '.join(marginal.labels)}")
+    of_rtt, of_bandwidth, of_product = (
+        marginal.bucket(values) for marginal, values in
+        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
+    shares = numpy.zeros([len(own.values) for own in axes])
+    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
+    rtts, bandwidths, _ = axes
+    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
+                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
+                 for cell in cells] for bucket in range(len(axis.values))]
+    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
+            for bucket in weighted]

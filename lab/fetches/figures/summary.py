@@ -10,7 +10,7 @@ from lab.core.findings import claims
 from lab.core.findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.run.kinds import RunData
 from lab.core.words import short, span
-from lab.fetches import features
+from lab.fetches.figures import recovery
 from lab.fetches.figures.buckets import Bucket, Excluded, Panel
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.claims import JudgedPanel
@@ -18,8 +18,8 @@ from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import setting_words
 from lab.fetches.verify import notes
+from lab.fetches.verify.integrity import is_modelled
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import is_modelled
 
 WHAT_RESULTS_MEAN = (
     f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
@@ -55,8 +55,7 @@ def of_run(run: RunData, judged: Sequence[JudgedPanel],
            changes: Sequence[WindowChange]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
     return [_verified(run.records), *notes.of_all(run.records), *_reproduced(judged),
-            *_held(judged), *(sentence for feature in features.registered()
-                              for sentence in feature.sentences([made.panel for made in judged])),
+            *_held(judged), *recovery.sentences([made.panel for made in judged]),
             *_differences(panel.panel for panel in judged), *_changes(changes),
             *_against_model(run), *_sent_again(run.records)]
 

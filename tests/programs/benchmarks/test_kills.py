@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import strikes
-from benchmarks.faults.strikes import (CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine, Tally,
-                                       complaints)
+from benchmarks import kills, leftovers
+from benchmarks.leftovers import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
 from tests.conftest import PROJECT
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
@@ -34,7 +34,7 @@ def test_records_are_held_against_those_of_an_undisturbed_run(
         tmp_path: Path, rows: tuple[str, ...], kinds: list[str]) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     found = run(tmp_path / "found", *rows)
-    assert [kind for kind, _ in strikes.run_faults(found.parent, meant)] == kinds
+    assert [kind for kind, _ in leftovers.run_faults(found.parent, meant)] == kinds
 
 
 @pytest.mark.parametrize(("later", "kinds"), [
@@ -43,27 +43,27 @@ def test_records_are_held_against_those_of_an_undisturbed_run(
 def test_rows_of_a_struck_run_stay_in_whatever_order(
         tmp_path: Path, later: tuple[str, ...], kinds: list[str]) -> None:
     before, after = run(tmp_path / "before", *ROWS), run(tmp_path / "after", *later)
-    faults = strikes.earlier_row_faults(strikes.rows(before), strikes.rows(after))
+    faults = leftovers.earlier_row_faults(leftovers.rows(before), leftovers.rows(after))
     assert [kind for kind, _ in faults] == kinds
 
 
 def test_a_run_that_never_became_whole_is_lost_and_a_file_too_many_told(tmp_path: Path) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     torn = run(tmp_path / "torn", ROWS[0], ROWS[1][:-1], state="running")
-    assert strikes.rows(torn) == strikes.rows(meant)[:1]
-    assert [kind for kind, _ in strikes.run_faults(torn.parent, meant)] == [LOST]
+    assert leftovers.rows(torn) == leftovers.rows(meant)[:1]
+    assert [kind for kind, _ in leftovers.run_faults(torn.parent, meant)] == [LOST]
     more = run(tmp_path / "more", *ROWS)
     (more / "work").mkdir()
-    assert strikes.run_faults(more.parent, meant) == [(FILES, f"{more}: work")]
+    assert leftovers.run_faults(more.parent, meant) == [(FILES, f"{more}: work")]
 
 
 def test_the_stage_of_a_run_is_what_it_has_written(tmp_path: Path) -> None:
-    home, seen = tmp_path / "home", [strikes.stage(tmp_path / "home")]
+    home, seen = tmp_path / "home", [leftovers.stage(tmp_path / "home")]
     for number, (rows, state) in enumerate((([], "running"), (ROWS, "running"),
                                             (ROWS, "complete"))):
         run(home, *rows, state=state, name=f"{number}-uml")
-        seen.append(strikes.stage(home))
-    assert tuple(seen) == strikes.STAGES
+        seen.append(leftovers.stage(home))
+    assert tuple(seen) == leftovers.STAGES
 
 
 def test_what_is_left_in_temporary_folders_is_found(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_an_orphan_is_found_and_ended() -> None:
     """In a process of its own: whoever adopts orphans reaps every child it has."""
     script = """
 import subprocess, sys
-from benchmarks.faults import strikes
-strikes.GONE_S = 0.2
-strikes.adopt_orphans()
+from benchmarks import leftovers
+leftovers.GONE_S = 0.2
+leftovers.adopt_orphans()
 subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)
-print(strikes.left_processes(), strikes.left_processes())
+print(leftovers.left_processes(), leftovers.left_processes())
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True,
                           text=True, timeout=60, check=True)
@@ -93,14 +93,14 @@ print(strikes.left_processes(), strikes.left_processes())
     ("Traceback (most recent call last):\n", 1), ("run.sh: internal error, KeyError: 1\n", 1),
     ("results/own/1-uml: not resumed: another seed\n", 1)])
 def test_what_no_user_may_read_is_counted(said: str, count: int) -> None:
-    assert [kind for kind, _ in complaints(said)] == [WORDS] * count
+    assert [kind for kind, _ in kills.complaints(said)] == [WORDS] * count
 
 
-def test_strikes_and_faults_are_counted_by_way(capsys: pytest.CaptureFixture[str]) -> None:
-    tally = Tally(["SIGTERM", "SIGKILL"], ["booting", "drawing"], [LOST, FILES])
-    tally.struck.update({("SIGTERM", "booting"): 2, ("SIGKILL", "drawing"): 1})
-    tally.note("SIGKILL", [(FILES, "left"), (LOST, "a row")])
-    assert capsys.readouterr().out == "SIGKILL: files: left\nSIGKILL: lost: a row\n"
-    assert [line.split() for line in tally.table().splitlines()] == [
-        ["struck", "by", "times", "booting", "drawing", LOST, FILES],
-        ["SIGTERM", *"22000"], ["SIGKILL", *"10111"], ["all", *"32111"]]
+def test_strikes_and_faults_are_counted_by_way() -> None:
+    lines = kills.table(Counter({("SIGTERM", "booting"): 2, ("SIGKILL", "drawing"): 1}),
+                        Counter({("SIGKILL", FILES): 1, ("SIGKILL", LOST): 1})).splitlines()
+    rows = {line.rsplit(maxsplit=14)[0]: line.split()[-14:] for line in lines[1:]}
+    assert lines[0].split() == ["struck", "by", "times", *leftovers.STAGES, *leftovers.FAULTS]
+    assert rows["SIGTERM"] == [*"20200", *"000000000"]
+    assert rows["SIGKILL"] == [*"10001", *"100000001"]
+    assert rows["all"] == [*"30201", *"100000001"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from benchmarks import processor
-from benchmarks.speed import scenario
+from benchmarks.timer import watched
 from lab.core.errors import FirstFlightError
 
 # A child that is left behind works for a tenth of a second; its parent ends at once.
@@ -57,10 +56,10 @@ os.read(told, 1)
 """
 
 
-def test_a_benchmarks_command_is_counted_with_it(tmp_path: Path) -> None:
-    timing = scenario.watched([sys.executable, "-c", UNWAITED], tmp_path)
+def test_a_benchmarks_command_is_counted_with_it() -> None:
+    timing, _ = watched([sys.executable, "-c", UNWAITED])
     if timing.processor_s is None:
         pytest.skip("no control group can be made here: it takes root")
     assert timing.processor_s >= 0.1
     with pytest.raises(FirstFlightError, match="ended with status 3: no room"):
-        scenario.watched(["sh", "-c", "echo no room >&2; exit 3"], tmp_path)
+        watched(["sh", "-c", "echo no room >&2; exit 3"])

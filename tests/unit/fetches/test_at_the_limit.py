@@ -15,15 +15,14 @@ from lab.core.results.checks import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
-from lab.fetches.features.grids import grid
+from lab.fetches.figures import grid
 from lab.fetches.features.population import ablation, fit
-from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures import bars, figure, panels
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.response import segments_at_once
 from lab.fetches.scenario.server import NEWER, OwnServer, parsed
 from lab.fetches.verify import path
-from lab.fetches.verify.verify import integrity
+from lab.fetches.verify.integrity import INTEGRITY
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT, REAL_TIME
@@ -81,7 +80,7 @@ def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: 
 # Integrity ---------------------------------------------------------------------------
 
 CHECKS: dict[str, Callable[[Evidence], Iterable[Compared]]] = {
-    check.name: check.compare for check in integrity()}
+    check.name: check.compare for check in INTEGRITY}
 
 
 @pytest.mark.parametrize(("name", "said", "is_so"), [
@@ -285,13 +284,13 @@ def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -
 
 
 def test_a_large_sample_has_as_many_clients_as_it_says_or_the_same() -> None:
-    (small, *_) = drawn(reading.read(scenario_file.find("dukkipati2010"))).populations
+    (small, *_) = reading.read(scenario_file.find("dukkipati2010")).drawn.populations
     small = replace(small, clients=5, full_clients=0)
     assert small.in_full.clients == 5
     assert replace(small, full_clients=50).in_full.clients == 50
     whole = reading.read(scenario_file.find("dukkipati2010"))
     large = study.in_full(whole)
-    assert [each.clients for each in drawn(large).populations] == [
-        each.full_clients or each.clients for each in drawn(whole).populations]
+    assert [each.clients for each in large.drawn.populations] == [
+        each.full_clients or each.clients for each in whole.drawn.populations]
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
         study.in_full(reading.read(scenario_file.find("zhao2019")))

@@ -16,7 +16,6 @@ from lab import registry
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING
 from lab.core.scenario import scenario_file
-from lab.fetches.features.population import feature
 from lab.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
 from lab.fetches.study import expand
 from tests.unit.fetches.small import scenario_of
@@ -124,9 +123,9 @@ response_bytes = {[100] * 1000}
 
 def test_trials_of_causes_count() -> None:
     scenario = scenario_of("dukkipati2010")
-    part = feature.drawn(scenario)
+    part = scenario.drawn
     most = replace(part.populations[0], clients=50_000, responses=5, explained=5, initcwnd=(3,))
-    requested = replace(scenario, parts=(replace(part, populations=(most,)),))
+    requested = replace(scenario, drawn=replace(part, populations=(most,)))
     with pytest.raises(UsageError, match=r"^2000000 trials of causes are requested"):
         expand(requested, NOTHING)
 

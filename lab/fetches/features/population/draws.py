@@ -35,8 +35,10 @@ from numpy.typing import NDArray
 from lab.core.errors import UsageError
 from lab.core.scenario.curves import Numbers, size_curve
 from lab.core.scenario.quantities import QUANTITIES
-from lab.fetches.features.population.joint import DATACENTERS, Joint, near, scaled_to
-from lab.fetches.features.population.population import Cause, Mechanism, Population, steps
+from lab.core.scenario.scenario_file import check_count
+from lab.fetches.figures.joint import DATACENTERS, Joint, near, scaled_to
+from lab.fetches.scenario.population import (Cause, Mechanism, Population, Populations,
+                                                steps)
 from lab.fetches.scenario.trial import Trial
 
 Counts = NDArray[numpy.int64]
@@ -82,6 +84,14 @@ class Drawn:
     gap_ms: Numbers
     loss_percent: Numbers
     seed: Counts
+
+
+def every_trial(drawn: Populations, seed: int) -> list[Trial]:
+    """Those of all populations of a scenario. Raises UsageError."""
+    check_count(sum(population.explained_at_most(drawn.steps)
+                    for population in drawn.populations), "trials of causes", many=True)
+    return [trial for population in drawn.populations
+            for trial in trials(population, drawn.like, seed, drawn.steps)]
 
 
 def trials(made: Population, like: Trial, seed: int, causes: Sequence[Cause] = ()) -> list[Trial]:

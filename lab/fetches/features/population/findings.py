@@ -18,9 +18,9 @@ from lab.core.scenario.quantities import quantity
 from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
-from lab.fetches.features.population.joint import DATACENTERS, Joint
-from lab.fetches.features.population.panels import same_of
-from lab.fetches.features.population.population import Populations
+from lab.fetches.figures.joint import DATACENTERS, Joint
+from lab.fetches.figures.drawn_panels import same_of
+from lab.fetches.scenario.population import Populations
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Scenario

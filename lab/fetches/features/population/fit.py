@@ -1,8 +1,9 @@
-"""What stands behind a fitted population, as paper.fit stored it beside the scenario.
+"""What stands behind a fitted population, as stored beside the scenario.
 
 scenarios/fits/<scenario>.json holds the mechanism that it is of, hold-outs, how the bars
 change along each parameter, each mechanism off in turn, and what else was tried. All of it is
-simulated; what a run measured stands in its figures.
+simulated, by a program of the fit that the commit FITTED_BY has as paper/fit; what a run
+measured stands in its figures.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from lab.core.scenario import scenario_file
 from lab.core.scenario.published import SHARES_PANELS
 from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import plain
-from lab.fetches.features.population.population import Population, Populations
+from lab.fetches.scenario.population import Population, Populations
 from lab.fetches.scenario.scenario import Scenario
 
 FITS = SCENARIOS / "fits"
+FITTED_BY = "c688d26e"  # the last commit with the program of the fit
 FIGURE5 = tuple(SHARES_PANELS.values())
 FREE_WITHIN, FREE_LOSS = 1, 0.5  # so many bars fewer, so much farther: the paper cannot say
 
@@ -98,8 +100,8 @@ def fit_findings(scenario: Scenario, drawn: Populations) -> list[Finding]:
     known = sources(scenario.name)
     if not belongs(fit, made) or any((other.name, name) not in known.of_their_own
                                      for other, name in _of_their_own(drawn, made, known)):
-        why = ("the parameters have changed since: write it anew with"
-               " /usr/bin/python3 -m paper.fit evidence")
+        why = ("the parameters have changed since: write it anew in a working tree of commit"
+               f" {FITTED_BY}, with /usr/bin/python3 -m paper.fit evidence")
         return [Finding("fit", "What was fitted to what", missing=why)]
     return [_fitted(drawn, made, fit, known), _profiles(made, fit), _without(fit)]
 

@@ -14,11 +14,12 @@ from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
                                                        items, measured)
-from lab.fetches.features.replication.causes import AsPublished
+from lab.fetches.scenario.causes import AsPublished
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
-from lab.fetches.figures.cell_tables import causes_table, published_cells, trials_table
+from lab.fetches.figures.cell_tables import causes_table, trials_table
 from lab.fetches.figures.claims import judged
+from lab.fetches.figures.raw_cells import published_cells
 from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.verify.record import Record
 

@@ -10,8 +10,9 @@ import numpy
 import pytest
 
 from lab.core.errors import UsageError
-from lab.fetches.features.population import draws, population
-from lab.fetches.features.population.population import Mechanism, Population
+from lab.fetches.features.population import draws
+from lab.fetches.scenario import population
+from lab.fetches.scenario.population import Mechanism, Population
 from lab.fetches.scenario.trial import Trial
 
 LIKE = Trial(scenario="test", rtt_ms=1, bandwidth_kbps=1, uplink_kbps=1, queue_packets=1000,

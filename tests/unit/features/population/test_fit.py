@@ -13,9 +13,8 @@ from lab.core.errors import UsageError
 from lab.core.findings.charts import LineChart
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import fit
-from lab.fetches.features.population.feature import drawn
-from lab.fetches.features.population.population import Population
-from lab.fetches.scenario import reading
+from lab.fetches.scenario.population import Population
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 
 NAME = "dukkipati2010"
@@ -34,14 +33,14 @@ def found() -> dict[str, Any]:
 
 
 def explained(scenario: Scenario) -> Population:
-    return next(each for each in drawn(scenario).populations if each.explained)
+    return next(each for each in scenario.drawn.populations if each.explained)
 
 
 def test_the_stored_evidence_is_of_todays_parameters(scenario: Scenario,
                                                      found: dict[str, Any]) -> None:
-    """Else: /usr/bin/python3 -m paper.fit evidence."""
+    """Else: write it anew, as fit.FITTED_BY's commit can."""
     assert fit.belongs(found, explained(scenario))
-    slow = next(each for each in drawn(scenario).populations if each.name == "slowdc")
+    slow = next(each for each in scenario.drawn.populations if each.name == "slowdc")
     *_, alone, weeks, own = found["holdouts"]
     assert own["mechanism"] == json.loads(json.dumps(asdict(slow.mechanism)))
     assert weeks["mechanism"] == {**own["mechanism"],
@@ -60,7 +59,7 @@ def test_what_is_held_out_has_no_parameter_of_its_own(scenario: Scenario) -> Non
     held_out = [figure for figure in scenario.figures if figure.held_out]
     assert len(held_out) == 3
     for figure in held_out:
-        made = drawn(scenario).population(figure.sweep)
+        made = scenario.drawn.population(figure.sweep)
         assert made is not None and made.mechanism == explained(scenario).mechanism
     slow = {figure.name for figure in scenario.figures if figure.sweep == "slowdc"}
     assert slow == {"fig6", "table3_slowdc", "table4"}  # fitted: three parameters of their own
@@ -69,15 +68,15 @@ def test_what_is_held_out_has_no_parameter_of_its_own(scenario: Scenario) -> Non
 def test_evidence_of_other_parameters_is_not_told(scenario: Scenario) -> None:
     made = explained(scenario)
     other = replace(made, mechanism=replace(made.mechanism, far_and_slow=0.9))
-    (told,) = fit.fit_findings(scenario, replace(drawn(scenario), populations=(other,)))
-    assert "paper.fit evidence" in told.missing
+    (told,) = fit.fit_findings(scenario, replace(scenario.drawn, populations=(other,)))
+    assert fit.FITTED_BY in told.missing and "paper.fit evidence" in told.missing
     farther = replace(made, name="far", mechanism=replace(made.mechanism, rtt_factor=2.0))
-    (told,) = fit.fit_findings(scenario, replace(drawn(scenario), populations=(made, farther)))
+    (told,) = fit.fit_findings(scenario, replace(scenario.drawn, populations=(made, farther)))
     assert told.missing  # what nothing says where it is from
 
 
 def test_every_parameter_says_what_it_rests_on(scenario: Scenario, found: dict[str, Any]) -> None:
-    fitted, profiles, without = fit.fit_findings(scenario, drawn(scenario))
+    fitted, profiles, without = fit.fit_findings(scenario, scenario.drawn)
     parameters, free, numbers, held = fitted.tables
     names = [str(row[0]) for row in parameters.rows]
     assert names[:17] == list(vars(explained(scenario).mechanism))

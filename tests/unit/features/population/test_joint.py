@@ -10,8 +10,9 @@ import pytest
 from lab.core.scenario.curves import Numbers, network_curve
 from lab.core.errors import UsageError
 from lab.core.scenario.published import PublishedBucket
-from lab.fetches.features.population import draws, joint
-from lab.fetches.features.population.joint import Joint
+from lab.fetches.features.population import draws
+from lab.fetches.figures import joint
+from lab.fetches.figures.joint import Joint
 
 
 @pytest.fixture(scope="module")

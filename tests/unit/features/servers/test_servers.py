@@ -16,7 +16,7 @@ from lab.core.run.kinds import Overrides
 from lab.core.results.records import PASS, SKIPPED, to_text
 from lab.core.scenario.scenario_file import find
 from lab.fetches.figures.panels import counting
-from lab.fetches.features.servers.notes import of_servers
+from lab.fetches.verify.notes import of_servers
 from lab.fetches.verify.notes import of_all
 from lab.fetches.figures.summary import summary
 from lab.fetches.study import KIND

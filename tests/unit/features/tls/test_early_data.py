@@ -15,7 +15,7 @@ from lab.core.errors import UsageError
 from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
-from lab.fetches.features.tls import zero_rtt
+from lab.fetches.verify import zero_rtt
 from lab.fetches.scenario.server import NEWER
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import notes

@@ -1,1 +1,0 @@
-"""What is broken on purpose: hostile inputs, strikes, changed code."""

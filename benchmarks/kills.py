@@ -1,0 +1,181 @@
+"""Kill a small run at random moments, resume it, and count what is lost or left behind.
+
+    /usr/bin/python3 -m benchmarks.kills [--kills 200] [--seed 1]
+
+A run of some seconds is struck one to four times by the signals that users, shells and the system
+send, is stopped for a while, or one of its guests loses power (its kernel is killed); then the
+same command is let through to its end. All its records must equal those of a run that nobody
+disturbed, but for the time at which they were measured. After each strike its processes, network
+devices and namespaces, mounts, temporary files and memory in /dev/shm have to be gone. Prints a
+table, and each fault as it is found; exit status 1 where there is one. As root it has mounts, a
+network, a /dev/shm and a /run/netns of its own, where nobody else's work is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+
+from benchmarks import command, leftovers
+from benchmarks.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
+from engines.job import PROJECT
+from lab.core.command_line import Parser, positive
+from lab.core.errors import FAILED, OK, FirstFlightError
+
+# Some seconds, and figures to be drawn.
+SCENARIO = "zhao2019"
+FLAGS = ("--scenario", SCENARIO, "--rtt", "20,50,100,200,500,1000", "--bw", "56,256,1000,5000",
+         "--iw", "3,10")
+POWER, STOPPED = "guest's power", "stop, continue"
+# Each with the statuses that a run may end with: killed by it, or interrupted. A guest
+# without power is replaced.
+WAYS: dict[str, tuple[int, ...]] = {
+    **{name: (-signal.Signals[name], 130) for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")},
+    STOPPED: (0,), POWER: (0,)}
+STOPPED_S = 2.0  # at most
+END_S = 3600.0  # no run takes as long, on a machine however busy: it hangs
+MOST_STRIKES = 4  # of one run, before it may come to its end
+OWN = ('for place in /dev/shm /run/netns; do test ! -d $place || mount -t tmpfs tmpfs $place'
+       ' || exit; done; exec "$@"')
+
+
+def complaints(output: str) -> list[Fault]:
+    """What no user may read."""
+    return [(WORDS, line) for line in output.splitlines()
+            if "Traceback" in line or "internal error" in line or "not resumed" in line]
+
+
+def hit(way: str, run: subprocess.Popen[bytes], random: Random) -> None:
+    """Strike a run that lives, or stop it for a while, in which others of its session go on."""
+    if way == POWER:
+        if guests := leftovers.guests(run.pid):
+            os.kill(random.choice(guests), signal.SIGKILL)
+    elif way == STOPPED:  # as Ctrl-Z
+        os.killpg(run.pid, signal.SIGSTOP)
+        time.sleep(random.uniform(0, STOPPED_S))
+        os.killpg(run.pid, signal.SIGCONT)
+    elif way == "SIGINT":  # as Ctrl-C, which all in the terminal's foreground get
+        os.killpg(run.pid, signal.SIGINT)
+    else:
+        run.send_signal(signal.Signals[way])
+
+
+class Loop:
+    """Small runs, one after another, each in a folder of its own, struck and resumed.
+
+    struck: how often, by way and stage; faults: how many, by way and kind.
+    """
+
+    def __init__(self, home: Path, random: Random) -> None:
+        self.home, self.random = home, random
+        self.log, self.temporary = home / "log", home / "tmp"
+        self.temporary.mkdir()
+        self.machine = Machine.now(self.temporary)
+        self.struck: Counter[tuple[str, str]] = Counter()
+        self.faults: Counter[tuple[str, str]] = Counter()
+        began = time.monotonic()
+        status, output = self.end(self.start(home / "undisturbed"))
+        if status != 0:
+            raise FirstFlightError(f"an undisturbed run fails: {output}")
+        self.takes_s = time.monotonic() - began
+        self.undisturbed = leftovers.folders(home / "undisturbed" / SCENARIO)[-1]
+
+    def start(self, results: Path) -> subprocess.Popen[bytes]:
+        """The command, at the head of a group of processes as in a terminal, its TMPDIR its own."""
+        with self.log.open("wb") as file:  # a file: an orphan would keep a pipe open
+            return subprocess.Popen(
+                [PROJECT / "run.sh", *FLAGS, "--results", results, "--figures",
+                 results / "figures"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=file, start_new_session=True, env={**os.environ,
+                                                          "TMPDIR": str(self.temporary)},
+                # Programs in the background ignore Ctrl-C, and what they start does.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+    def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
+        """The status of a run, and its standard error."""
+        return run.wait(END_S), self.log.read_text()
+
+    def left(self) -> list[Fault]:
+        return leftovers.left_processes() + self.machine.more(Machine.now(self.temporary))
+
+    def note(self, way: str, faults: Iterable[Fault]) -> None:
+        for kind, what in faults:
+            print(f"{way}: {kind}: {what}", flush=True)
+            self.faults[way, kind] += 1
+
+    def strike(self, way: str, results: Path) -> bool:
+        """Start the run and strike it at a random moment; False where it had ended before."""
+        home = results / SCENARIO
+        before = leftovers.folders(home)[-1:]
+        rows = [row for folder in before for row in leftovers.rows(folder)]
+        run = self.start(results)
+        time.sleep(self.random.uniform(0, self.takes_s))
+        while way == POWER and run.poll() is None and not leftovers.guests(run.pid):
+            time.sleep(0.01)
+        stage, alive = leftovers.stage(home), run.poll() is None
+        if alive:
+            hit(way, run, self.random)
+        status, output = self.end(run)
+        faults = self.left() + complaints(output)
+        if status not in (*WAYS[way], 0):  # 0: it was about to end
+            faults.append((STATUS, f"{status} in {stage}: {output.strip()[-300:]}"))
+        faults += leftovers.earlier_row_faults(rows, [row for folder in before
+                                                      for row in leftovers.rows(folder)])
+        self.struck[way, stage] += alive
+        self.note(way, faults)
+        return alive
+
+    def round(self, number: int, most: int) -> int:
+        """Strike one run some times, then let it end; return how many strikes met it."""
+        results, met = self.home / f"round{number}", 0
+        for _ in range(self.random.randint(1, min(most, MOST_STRIKES))):
+            way = self.random.choice(list(WAYS))
+            met += self.strike(way, results)
+        status, output = self.end(self.start(results))
+        faults = self.left() + complaints(output)
+        faults += leftovers.run_faults(results / SCENARIO, self.undisturbed)
+        self.note(way, faults + ([(STATUS, f"{status} at last: {output}")] if status else []))
+        return met
+
+
+def table(struck: Counter[tuple[str, str]], faults: Counter[tuple[str, str]]) -> str:
+    """A line a way: how often it met a run in each stage, and the faults of each kind."""
+    rows: list[list[object]] = [["struck by", "times", *STAGES, *FAULTS]]
+    for name, ways in (*((way, (way,)) for way in WAYS), ("all", tuple(WAYS))):
+        met = [sum(struck[way, stage] for way in ways) for stage in STAGES]
+        rows.append([name, sum(met), *met, *(sum(faults[way, kind] for way in ways)
+                                             for kind in FAULTS)])
+    return "\n".join(f"{first!s:<14}" + "".join(f"{cell!s:>12}" for cell in rest)
+                     for first, *rest in rows)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="kills", description="Kill runs, resume them, count what is lost.")
+    parser.add_argument("--kills", type=positive, default=200,
+                        help="strikes that meet a run (default 200)")
+    parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
+    arguments = parser.parse_args(words)
+    if os.geteuid() == 0 and not leftovers.is_own():
+        os.environ[leftovers.OWN] = "own"
+        os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", "sh",
+                              "-c", OWN, "sh", sys.executable, "-m", "benchmarks.kills", *words])
+    leftovers.adopt_orphans()
+    with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
+        loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
+        while met < arguments.kills:
+            met, number = met + loop.round(number, arguments.kills - met), number + 1
+        print(table(loop.struck, loop.faults))
+    print(f"{number} runs, {loop.faults.total()} faults")
+    return FAILED if loop.faults else OK
+
+
+if __name__ == "__main__":
+    command.run("kills", main)

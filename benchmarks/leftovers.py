@@ -1,0 +1,179 @@
+"""What a run that was struck leaves: its records, processes, networks, mounts and files.
+
+A fault is its kind, one of FAULTS, and what it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import json
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.core.run import runs
+
+LOST, DOUBLED, CHANGED, STATUS, WORDS = "lost", "doubled", "changed", "status", "words"
+PROCESSES, NETWORKS, MOUNTS, FILES = "processes", "networks", "mounts", "files"
+FAULTS = (LOST, DOUBLED, CHANGED, STATUS, WORDS, PROCESSES, NETWORKS, MOUNTS, FILES)
+# What a strike met.
+STARTING, BOOTING, MEASURING, TELLING = "starting", "booting", "measuring", "drawing"
+STAGES = (STARTING, BOOTING, MEASURING, TELLING)
+STAMP = "measured_at"
+GONE_S = 60.0  # the longest that processes of a killed run are waited for, on a busy machine
+SHARED_MEMORY = Path("/dev/shm")
+OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /dev/shm is nobody else's
+_PR_SET_CHILD_SUBREAPER = 36
+
+Fault = tuple[str, str]
+Row = dict[str, str]
+
+
+# Records ------------------------------------------------------------------------------
+
+def folders(home: Path) -> list[Path]:
+    """The run folders of one scenario, the oldest first."""
+    return list(reversed(runs.newest_first(home)))
+
+
+def rows(folder: Path) -> list[Row]:
+    """The whole rows of a run as text; none where it has no file yet."""
+    try:
+        whole = (folder / runs.TRIALS_CSV).read_text().rpartition("\n")[0]
+    except FileNotFoundError:
+        return []
+    return list(csv.DictReader(whole.splitlines()))
+
+
+def stage(home: Path) -> str:
+    """How far a run has come by what it has written."""
+    if not folders(home):
+        return STARTING
+    newest = folders(home)[-1]
+    if runs.read_facts(newest).get("state") == runs.COMPLETE:
+        return TELLING
+    return MEASURING if rows(newest) else BOOTING
+
+
+def row_faults(stored: list[Row], expected: list[Row]) -> list[Fault]:
+    """Where the rows of a whole run differ from those of an undisturbed one."""
+    def contents(some: list[Row]) -> Counter[str]:
+        return Counter(json.dumps({**row, STAMP: ""}, sort_keys=True) for row in some)
+    ids, expected_ids = (Counter((row["rtt_ms"], row["bandwidth_kbps"], row["initcwnd"],
+                                  row["repeat"]) for row in some) for some in (stored, expected))
+    others = (contents(stored) - contents(expected)).total()
+    return [*[(LOST, str(name)) for name in expected_ids - ids],
+            *[(DOUBLED, str(name)) for name in ids - expected_ids],
+            *([(CHANGED, f"{others} rows")] if others else [])]
+
+
+def earlier_row_faults(rows: list[Row], later: list[Row]) -> list[Fault]:
+    """Rows that are no more as they were; their order changes when a run finishes."""
+    gone = sum(row not in later for row in rows)
+    return [(LOST, f"{gone} rows of before")] if gone else []
+
+
+def run_faults(home: Path, expected: Path) -> list[Fault]:
+    """Faults of every whole run of a scenario against an undisturbed one; there has to be one."""
+    whole = [folder for folder in folders(home)
+             if runs.read_facts(folder).get("state") == runs.COMPLETE]
+    faults = [fault for folder in whole for fault in row_faults(rows(folder), rows(expected))]
+    if not whole:
+        faults.append((LOST, f"{home} has no whole run"))
+    for folder in whole[-1:]:
+        faults += [(FILES, f"{folder}: {name}")
+                   for name in sorted(set(names(folder)) ^ set(names(expected)))]
+    return faults
+
+
+def names(folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in folder.rglob("*")]
+
+
+# What is left -------------------------------------------------------------------------
+
+def adopt_orphans() -> None:
+    """From now on whatever a run leaves behind is a child of this process."""
+    if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("no subreaper")
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process has started or adopted, zombies too."""
+    try:
+        tasks = list(Path(f"/proc/{parent}/task").iterdir())
+        return [int(word) for task in tasks for word in (task / "children").read_text().split()]
+    except OSError:  # it has ended meanwhile
+        return []
+
+
+def guests(parent: int) -> list[int]:
+    """The kernels of the guests that a process has started."""
+    return [child for child in children(parent) if b"uml_dir" in command_of(child)]
+
+
+def command_of(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def left_processes() -> list[Fault]:
+    """Orphans that do not go by themselves; they are killed."""
+    deadline = time.monotonic() + GONE_S
+    while left := _reaped():
+        if time.monotonic() > deadline:
+            faults = [(PROCESSES, command_of(process).decode(errors="replace").replace("\0", " "))
+                      for process in left]
+            for process in left:
+                os.kill(process, signal.SIGKILL)
+            return faults
+        time.sleep(0.01)
+    return []
+
+
+def _reaped() -> list[int]:
+    """The children that live."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return []
+    return children(os.getpid())
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What of the machine a run may leave changed, each with its kind."""
+
+    state: frozenset[Fault]
+
+    @classmethod
+    def now(cls, temporary: Path) -> Machine:
+        """temporary: the TMPDIR of the run."""
+        namespaces = Path("/run/netns")
+        networks = [name for _, name in socket.if_nameindex()]
+        networks += [str(path) for path in namespaces.iterdir()] if namespaces.is_dir() else []
+        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        paths = [path for folder in (temporary, SHARED_MEMORY) for path in folder.rglob("*")]
+        memory = os.statvfs(SHARED_MEMORY)
+        used = memory.f_blocks - memory.f_bfree
+        return cls(frozenset([
+            *((NETWORKS, name) for name in networks), *((MOUNTS, place) for place in mounts),
+            *((FILES, str(path)) for path in paths if path.lstat().st_uid == os.geteuid()),
+            *([(FILES, f"{used} pages of {SHARED_MEMORY}")] if used and is_own() else [])]))
+
+    def more(self, later: Machine) -> list[Fault]:
+        """What there is later that there was not."""
+        return sorted(later.state - self.state)
+
+
+def is_own() -> bool:
+    """Whether /dev/shm is this process's own: all in it is of its runs."""
+    return OWN in os.environ

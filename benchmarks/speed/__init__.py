@@ -1,1 +1,0 @@
-"""How long things take, and what they take: time, memory, processor."""

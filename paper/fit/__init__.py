@@ -1,1 +1,0 @@
-"""The paper's figures from a fast simulation of the populations: for fits, not for results."""
