@@ -12,8 +12,6 @@ import pytest
 
 import plot
 import report
-from benchmarks.faults.inputs import stored
-from benchmarks.faults.stored_commands import FACTS, packets
 from commands import without_trials
 from commands.flags import parse
 from commands.virtual import captured
@@ -22,6 +20,8 @@ from lab.core.errors import FAILED, OK, FirstFlightError
 from lab.core.results.facts import COMMAND, RUN, facts
 from lab.core.results.records import LARGEST, RecordsError
 from lab.core.run import runs
+from tests.programs.inputs import stored
+from tests.programs.stored_commands import FACTS, packets
 
 DEEP = "[" * 100_000
 WRONG: list[Any] = [5, "x", [5], {"a": {"b": {}}}, True, [[[[[[[[[[1]]]]]]]]]], 1e400]
