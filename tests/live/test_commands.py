@@ -42,10 +42,12 @@ class Ended:
     """How a command ended: its status, what it printed, and what is kept of it."""
 
     def __init__(self, folder: Path, *words: str, flags: tuple[str, ...] = (),
-                 given: bytes | None = b"") -> None:
+                 given: bytes = b"") -> None:
+        """given: through a pipe, whose end may come whenever the machine gets to it; else none."""
         self.done = subprocess.run(
             [str(PROJECT / "run.sh"), "--results", str(folder / "results"), *flags, "--", *words],
-            cwd=folder, input=given, capture_output=True, timeout=300, check=False)
+            cwd=folder, **({"input": given} if given else {"stdin": subprocess.DEVNULL}),
+            capture_output=True, timeout=300, check=False)
         self.status = self.done.returncode
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
         self.kept = max((folder / "results" / "commands").iterdir())
