@@ -42,11 +42,13 @@ class Ended:
     """How a command ended: its status, what it printed, and what is kept of it."""
 
     def __init__(self, folder: Path, *words: str, flags: tuple[str, ...] = (),
-                 given: bytes | None = b"", results: Path | None = None) -> None:
+                 given: bytes = b"", results: Path | None = None) -> None:
+        """given: through a pipe, whose end may come whenever the machine gets to it; else none."""
         results = results or folder / "results"
         self.done = subprocess.run(
             [str(PROJECT / "run.sh"), "--results", str(results), *flags, "--", *words],
-            cwd=folder, input=given, capture_output=True, timeout=300, check=False)
+            cwd=folder, **({"input": given} if given else {"stdin": subprocess.DEVNULL}),
+            capture_output=True, timeout=300, check=False)
         self.status = self.done.returncode
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
         self.kept = max((results / "commands").iterdir())

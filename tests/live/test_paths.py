@@ -5,17 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.live.conftest import PROJECT
 
 
-@pytest.mark.parametrize("name", ["plain", "x" * 120, "-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)"])
-def test_results_and_figures_may_be_relative_and_of_any_name(
-        kernel: Path, tmp_path: Path, name: str) -> None:
+def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_path: Path) -> None:
+    name = "-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)" + "x" * 100
     done = subprocess.run(
         [str(PROJECT / "run.sh"), "--scenario", "handley1999_nagle", f"--results={name}/r",
-         f"--figures={name}/f"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+         f"--figures={name}/f"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
         check=False)
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / name / "r" / "handley1999_nagle").glob("*-uml")
