@@ -13,17 +13,12 @@ if TYPE_CHECKING:
 
 def add_flags(add: Callable[..., object]) -> None:
     add("--cluster", metavar="ADDRESS",
-        help="measure on the machines of a Dask cluster: tls://host:8786 or a scheduler file,"
-             " FILE.json; local:N for N guests of this machine's (docs/CLUSTER.md; default: here)")
-    add("--cluster-insecure", action="store_true",
-        help="also tcp:// to another machine, where whoever reaches the port may run anything"
-             " (default: refused)")
+        help="measure on the machines of a Dask cluster, whose scheduler is at tls://host:8786"
+             " (docs/CLUSTER.md; default: here)")
 
 
 def connected(arguments: argparse.Namespace, kernel: Path, tools: dict[str, str],
               notify: Callable[[str], None]) -> Cluster:
     """The machines of --cluster. Raises EngineCannot."""
     from engines.cluster.cluster import Cluster  # and with it Dask: only where it is requested
-    from engines.cluster.link import SchedulerLink
-    return Cluster(SchedulerLink(arguments.cluster, kernel, tools, arguments.cluster_insecure,
-                                 notify))
+    return Cluster(arguments.cluster, kernel, tools, notify)

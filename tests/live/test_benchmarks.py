@@ -33,18 +33,6 @@ def test_the_table_of_performance_has_its_rows(kernel: Path) -> None:
         "boot", "network", "shape", "server", "client", "packets", "worker"))
 
 
-def test_the_way_through_a_cluster_is_measured() -> None:
-    pytest.importorskip("distributed", reason="./install.sh --with-cluster")
-    done = subprocess.run(
-        ["/usr/bin/python3", "-m", "benchmarks.speed.cluster", "--records", "1200", "--size", "100",
-         "--batches", "4", "--guests", "4", "--seconds", "0.1"],
-        cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    for row in ("dispatch: ", "records through scheduler and main process: ", "4 guests",
-                "the main process keeps up with "):
-        assert row in done.stdout
-
-
 SUMS = """LIMIT = 3
 def limited(a):
     return a if a <= LIMIT else LIMIT

@@ -63,7 +63,7 @@ PARTS = {
     "load": kind("load", "tests/unit/features/users/test_shared.py"),
     "trace": kind("trace"), "arithmetic": kind("arithmetic"),
     "cluster": Part(("engines/cluster", "tests/unit/cluster", "tests/programs/cluster"),
-                    (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
+                    (("commands/runners.py", '"cluster": '),)),
     "tls": feature("tls"), "servers": feature("servers"),
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
     "population": feature("population", "paper/fit", "tests/programs/test_fit.py", MIXED, *(
