@@ -254,7 +254,10 @@ def measured(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     machine: what this one is (lab.core.results.provenance). folder: for the engine's own
     files. Raises ValueError where the payload is no batch, and what the engine raises.
     """
-    requested = json.loads(gzip.decompress(payload))
+    try:
+        requested = json.loads(gzip.decompress(payload))
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"it is no batch: {error}") from error
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
     waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}
@@ -268,7 +271,7 @@ def measured(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
     writer = RowWriter(kind.record, columns_of(kind.record))
     result = io.BytesIO()
-    with gzip.GzipFile(fileobj=result, mode="wb", compresslevel=6) as stream:
+    with gzip.GzipFile(fileobj=result, mode="wb") as stream:
         def put(line: Mapping[str, Any]) -> None:
             stream.write(json.dumps(line).encode() + b"\n")
 
