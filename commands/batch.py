@@ -11,9 +11,9 @@ that was sent there.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def measured(content: bytes, kernel: Path) -> bytes:
     """The result of a batch. Raises FirstFlightError."""
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
-            free_processor(kernel.parent) as processor, engine_errors():
+            free_processor() as processor, engine_errors():
         try:
             return batches.measured(content, UmlEngine(kernel, 1, processor), registry.kind,
                                     provenance.machine(), Path(folder))
@@ -59,16 +59,16 @@ def measured(content: bytes, kernel: Path) -> bytes:
 
 
 @contextmanager
-def free_processor(folder: Path) -> Iterator[int | None]:
+def free_processor() -> Iterator[int | None]:
     """A processor that no other batch of this machine's has, None where all are taken.
 
     Each batch is a process of its own: two guests on one processor would take twice as long.
     """
     for processor in sorted(os.sched_getaffinity(0)):
-        with (folder / f"processor{processor}.lock").open("w") as lock:
+        with socket.socket(socket.AF_UNIX) as held:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                held.bind(f"\0first-flight-processor{processor}")  # a name, and no file
+            except OSError:
                 continue
             yield processor
             return

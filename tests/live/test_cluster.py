@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ import pytest
 
 from lab.core.run import runs
 from tests.live.conftest import command, watched
-from tests.live.machines import SCHEDULER, WORKERS, Machines, parts_of
+from tests.programs.cluster.dask_processes import Machines, certificates
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 
@@ -90,68 +91,38 @@ def test_a_cluster_gives_what_one_machine_gives(name: str, machines: Machines, a
     assert machine["trials"] == len(rows(results, name)) and told["engine"] == "uml"
 
 
-def test_guests_of_this_machine_by_local(alone: Path, results: Path, kernel: Path) -> None:
-    done = subprocess.run(command(results, "--cluster", "local:2", "--no-figures",
-                                  *ASKED["zhao2019"]), capture_output=True, text=True, timeout=300,
-                          check=False)
-    assert done.returncode == 0, done.stderr
-    check_same(results, alone, "zhao2019")
-    assert "Traceback" not in done.stderr and "distributed" not in done.stderr
+def measuring(machines: Machines, name: str = "") -> list[int]:
+    """The processes of batches on one of the machines, or on both."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"^/usr/bin/python3 {machines.folder}/machine-{name}.*batch.py --kernel"],
+        capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
 
 
-def wait_for_a_batch(machines: Machines, name: str) -> None:
-    """Until a worker measures: a process of its copy of the project runs."""
+def wait_for_a_batch(machines: Machines, name: str) -> int:
     until = time.monotonic() + 300
-    while time.monotonic() < until:
-        if subprocess.run(["pgrep", "-f", f"{machines.folder}/cache-{name}.*commands/batch.py --kernel"],
-                          capture_output=True, check=False).returncode == 0:
-            return
+    while not (found := measuring(machines, name)):
+        assert time.monotonic() < until, "no batch was begun"
         time.sleep(0.05)
-    raise AssertionError("no batch was begun")
+    return found[0]
 
 
-@pytest.mark.parametrize("part", ["machine", "worker", "batch", "guest"])
+@pytest.mark.parametrize("part", ["machine", "worker", "batch"])
 def test_what_dies_costs_nothing(part: str, machines: Machines, alone: Path,
                                  results: Path) -> None:
     run = begun(machines, results, *ASKED["zhao2019"])
-    wait_for_a_batch(machines, "one")
+    batch = wait_for_a_batch(machines, "one")
     if part == "machine":
         machines.kill("one")
         machines.work("one")
+    elif part == "batch":
+        os.kill(batch, signal.SIGKILL)
     else:
-        until = time.monotonic() + 300
-        while not (found := parts_of(machines.processes["one"].pid)[part]):
-            assert time.monotonic() < until, f"there is no {part}"
-            time.sleep(0.01)
-        os.kill(found[0], signal.SIGKILL)
+        status = Path(f"/proc/{batch}/status").read_text()
+        os.kill(int(status.partition("PPid:")[2].split()[0]), signal.SIGKILL)
     said = finished(run)
     check_same(results, alone, "zhao2019")
-    assert said.count("run.sh: ") <= 1 and "Traceback" not in said
-
-
-def test_a_scheduler_that_is_started_again_is_found(machines: Machines, alone: Path,
-                                                    results: Path) -> None:
-    run = begun(machines, results, *ASKED["zhao2019"])
-    wait_for_a_batch(machines, "two")
-    machines.kill(SCHEDULER)
-    time.sleep(1.0)
-    machines.schedule()
-    for name in WORKERS:  # workers end with their scheduler: docs/CLUSTER.md starts them anew
-        machines.kill(name)
-        machines.work(name)
-    assert "is lost; it is looked for" in finished(run)
-    check_same(results, alone, "zhao2019")
-
-
-def test_damage_on_one_machine_is_measured_by_another(machines: Machines, alone: Path,
-                                                      results: Path) -> None:
-    """Its copy of the project is changed after it was checked."""
-    run = begun(machines, results, *ASKED["zhao2019"])
-    wait_for_a_batch(machines, "one")
-    for path in (machines.folder / "cache-one").glob("first-flight/cluster/*/project/batch.py"):
-        path.write_text("print('no result at all')\n")
-    finished(run)
-    check_same(results, alone, "zhao2019")
+    assert said.count("measured by another worker") == 1 == said.count("run.sh: "), said
 
 
 def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
@@ -164,21 +135,31 @@ def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
     assert said.splitlines()[-1] == (
         "run.sh: interrupted; what is measured is kept, the same command resumes")
     until = time.monotonic() + 300
-    while subprocess.run(["pgrep", "-f", f"{machines.folder}.*commands/batch.py --kernel"],
-                         capture_output=True, check=False).returncode == 0:
+    while measuring(machines):
         assert time.monotonic() < until, "a batch outlives the run that asked for it"
         time.sleep(0.1)
     finished(begun(machines, results, *ASKED["zhao2019"]))
     check_same(results, alone, "zhao2019")
 
 
-@pytest.mark.parametrize(("flags", "said"), [
-    (("--cluster", "tls://127.0.0.1:1"), "no scheduler answers at tls://127.0.0.1:1"),
-    (("--cluster", "tcp://192.0.2.1:8786"), "say --cluster-insecure"),
-    (("--cluster", "somewhere"), "takes tls://host:port")])
-def test_what_cannot_be_reached_is_one_line(flags: tuple[str, ...], said: str, results: Path,
-                                            machines: Machines) -> None:
-    done = subprocess.run(command(results, *flags, *ASKED["zhao2019"]), env=machines.environment,
-                          capture_output=True, text=True, timeout=120, check=False)
+@pytest.mark.parametrize(("address", "said"), [
+    ("tls://127.0.0.1:1", "Connection refused): start one with dask-scheduler"),
+    ("tcp://192.0.2.1:8786", "use tls://"),
+    ("other", "certificate verify failed"), ("half", "alert unknown ca"),
+    ("none", "no certificate is given to Dask")])
+def test_what_cannot_be_reached_is_one_line(address: str, said: str, results: Path,
+                                            machines: Machines, tmp_path: Path) -> None:
+    """other: a certificate of another authority; half: that, and the right authority; none."""
+    environment = machines.environment
+    if address in ("other", "half"):
+        environment = certificates(tmp_path / "other")
+        if address == "half":
+            shutil.copy(machines.folder / "ca.pem", tmp_path / "other")
+    elif address == "none":
+        environment = dict(os.environ)
+    done = subprocess.run(
+        command(results, "--cluster", address if ":" in address else machines.address,
+                *ASKED["zhao2019"]), env=environment,
+        capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4 and said in done.stderr, done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -124,8 +124,8 @@ def in_range(name: str, value: Any) -> bool:
 def known_flags() -> dict[str, tuple[str, ...]]:
     """Values that each flag takes, by the flag; those that take none have no value."""
     return {**{quantity.flag: ("1", "3", "10", "100", "1000") for quantity in FLAGS.values()},
-            **dict.fromkeys(("--list", "--as-published", "--allow-commands", "--cluster-insecure",
-                             "--yes", "--fresh", "--keep-captures", "--quiet", "--no-figures",
+            **dict.fromkeys(("--list", "--as-published", "--allow-commands", "--yes",
+                             "--fresh", "--keep-captures", "--quiet", "--no-figures",
                              "--version", "--help"), ()),
             "--repeat": ("1", "3"), "--client": ("curl", "wget"), "--jobs": ("1", "2"),
             "--seed": ("1", "7"), "--engine": ("uml", "host", "auto"), "--check": ("zhao2019",),
@@ -136,7 +136,7 @@ def known_flags() -> dict[str, tuple[str, ...]]:
             "--sample": ("1/16", "full"), "--sysctl": ("net.ipv4.tcp_sack=0",),
             "--server-command": ("serve {p}",), "--server-folder": (".",), "--ca": ("users.csv",),
             "--server-ready": ("/",), "--url-path": ("/{size}",), "--server-name": ("a.b",),
-            "--format": ("png", "svg,pdf"), "--cluster": ("local:2", "tls://192.0.2.7:1")}
+            "--format": ("png", "svg,pdf"), "--cluster": ("tcp://192.0.2.7:1", "tls://192.0.2.7:1")}
 
 
 def of_flags(draw: Draw, folder: Path) -> Attempt:

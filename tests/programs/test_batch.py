@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -12,25 +13,26 @@ import pytest
 
 from commands import batch
 from engines.job import EngineCannot
-from lab.core.run import batches
 from lab.core import errors
 from lab.core.results import provenance
+from lab.core.run import batches
 from lab.core.errors import CannotError, FirstFlightError
 
 
 def test_batches_side_by_side_have_processors_of_their_own(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
-    with batch.free_processor(tmp_path) as first, batch.free_processor(tmp_path) as second:
-        with batch.free_processor(tmp_path) as third:
-            assert (first, second, third) == (3, 5, None)
-    with batch.free_processor(tmp_path) as again:
-        assert again == 3
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = os.getpid() + 10_000, os.getpid() + 20_000  # which no batch of this machine has
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {one, two})
+    with batch.free_processor() as first, batch.free_processor() as second:
+        with batch.free_processor() as third:
+            assert (first, second, third) == (one, two, None)
+    with batch.free_processor() as again:
+        assert again == one
 
 
 def test_what_is_no_batch_is_one_line(tmp_path: Path) -> None:
     kernel = tmp_path / "linux"
-    for content in (b"", b"no batch", batches.packed({"kind": "no such"})):
+    for content in (b"", b"no batch", gzip.compress(b'{"kind": "no such"}')):
         with pytest.raises(FirstFlightError) as refused:
             batch.measured(content, kernel)
         assert refused.value.exit_status == errors.FAILED and str(refused.value)

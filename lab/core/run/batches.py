@@ -1,23 +1,25 @@
 """Many machines: trials in batches, judged where they are measured, and their rows sent back.
 
-A batch and its result are JSON, compressed: nothing in them is executed by who
-reads it. How a batch gets to a machine is a cluster's matter (engines/cluster);
-what a machine does with it is commands/batch.py's.
+A batch is JSON. A result is a line of JSON for the machine, and for each trial a line and the
+packets and files of which the line gives the sizes; both are compressed. What comes back is
+counted and checked while it is read, and nothing of it is executed. How a batch gets to a machine
+is a cluster's matter (engines/cluster); what a machine does with it is commands/batch.py's.
 """
 
 from __future__ import annotations
 
-import base64
+import gzip
+import io
 import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from hosts.untrusted import (any_text, by_name, items, matching, maybe, number, quoted, read, table,
-                             text, whole, yes_or_no)
+from hosts.untrusted import (Schema, any_text, by_name, items, matching, maybe, number, quoted,
+                             read, table, text, whole, yes_or_no)
 from lab.core.results.records import RowReader, RowWriter, columns_of, trial_class
 from lab.core.run.kinds import Kind, Study
 from lab.core.run.measuring import Engine, JudgedTrial, judge
@@ -27,9 +29,10 @@ from lab.core.run.measuring import Engine, JudgedTrial, judge
 BATCH_S = 25.0
 SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest, at least, so that all end at about the same time
-MOST_BYTES = 1 << 28  # of a result, unpacked: a machine that sends more is at fault
 
 # What a machine may send, as `measured` makes it; each value of a row is checked by its column.
+RESULT_BYTES = 1 << 28  # of all, once it is inflated
+LINE_BYTES = 1 << 21
 _word = text(300)
 _walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces": items(_word, 10)})
 
@@ -42,21 +45,20 @@ def _confined(value: Any, where: str) -> Any:
 # Which kernel it is, the one who sent it knows.
 _of_engine = {"confined": _confined, "kernel": _word, "systems": by_name(by_name(_word, 100), 10),
               "sysctls": by_name(by_name(text(1000), 1000), 1000)}
-_facts = table({}, {
+FACTS = table({}, {
     **_of_engine,
     "machine": table({}, {"kernel": _word, "processor": _word, "cpus": maybe(whole()),
                           "system": _word})})
-_contents = by_name(matching(r"[A-Za-z0-9+/=]*"), 10_000, matching(r"\w[\w.-]{0,200}"))
-RESULT = table({"facts": _facts, "trials": items(table({
-    "row": items(any_text(1 << 16), 1000), "captures": _contents, "files": _contents,
-    "emulated_s": number}), 1 << 20)})
+_size = whole(0, RESULT_BYTES)
+TRIAL = table({"row": items(any_text(1 << 16), 1000), "emulated_s": number,
+               "captures": table({}, {"client": _size, "server": _size}),
+               "files": by_name(_size, 10_000, matching(r"\w[\w.-]{0,200}"))})
 
-T = TypeVar("T")
-U = TypeVar("U")
+Judged = tuple[list[JudgedTrial], dict[str, Any]]  # and what the machine reported of itself
 
 
 class MachinePool(Protocol):
-    """What is needed of many machines (such as engines.cluster.cluster.Cluster)."""
+    """What is needed of many machines (engines.cluster.cluster.Cluster)."""
 
     build: str
 
@@ -69,14 +71,8 @@ class MachinePool(Protocol):
     @property
     def doing(self) -> str: ...
 
-    def results(self, tasks: Iterable[T], payload: Callable[[T], bytes],
-                read: Callable[[T, bytes], U],
-                failed: Callable[[T, str], U]) -> Iterator[tuple[str, U]]:
-        """Of each task the machine that did it and what `read` makes of its result, in order.
-
-        read raises ValueError where a result is none: the task goes to another machine.
-        failed: in place of a task that none has done.
-        """
+    def results(self, batches: Iterable[TrialBatch]) -> Iterator[tuple[str, Judged]]:
+        """Of each batch the machine that measured it and its result, in order."""
         ...
 
 
@@ -91,40 +87,76 @@ class TrialBatch:
 
     def payload(self) -> bytes:
         """As a machine reads it (measured)."""
-        return packed({"kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
-                       "captured": self.captured, "known_kernel": self.known_kernel,
-                       "trials": list(map(given, self.trials))})
+        return gzip.compress(json.dumps({
+            "kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
+            "captured": self.captured, "known_kernel": self.known_kernel,
+            "trials": list(map(given, self.trials))}).encode())
 
-    def read(self, content: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
-        """What a machine made of it, and what its kernel reported of itself.
+    def read(self, answer: bytes) -> Judged:
+        """What a machine made of it.
 
         Raises ValueError where that is not a result of these trials.
         """
-        result = read(inflated(content), RESULT, MOST_BYTES)
-        if len(result["trials"]) != len(self.trials):
-            raise ValueError(f"it has {len(result['trials'])} trials of {len(self.trials)}")
+        result = Incoming(answer)
         try:
-            reader = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
-            judged = [self._judged(trial, reader, reply)
-                      for trial, reply in zip(self.trials, result["trials"])]
+            facts = result.line(FACTS)
+            rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
+            judged = [self._judged(trial, rows, result) for trial in self.trials]
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"it is no result: {quoted(repr(error))}") from error
-        return judged, result["facts"]
+        result.end()
+        return judged, facts
 
-    def _judged(self, trial: Any, reader: RowReader, reply: Mapping[str, Any]) -> JudgedTrial:
-        record = reader.record(reply["row"])
+    def _judged(self, trial: Any, rows: RowReader, result: Incoming) -> JudgedTrial:
+        reply = result.line(TRIAL)
+        record = rows.record(reply["row"])
         if record.trial != trial:
             raise ValueError(f"it has another trial than {trial.id}")
-        captures, files = (
-            {name: base64.b64decode(content, validate=True)
-             for name, content in reply[what].items()} for what in ("captures", "files"))
+        captures, files = ({name: result.take(size) for name, size in reply[what].items()}
+                           for what in ("captures", "files"))
         return JudgedTrial(record, captures, files, reply["emulated_s"])
 
-    def failed(self, why: str) -> tuple[list[JudgedTrial], dict[str, Any]]:
+    def failed(self, why: str) -> Judged:
         """In place of a result that no machine could give."""
         return [judge(self.study.kind, trial, _Failed(trial.id, {"error": why}), True, {}, False,
                       self.known_kernel)
                 for trial in self.trials], {}
+
+
+class Incoming:
+    """A result as it is inflated piece by piece: what was read is counted, and not held."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.stream = gzip.GzipFile(fileobj=io.BytesIO(answer))
+        self.left = RESULT_BYTES
+
+    def line(self, schema: Schema) -> dict[str, Any]:
+        """The values of a line. Raises ValueError."""
+        line = self._read(self.stream.readline, LINE_BYTES + 1)
+        self.left -= len(line)
+        values: dict[str, Any] = read(line, schema, min(LINE_BYTES, self.left))
+        return values
+
+    def take(self, size: int) -> bytes:
+        """So many bytes. Raises ValueError where there are fewer, or they are too many."""
+        self.left -= size
+        if self.left < 0:
+            raise ValueError(f"it has more than {RESULT_BYTES} bytes")
+        content = self._read(self.stream.read, size)
+        if len(content) != size:
+            raise ValueError("its bytes end too early")
+        return content
+
+    def end(self) -> None:
+        """Raises ValueError where there is more."""
+        if self._read(self.stream.read, 1):
+            raise ValueError("it has more than its trials")
+
+    def _read(self, part: Callable[[int], bytes], most: int) -> bytes:
+        try:
+            return part(most)
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError(f"its bytes are damaged: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -167,8 +199,7 @@ class ManyMachines:
                folder: Path) -> Iterator[JudgedTrial]:
         """In the order in which one guest would measure them all."""
         tasks = batches(study, trials, captured, self.jobs, self.kernel["kernel_known"])
-        for name, (judged, facts) in self.cluster.results(
-                tasks, TrialBatch.payload, TrialBatch.read, TrialBatch.failed):
+        for name, (judged, facts) in self.cluster.results(tasks):
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
@@ -187,16 +218,14 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
     longest_s = whole_s / rounds / guests
     hand: list[Any] = []
     hand_s = 0.0
-    for trial in by_network(trials):
+    ordered = by_network(trials)
+    for place, trial in enumerate(ordered, start=1):
         hand.append(trial)
         hand_s += study.kind.guest_s(trial)
-        if hand_s >= longest_s:
+        if hand_s >= longest_s or place == len(ordered):
             yield TrialBatch(study, hand, [trial.id for trial in hand if trial.id in captured],
                              known_kernel)
             hand, hand_s = [], 0.0
-    if hand:
-        yield TrialBatch(study, hand, [trial.id for trial in hand if trial.id in captured],
-                         known_kernel)
 
 
 def by_network(trials: Sequence[Any]) -> list[Any]:
@@ -218,59 +247,41 @@ def given(trial: Any) -> dict[str, Any]:
 
 # On the machine that measures --------------------------------------------------------
 
-def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
+def measured(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
              machine: Mapping[str, Any], folder: Path) -> bytes:
-    """The result of a batch, by an engine of this machine's.
+    """The result of a batch, by an engine of this machine's (TrialBatch.read).
 
-    machine: what this one is (lab.core.results.provenance).
-
-    folder: for the engine's own files. Raises ValueError where `content` is no
-    batch, and what the engine raises.
+    machine: what this one is (lab.core.results.provenance). folder: for the engine's own
+    files. Raises ValueError where the payload is no batch, and what the engine raises.
     """
-    requested = unpacked(content)
+    try:
+        requested = json.loads(gzip.decompress(payload))
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"it is no batch: {error}") from error
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
     waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}
-    order, captured, replies = list(waiting), set(requested["captured"]), {}
-    writer = RowWriter(kind.record, columns_of(kind.record))
+    order, captured, judged = list(waiting), set(requested["captured"]), {}
     jobs = [trial.job() for trial in waiting.values()]
     for observed in engine.run(jobs, requested["sysctls"], folder):
         trial_id = observed.trial_id
-        replies[trial_id] = _sent(judge(kind, waiting.pop(trial_id), observed, engine.exact,
-                                        requested["sysctls"], trial_id in captured,
-                                        bool(requested["known_kernel"])), writer)
+        judged[trial_id] = judge(kind, waiting.pop(trial_id), observed, engine.exact,
+                                 requested["sysctls"], trial_id in captured,
+                                 bool(requested["known_kernel"]))
     facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
-    return packed({"facts": {**facts, "machine": dict(machine)},
-                   "trials": [replies[trial_id] for trial_id in order]})
+    writer = RowWriter(kind.record, columns_of(kind.record))
+    result = io.BytesIO()
+    with gzip.GzipFile(fileobj=result, mode="wb") as stream:
+        def put(line: Mapping[str, Any]) -> None:
+            stream.write(json.dumps(line).encode() + b"\n")
 
-
-def _sent(judged: JudgedTrial, writer: RowWriter) -> dict[str, Any]:
-    """As Batch._judged reads it."""
-    captures, files = ({name: base64.b64encode(content).decode()
-                        for name, content in contents.items()}
-                       for contents in (judged.captures, judged.files))
-    return {"row": writer.row(judged.record), "captures": captures, "files": files,
-            "emulated_s": judged.emulated_s}
-
-
-# As bytes ----------------------------------------------------------------------------
-
-def packed(value: Any) -> bytes:
-    return zlib.compress(json.dumps(value).encode())
-
-
-def unpacked(content: bytes) -> Any:
-    """The reverse of `packed`, of what is ours. Raises ValueError."""
-    return json.loads(inflated(content))
-
-
-def inflated(content: bytes) -> bytes:
-    """Raises ValueError where it is damaged, or larger than MOST_BYTES."""
-    reading = zlib.decompressobj()
-    try:
-        content_whole = reading.decompress(content, MOST_BYTES)
-    except zlib.error as error:
-        raise ValueError(f"its bytes are damaged: {error}") from error
-    if not reading.eof:
-        raise ValueError("its bytes end too early, or there are too many")
-    return content_whole
+        put({**facts, "machine": dict(machine)})
+        for one in map(judged.pop, order):
+            kept = {"captures": one.captures, "files": one.files}
+            put({"row": writer.row(one.record), "emulated_s": one.emulated_s,
+                 **{what: {name: len(content) for name, content in contents.items()}
+                    for what, contents in kept.items()}})
+            for contents in kept.values():
+                for content in contents.values():
+                    stream.write(content)
+    return result.getvalue()

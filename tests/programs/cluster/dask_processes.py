@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,7 +35,7 @@ def cluster_of(workers: int, folder: Path, *preloads: Path, **environment: str) 
     with (folder / "said").open("w") as said, subprocess.Popen(
             [sys.executable, str(program), str(workers), *map(str, preloads)], cwd=folder,
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
-            env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **environment}) as dask:
+            env={**os.environ, **environment}) as dask:
         assert dask.stdout is not None and dask.stdin is not None
         address = dask.stdout.readline().strip()
         assert address, (folder / "said").read_text()
@@ -41,3 +43,60 @@ def cluster_of(workers: int, folder: Path, *preloads: Path, **environment: str) 
             yield address
         finally:
             dask.stdin.close()
+
+
+# As docs/CLUSTER.md has it.
+CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
+           " -keyout ca-key.pem -out ca.pem",
+           "req -newkey ed25519 -nodes -subj /CN=member -keyout key.pem -out member.csr",
+           "x509 -req -in member.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial"
+           " -days 30 -out cert.pem")
+
+
+def certificates(folder: Path) -> dict[str, str]:
+    """The environment in which Dask uses an authority and a certificate that are made there."""
+    folder.mkdir()
+    for words in CERTIFY:
+        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
+    settings = {"CA_FILE": "ca.pem", **{
+        f"{role}__{what}": file for role in ("SCHEDULER", "WORKER", "CLIENT")
+        for what, file in (("CERT", "cert.pem"), ("KEY", "key.pem"))}}
+    return {**os.environ, **{f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(folder / file)
+                             for name, file in settings.items()}}
+
+
+class Machines:
+    """A scheduler with TLS and two workers, as docs/CLUSTER.md starts them, on 127.0.0.1."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: of all that is theirs."""
+        self.folder, self.environment = folder, certificates(folder)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"tls://127.0.0.1:{port}"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._start("scheduler", "dask-scheduler", "--protocol", "tls", "--host", "127.0.0.1",
+                    "--port", str(port), "--no-dashboard")
+        for name in ("one", "two"):
+            self.work(name)
+
+    def _start(self, name: str, *words: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                words, env=self.environment, stdout=log, stderr=log, cwd=self.folder,
+                start_new_session=True)
+
+    def work(self, name: str) -> None:
+        self._start(name, "dask-worker", self.address, "--nthreads", "1", "--nworkers", "1",
+                    "--no-dashboard", "--local-directory", str(self.folder / f"machine-{name}"))
+
+    def kill(self, name: str) -> None:
+        """As a machine that loses its power."""
+        process = self.processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def close(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)

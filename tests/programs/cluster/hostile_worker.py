@@ -1,7 +1,6 @@
-"""What a Dask worker is given by --preload to answer every batch with a program of its own.
+"""What Dask workers are given by --preload so that the first answers each batch wrongly.
 
-WAY says how: each is a place where Dask reads by pickle what a worker has sent. Whoever
-unpickles it makes the file TOUCHED.
+WAY says how. Whoever unpickles an answer makes the file TOUCHED.
 """
 
 from __future__ import annotations
@@ -25,17 +24,25 @@ class Program:
 ERRED = {"op": "task-erred", "status": "error", "actual-exception": ValueError(),
          "traceback": None, "exception_text": "",
          "traceback_text": ""}
+RESULTS = {  # in place of the answer
+    "program": Program(),
+    "program among much": [Program(), os.urandom(20_000)],  # Dask reads it in another thread
+    "too much": os.urandom(3_000_000),
+    "small, and inflates": b"\0" * 3_000_000,
+    "small, and becomes objects": [[]] * 10_000,
+    "no status": b"\xff" * 100,
+    "wrong rows": b"ok\nnone of it",
+}
+WAYS = (*RESULTS, "exception", "exception in a message")
 
 
 def answer(way: str, made: Any) -> Any:
     """What a task ends with, in place of `made`, the answer of the project's own program."""
-    if way == "result":
-        return {**made, "result": Program()}
-    if way == "large":  # which Dask reads in another thread
-        return {**made, "result": [Program(), os.urandom(20_000_000)]}
+    if way in RESULTS:
+        return {**made, "result": RESULTS[way]}
     if way == "exception":
         return {**made, **ERRED, "exception": to_serialize(pickle.dumps(Program()))}
-    if way == "message":
+    if way == "exception in a message":
         return {**made, **ERRED, "exception": to_serialize(Program())}
     if way == "log":
         at = dask_worker.get_worker()
@@ -47,8 +54,8 @@ def answer(way: str, made: Any) -> Any:
 def dask_setup(worker: Any) -> None:
     """Called by Dask before the worker's first task."""
     def instead(*words: Any, **more: Any) -> Any:
-        way = Path(os.environ["WAY"]).read_text()
         made = simple(*words, **more)
-        return answer(way, made)
+        return answer(Path(os.environ["WAY"]).read_text(), made)
 
-    simple, dask_worker.apply_function_simple = dask_worker.apply_function_simple, instead
+    if worker.name == 0:
+        simple, dask_worker.apply_function_simple = dask_worker.apply_function_simple, instead

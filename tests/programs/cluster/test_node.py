@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import signal
-import stat
-import tempfile
 import threading
 import zipfile
 from pathlib import Path
@@ -14,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from engines.cluster import node as module
-from engines.cluster.cluster import opened
-from engines.cluster.node import CODE, FAILED, KERNEL, OK, REFUSED, Node, NodeRefused, cache, unpack
+from engines.cluster.node import CODE, FAILED, KERNEL, OK, REFUSED, Node, last_line
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
 BATCH = """import json, sys
@@ -48,38 +42,35 @@ def archive(**files: str) -> bytes:
 
 
 class Worker:
-    address, local_directory = "tls://10.0.0.7:4711", tempfile.gettempdir()
+    def __init__(self, folder: Path) -> None:
+        self.local_directory = str(folder)
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def node(content: bytes | None = None, tools: dict[str, str] = TOOLS) -> Node:
-    made = Node("name", "digest", archive() if content is None else content, tools)
-    made.setup(Worker())
+def node(folder: Path, content: bytes, tools: dict[str, str] = TOOLS) -> Node:
+    made = Node(content, tools)
+    made.setup(Worker(folder))
     return made
 
 
-def said(of: Node, batch: bytes) -> tuple[str, bytes]:
-    head, content = opened(of.measure(batch))
-    assert head["worker"] == Worker.address and "10.0.0.7" in head["machine"]
-    return head["status"], content
+def said(of: Node, batch: bytes) -> tuple[bytes, bytes]:
+    status, _, content = of.measure(batch).partition(b"\n")
+    return status, content
 
 
-def test_a_batch_is_measured_with_the_kernel_that_was_sent(home: Path) -> None:
-    status, content = said(node(), b"abc")
-    assert status == OK and content.endswith(b"/digest/linux:cba")
-    assert content.startswith(str(home / "first-flight" / "cluster").encode())
+def test_a_batch_is_measured_with_the_kernel_that_was_sent(tmp_path: Path) -> None:
+    status, content = said(node(tmp_path, archive()), b"abc")
+    kernel, _, result = content.decode().partition(":")
+    assert (status, result) == (OK, "cba")
+    assert Path(kernel).read_text() == "kernel" and Path(kernel).is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize(("batch", "expected"), [
     (b"cannot", (REFUSED, b"commands/batch.py: no /dev/shm")),
     (b"fails", (FAILED, b"commands/batch.py: the guest died"))])
-def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, expected: Any) -> None:
-    assert said(node(), batch) == expected
+def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, expected: Any,
+                                                      tmp_path: Path) -> None:
+    assert said(node(tmp_path, archive()), batch) == expected
+    assert last_line("one\ntwo\n") == "two" and last_line(" ") == ""
 
 
 @pytest.mark.parametrize(("changed", "tools", "why"), [
@@ -89,74 +80,22 @@ def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, expected: An
     ({"commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS, "no module mininet"),
     ({"commands/batch.py": "print('curl')"}, TOOLS, "Expecting value")])
 def test_a_machine_that_is_not_alike_refuses(changed: dict[str, str], tools: dict[str, str],
-                                             why: str) -> None:
-    status, content = said(node(archive(**changed), tools), b"abc")
+                                             why: str, tmp_path: Path) -> None:
+    status, content = said(node(tmp_path, archive(**changed), tools), b"abc")
     assert status == REFUSED and why in content.decode()
 
 
-def test_what_is_no_archive_is_refused() -> None:
-    status, content = said(node(b"PK nothing"), b"abc")
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    status, content = said(node(tmp_path, b"PK nothing"), b"abc")
     assert status == REFUSED and b"zip" in content
 
 
-def test_a_copy_that_was_changed_is_replaced(home: Path) -> None:
-    folder = unpack(cache() / "digest", archive())
-    inode = folder.stat().st_ino
-    assert unpack(folder, archive()).stat().st_ino == inode  # as it is
-    (folder / CODE / "commands/batch.py").write_text("changed")
-    assert unpack(folder, archive()) == folder
-    assert (folder / CODE / "commands/batch.py").read_text() == BATCH
-    (folder / KERNEL).unlink()
-    unpack(folder, archive())
-    assert (folder / KERNEL).read_text() == "kernel"
-    assert [path.name for path in folder.parent.iterdir()] == ["digest"]  # nothing is left aside
-
-
-@pytest.mark.parametrize("name", ["../../outside", "/outside"])
-def test_no_file_of_an_archive_lies_outside(name: str, home: Path) -> None:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as made:
-        made.writestr(zipfile.ZipInfo(name), "x")
-    folder = cache() / "digest"
-    with pytest.raises(ValueError, match="outside"):
-        unpack(folder, stream.getvalue())
-    assert not folder.exists() and not list(home.rglob("outside"))
-
-
-def test_a_cache_that_others_may_write_to_is_refused(home: Path) -> None:
-    path = cache()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    path.chmod(0o777)
-    with pytest.raises(NodeRefused, match="others may write there"):
-        cache()
-    assert said(node(), b"abc")[0] == REFUSED
-
-
-def slow(begun: Path, before: str = "pass") -> Node:
-    """Its batches last, and say by a file that they have begun."""
-    # Python drops a signal that comes while it closes a file that nobody holds any more.
-    lasts = f"    import os, signal, time; {before}; os.mkdir({str(begun)!r}); time.sleep(600)\n"
-    return node(archive(**{"commands/batch.py": BATCH.replace("    content = sys", lasts
-                                                     + "    content = sys")}))
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches have little time to end by themselves."""
-    # A cluster in this process unpickles the class: its methods then have other globals.
-    monkeypatch.setitem(Node.teardown.__globals__["end"].__globals__, "END_S", 0.3)
-
-
-@pytest.mark.usefixtures("impatient")  # a Python that starts may drop the signal
 def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
-    made = slow(tmp_path / "begun")
-    made.teardown(None)
-    status, content = said(made, b"abc")  # began while it was torn down: ended at once
-    assert status == FAILED and not made.running
-
-
-def ended(made: Node, begun: Path) -> tuple[str, bytes]:
-    """What is said of a batch in whose middle the plugin ends."""
+    """In its middle; and nothing begins after it."""
+    begun = tmp_path / "begun"
+    lasts = BATCH.replace("    content = sys", f"    import os, time; os.mkdir({str(begun)!r});"
+                          " time.sleep(600)\n    content = sys")
+    made = node(tmp_path, archive(**{"commands/batch.py": lasts}))
     answered = threading.Event()
 
     def stop() -> None:
@@ -166,31 +105,7 @@ def ended(made: Node, begun: Path) -> tuple[str, bytes]:
 
     thread = threading.Thread(target=stop, daemon=True)
     thread.start()
-    answer = said(made, b"abc")
+    assert said(made, b"abc") == (FAILED, b"it ended with -9")
     answered.set()
     thread.join()
-    return answer
-
-
-def test_it_ends_also_where_the_worker_ignores_ctrl_c(tmp_path: Path) -> None:
-    """As each program does that a script starts with "&"."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        assert ended(slow(tmp_path / "begun"), tmp_path / "begun") == (FAILED,
-                                                                       b"KeyboardInterrupt")
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_what_does_not_hear_is_killed(tmp_path: Path) -> None:
-    deaf = slow(tmp_path / "begun", "signal.signal(signal.SIGINT, signal.SIG_IGN)")
-    assert ended(deaf, tmp_path / "begun") == (FAILED, b"it ended with -9")
-
-
-def test_a_node_travels_without_what_is_its_machine_s() -> None:
-    made = node()
-    assert made.archive == b""  # on the disk now
-    assert set(made.__getstate__()) == {"name", "digest", "archive", "tools", "refused", "stopped"}
-    assert json.dumps(made.__getstate__()["tools"]) == json.dumps(TOOLS)
-    assert module.last_line("one\ntwo\n") == "two" and module.last_line(" ") == ""
+    assert said(made, b"abc")[0] == REFUSED and not made.running

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import base64
+import gzip
+import io
 import json
 import math
-import zlib
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -77,11 +78,11 @@ class Cluster:
         self.folder = folder
         self.facts = {"address": "here"}
 
-    def results(self, tasks: Any, payload: Any, read: Any, failed: Any) -> Iterator[Any]:
+    def results(self, tasks: Any) -> Iterator[Any]:
         for number, task in enumerate(tasks):
-            content = batches.measured(payload(task), Engine(9), kind_of, {"cpus": 2},
+            content = batches.measured(task.payload(), Engine(9), kind_of, {"cpus": 2},
                                        self.folder)
-            yield f"machine{number % 2}", read(task, content)
+            yield f"machine{number % 2}", task.read(content)
 
 
 def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
@@ -125,68 +126,97 @@ def test_a_batch_that_nobody_measures_is_failed_trials() -> None:
 
 # What is no result of the batch ------------------------------------------------------
 
-def changed(content: bytes, change: Callable[[Any], Any]) -> bytes:
-    value = json.loads(zlib.decompress(content))
-    change(value)
-    return zlib.compress(json.dumps(value).encode())
+Parts = list[Any]  # a result's lines as values, and between them the bytes that they announce
 
 
-TAMPERED: dict[str, Callable[[bytes], bytes]] = {
-    "cut short": lambda content: content[:-3],
-    "no zlib": lambda content: b"x" + content,
-    "no JSON": lambda content: zlib.compress(b"[1, 2"),
-    "a list": lambda content: zlib.compress(b"[]"),
-    "nothing": lambda content: b"",
-    "a trial less": lambda content: changed(content, lambda value: value["trials"].pop()),
-    "a trial more": lambda content: changed(
-        content, lambda value: value["trials"].append(value["trials"][0])),
-    "others' places": lambda content: changed(content, lambda value: value["trials"].reverse()),
-    "a field less": lambda content: changed(content, lambda value: value["trials"][0]["row"].pop()),
-    "no number": lambda content: changed(
-        content, lambda value: value["trials"][0].update(emulated_s="long")),
-    "no row": lambda content: changed(content, lambda value: value["trials"][0].pop("row")),
-    "no facts": lambda content: changed(content, lambda value: value.update(facts=3)),
-    **{f"a fact: {name}": lambda content, name=name: changed(
-        content, lambda value: value["facts"].update({name: value["facts"]["kernel"]}))
+def parts(content: bytes) -> Parts:
+    """Of a result of the example: the machine's facts, then each trial's line and its files."""
+    stream = io.BytesIO(gzip.decompress(content))
+    found: Parts = [json.loads(stream.readline())]
+    while line := stream.readline():
+        found.append(json.loads(line))
+        sizes = {**found[-1]["captures"], **found[-1]["files"]}
+        found.append(stream.read(sum(sizes.values())))
+    return found
+
+
+def changed(content: bytes, change: Callable[[Parts], Any]) -> bytes:
+    found = parts(content)
+    change(found)
+    return gzip.compress(b"".join(part if isinstance(part, bytes) else
+                                  json.dumps(part).encode() + b"\n" for part in found))
+
+
+# Of each a change of the parts: 0 is the machine's line, 1 the first trial's, 2 its bytes.
+TAMPERED: dict[str, Callable[[Parts], Any]] = {
+    "a trial less": lambda parts: parts.__delitem__(slice(-2, None)),
+    "a trial more": lambda parts: parts.extend(parts[1:3]),
+    "others' places": lambda parts: parts.__setitem__(slice(1, 5), parts[3:5] + parts[1:3]),
+    "a field less": lambda parts: parts[1]["row"].pop(),
+    "no number": lambda parts: parts[1].update(emulated_s="long"),
+    "no row": lambda parts: parts[1].pop("row"),
+    "no facts": lambda parts: parts.__setitem__(0, 3),
+    **{f"a fact: {name}": lambda parts, name=name: parts[0].update({name: parts[0]["kernel"]})
        for name in ("asked", "engine", "seed", "scenario", "state", "trials", "cluster",
                     "confined")},
-    "a machine's fact": lambda content: changed(
-        content, lambda value: value["facts"]["machine"].update(trials=9)),
-    "no finite time": lambda content: changed(
-        content, lambda value: value["trials"][0].update(emulated_s=math.inf)),
-    "a number of 31 digits": lambda content: changed(
-        content, lambda value: value["trials"][0].update(emulated_s=10**30)),
-    "a file elsewhere": lambda content: changed(
-        content, lambda value: value["trials"][0]["files"].update({"../a.csv": ""})),
-    "lists in lists": lambda content: zlib.compress(b"[" * 100_000),
-    "a file's bytes": lambda content: changed(
-        content, lambda value: value["trials"][0]["files"].update({"a.csv": "%%%"})),
-    "another RTT": lambda content: changed(
-        content, lambda value: value["trials"][2]["row"].__setitem__(1, "12.5")),
-    "not a number": lambda content: changed(
-        content, lambda value: value["trials"][2]["row"].__setitem__(1, "nan")),
+    "a machine's fact": lambda parts: parts[0]["machine"].update(trials=9),
+    "no finite time": lambda parts: parts[1].update(emulated_s=math.inf),
+    "a number of 31 digits": lambda parts: parts[1].update(emulated_s=10**30),
+    "a file elsewhere": lambda parts: parts[1]["files"].update({"../a.csv": 0}),
+    "packets of no side": lambda parts: parts[1]["captures"].update({"../client": 0}),
+    "fewer bytes than announced": lambda parts: parts.__setitem__(-1, parts[-1][:-1]),
+    "more bytes than announced": lambda parts: parts.append(b"more"),
+    "a size below nothing": lambda parts: parts[1]["files"].update({"a.csv": -1}),
+    "a size without end": lambda parts: parts[1]["files"].update({"a.csv": 1 << 40}),
+    "a line without end": lambda parts: parts[1].update(row=["x" * batches.LINE_BYTES]),
+    "lists in lists": lambda parts: parts.__setitem__(0, b"[" * 100_000),
+    "another RTT": lambda parts: parts[5]["row"].__setitem__(1, "12.5"),
+    "not a number": lambda parts: parts[5]["row"].__setitem__(1, "nan"),
+}
+DAMAGED = {
+    "cut short": lambda content: content[:-30], "no end": lambda content: content[:-3],
+    "no gzip": lambda content: b"x" + content, "nothing": lambda content: b"",
+    "a changed byte": lambda content: content[:60] + bytes([content[60] ^ 255]) + content[61:],
 }
 
 
-@pytest.mark.parametrize("how", TAMPERED)
+@pytest.mark.parametrize("how", [*TAMPERED, *DAMAGED])
 def test_bytes_that_are_no_result_are_refused(how: str, tmp_path: Path) -> None:
     requested = batch()
     content = measured(requested, tmp_path)
     assert len(requested.read(content)[0]) == 5
     with pytest.raises(ValueError):
-        requested.read(TAMPERED[how](content))
+        requested.read(changed(content, TAMPERED[how]) if how in TAMPERED
+                       else DAMAGED[how](content))
 
 
-def test_a_result_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch,
-                                                      tmp_path: Path) -> None:
-    content = measured(batch(), tmp_path)
-    monkeypatch.setattr(batches, "MOST_BYTES", 100)
-    with pytest.raises(ValueError, match="too many"):
-        batches.unpacked(content)
+@pytest.mark.parametrize("part", range(4))
+def test_a_result_that_inflates_without_end_is_refused_while_it_is_read(
+        part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever part of it is large: no more than the limit is ever inflated."""
+    monkeypatch.setattr(batches, "RESULT_BYTES", 4 << 20)
+    requested, much = batch(), 64 << 20
+
+    def change(parts: Parts) -> None:
+        if part == 2:
+            parts[1]["captures"]["client"] += much
+            parts[2] = bytes(much) + parts[2]
+        else:
+            parts[part] = b" " * much
+
+    content = changed(measured(requested, tmp_path), change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError):
+            requested.read(content)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    payload = changed(batch().payload(), lambda value: value.update(kind="os.system"))
+    value = json.loads(gzip.decompress(batch().payload()))
+    payload = gzip.compress(json.dumps({**value, "kind": "os.system"}).encode())
     with pytest.raises(ValueError, match="no kind 'os.system'"):
         batches.measured(payload, Engine(9), kind_of, {}, tmp_path)
 
@@ -227,7 +257,6 @@ def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
 def test_packets_come_back_as_they_were(tmp_path: Path) -> None:
     requested = batch()
     content = measured(requested, tmp_path)
-    told = json.loads(zlib.decompress(content))["trials"][0]["captures"]["client"]
-    assert base64.b64decode(told) == b"p" * 9
+    assert parts(content)[1]["captures"]["client"] == 9 and parts(content)[2][:9] == b"p" * 9
     judged: list[JudgedTrial] = requested.read(content)[0]
     assert judged[0].captures["client"] == b"p" * 9 and not judged[1].captures
