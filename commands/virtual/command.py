@@ -340,7 +340,7 @@ def check_seed(parser: Parser, arguments: argparse.Namespace) -> None:
 def check_readable(arguments: argparse.Namespace) -> None:
     """Raises UsageError where a path of --readable is not there, or is the guest's own there."""
     for requested in arguments.readable:
-        if not requested.exists():
+        if not os.path.exists(requested):  # Path.exists raises where it may not look
             raise UsageError(f"--readable: there is no {requested}")
         place = requested.resolve()
         own = next((own for own in GUESTS_OWN if Path(own).is_relative_to(place)), "") or next(
