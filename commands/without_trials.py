@@ -125,7 +125,7 @@ def probed_url(address: str) -> SplitResult:
     try:
         url = urlsplit(address)
         if url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc \
-                and url.netloc.isprintable() and url.port != 0:
+                and url.netloc.isprintable() and " " not in url.netloc and url.port != 0:
             return url
     except ValueError:  # a port that is no number, brackets that do not close
         pass

@@ -52,9 +52,9 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     if arguments.connection < 0:
         parser.error("--connection: write a number of connections.csv, such as --connection 1")
     requested = arguments.report
-    if requested.is_file():
+    if os.path.isfile(requested):
         arguments.report = requested.parent
-    if not (arguments.report / pcapng.NAME).is_file():
+    if not os.path.isfile(arguments.report / pcapng.NAME):
         raise UsageError(f"--report: {requested} has no {pcapng.NAME}: name the folder of a"
                          " command that ran with ./run.sh --capture -- COMMAND")
     return arguments

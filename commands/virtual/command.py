@@ -390,7 +390,7 @@ def check_readable(arguments: argparse.Namespace) -> None:
     link to secrets.
     """
     for requested in arguments.readable:
-        if not requested.exists():
+        if not os.path.exists(requested):  # Path.exists raises where it may not look
             raise UsageError(f"--readable: there is no {requested}")
         place = requested.resolve()
         own = next((own for own in GUESTS_OWN if Path(own).is_relative_to(place)), "") or next(

@@ -140,7 +140,7 @@ def scripts_of(arguments: argparse.Namespace) -> list[Script]:
     """Those that are named, in the order of their names within a folder. Raises UsageError."""
     scripts: list[Script] = []
     for path in arguments.packetdrill:
-        if not path.exists():
+        if not os.path.exists(path):
             raise UsageError(f"--packetdrill: there is no {path}")
         inside = scripts_in(path) if path.is_dir() else [path]
         if not inside:

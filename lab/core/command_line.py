@@ -96,6 +96,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None,  # type: ignore[override]
                    namespace: Any = None) -> argparse.Namespace:
+        # argparse takes the dashes of --flag=-- away, and gives the flag no value, unchecked.
+        for word in sys.argv[1:] if args is None else args:
+            if word.startswith("-") and word.endswith("=--"):
+                self.error(f"{word}: -- is no value")
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.error(self._hint(unknown))
@@ -153,18 +157,22 @@ def file_path(word: str) -> Path:
 def output_folder(word: str) -> Path:
     """Reads the path of a folder that is made where it is missing."""
     place = file_path(word)
-    existing = next(above for above in (place, *place.absolute().parents) if above.exists())
+    existing = next(above for above in (place, *place.absolute().parents)
+                    if os.path.exists(above))  # Path.exists raises where it may not look
     if not existing.is_dir():
         raise argparse.ArgumentTypeError(f"{existing} is no folder")
+    if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
+        raise argparse.ArgumentTypeError(f"{existing} cannot be written to")
     return place
 
 
 def output_file(word: str) -> Path:
     """Reads the path of a file that is written, in a folder that is made where it is missing."""
     place = file_path(word)
-    if place.is_dir():
+    if os.path.isdir(place):
         raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
-    output_folder(str(place.parent))
+    if not os.path.exists(place):  # which may be /dev/stdout
+        output_folder(str(place.parent))
     return place
 
 

@@ -50,7 +50,7 @@ def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
 
     is_question: by flags; a scenario has chosen its queues.
     """
-    if not any(cell.counting for cell in cells):
+    if all(cell.total_ms is None for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
     notes = tuple(queue_hints(
         [cell.requested for cell in cells],

@@ -89,6 +89,8 @@ def _range(word: str, low: float, high: float, step: float | None, whole: bool) 
     if step is None and not whole:
         raise ValueError(f"{word!r} needs a step, such as {plain(low)}..{plain(high)}"
                          f":{plain((high - low) / 4 or 1)}")
+    if step == 0:
+        raise ValueError(f"{word!r} has a step of 0")
     step = step or 1.0
     if high < low:
         raise ValueError(f"{word!r} runs downwards; write {plain(high)}..{plain(low)}")

@@ -154,3 +154,5 @@ class Record(records.Record):
     def check(self) -> None:
         if self.counts and self.total_ms is None:
             raise ValueError("it counts, and has no total_ms")
+        if self.trial.weight < 0:
+            raise ValueError("its weight is below 0")

@@ -89,10 +89,10 @@ def with_column(home: Path, column: str, value: str) -> None:
 
 @pytest.mark.parametrize(("name", "column", "value"), [
     ("tselentis2013", "response_flights", "1e308"), ("zhao2019", "response_flights", "3+x"),
-    ("zhao2019", "response_flights", "9" * 5000), ("zhao2019", "total_ms", ""),
+    ("zhao2019", "response_flights", "9" * 5000), ("zhao2019", "total_ms", ""), ("zhao2019", "weight", "-1"),
     ("zhao2019", "own_server", "5"), ("zhao2019", "own_server", DEEP), ("small", "window", "1e15"),
     ("small", "window", ""), ("small", "clients", "iw3"), ("packetdrill", "sysctls", "x")],
-    ids=range(10))
+    ids=range(11))
 def test_a_value_that_no_trial_has(name: str, column: str, value: str, tmp_path: Path,
                                    capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored(name, tmp_path)

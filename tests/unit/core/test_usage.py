@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -53,7 +54,9 @@ ALONE = (
     "--env = -- true", "--env NO_SUCH_VARIABLE -- true", "--env A-B=1 -- true",
     "--timeout 1e300 -- true",
     "--limit 1e300 -- true", "--capture 0 -- true", "--seed 9223372036854775808 -- true",
-    "--probe ''", "--probe http://", "--probe http://a\0b/", "--probe http://\udcff/",
+    "--rtt 5 --loss 1..2:0", "--new=--", "--results=-- --rtt 5",
+    "--timeout=-- -- true", "--probe ''", "--probe http://", "--probe http://a~b/",
+    "--probe http://a\0b/", "--probe http://\udcff/",
     "--probe http://a:99999/", "--probe {file}", "--ca {folder} --server-command x --rtt 5",
     "--ca {file} --server-command x --rtt 5", "--server-folder {file} --server-command x",
     "--name '' --rtt 5", "--name a/b --rtt 5", "--name ../a --rtt 5")
@@ -70,7 +73,7 @@ def folder_to_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def words_of(line: str, **places: str) -> list[str]:
-    return [("" if word == "''" else word).replace("{file}", "file").replace("{folder}", "folder")
+    return [("" if word == "''" else word.replace("~", " ")).replace("{file}", "file").replace("{folder}", "folder")
             .replace("{}", places.get("path", "{}")) for word in line.split(" ")]
 
 
@@ -111,3 +114,20 @@ def test_what_may_be_read_is_accepted(line: str, here: Path,
                                       monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(experiment.READ_ONLY, "1")
     assert experiment.main(line.split()) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
+@pytest.mark.parametrize("line", [
+    "--readable {} -- true", "--results {} -- true", "--packetdrill {}", "--report {}",
+    "--packetdrill one.pkt --readable {}", "--results {} --rtt 5 --dry-run",
+    "--export json {} --rtt 5 --dry-run", "--users {}", "--compare {} {}", "--check {}",
+    "--scenario {}", "--ca {} --server-command x --rtt 5"])
+def test_a_place_that_may_not_be_looked_at(line: str, here: Path,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "closed").mkdir(mode=0o700)
+    words = words_of(line, path=str(here / "closed" / "x.toml"))
+    os.seteuid(65534)
+    try:
+        refused("run.sh", words, Path("/nowhere"), capsys)
+    finally:
+        os.seteuid(0)
