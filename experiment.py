@@ -10,14 +10,12 @@ if __name__ == "__main__":
 import argparse
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 
 from commands import without_trials
 from commands.flags import QUESTIONS, parse
-from commands.run import KEPT
 from commands.runners import check_rights
 from lab.core import errors
 from lab.core.command_line import heed, run_main
@@ -59,4 +57,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    run_main("run.sh", main, kept="" if "--" in sys.argv else KEPT)
+    run_main("run.sh", main)

@@ -18,7 +18,7 @@ from pathlib import Path
 import drawing
 from commands.stored import add_runs, with_each_run
 from lab.core import command_line, files
-from lab.core.command_line import Parser, run_main, say
+from lab.core.command_line import Parser, output_folder, run_main, say
 from lab.core.errors import FirstFlightError
 from lab.registry import stored_report
 
@@ -54,8 +54,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False)
     add_runs(parser, "what to draw (default: every scenario that has results)",
              "draw this run instead of a scenario's newest")
-    parser.add_argument("--figures", type=Path, default=files.PROJECT / "figures", metavar="DIR",
-                        help="where figures go (default figures)")
+    parser.add_argument("--figures", type=output_folder, default=files.PROJECT / "figures",
+                        metavar="DIR", help="where figures go (default figures)")
     parser.add_argument("--format", type=command_line.pictures, default=("png",),
                         metavar="png,svg,pdf",
                         help="which files to write (default png)")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from commands.stored import add_runs, with_each_run
 from lab.core import files
-from lab.core.command_line import Parser, run_main, say
+from lab.core.command_line import Parser, file_path, run_main, say
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
@@ -35,7 +35,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                     " run. Nothing is measured.")
     add_runs(parser, "whose newest whole run (default: every scenario that has one)",
              "this run folder, whole or not, whatever its scenario")
-    parser.add_argument("--figures", type=Path, metavar="DIR",
+    parser.add_argument("--figures", type=file_path, metavar="DIR",
                         help="show the figures that plot.py left there (default: draw the"
                              " run's own)")
     arguments = parser.parse_args(argv)

@@ -25,7 +25,7 @@ from typing import Any
 
 from commands.stored import add_results, with_each
 from lab.core import errors, files
-from lab.core.command_line import Parser, positive, run_main, say
+from lab.core.command_line import Parser, output_file, file_path, positive, run_main, say
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
@@ -55,13 +55,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                     " statement, and README's chapter on results, from the newest whole run of"
                     " every scenario.")
     add_results(parser)
-    parser.add_argument("--findings", type=Path, default=FINDINGS, metavar="DIR",
+    parser.add_argument("--findings", type=file_path, default=FINDINGS, metavar="DIR",
                         help="where findings and pages are kept; a scenario without a newer run"
                              " keeps its own (default docs/results)")
-    parser.add_argument("--output", type=Path, metavar="FILE",
+    parser.add_argument("--output", type=output_file, metavar="FILE",
                         help="the index (default docs/RESULTS.md); with --run the chapter (default"
                              " standard output)")
-    parser.add_argument("--readme", type=Path, default=README, metavar="FILE",
+    parser.add_argument("--readme", type=file_path, default=README, metavar="FILE",
                         help="the file whose chapter on results is updated (default README.md)")
     parser.add_argument("--measure", type=positive, metavar="HOURS",
                         help="first measure every scenario that has no whole run of the last HOURS;"
@@ -69,7 +69,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--gallery", action="store_true",
                         help="write docs/GALLERY.md as well, with a picture of every scenario that"
                              " has a whole run")
-    parser.add_argument("--run", type=Path, metavar="FOLDER",
+    parser.add_argument("--run", type=file_path, metavar="FOLDER",
                         help="only the chapter of this run, of any scenario")
     return parser.parse_args(argv)
 

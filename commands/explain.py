@@ -15,6 +15,7 @@ from lab.core.scenario import typed
 from lab.render.text import wrapped
 
 INDENT = "  "
+LEAST_MS = 0.001  # nobody has seen a shorter transfer
 
 
 def milliseconds(word: str) -> float:
@@ -23,7 +24,7 @@ def milliseconds(word: str) -> float:
         value = typed.number(word, "ms")
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0 < value <= 1e9:
+    if not LEAST_MS <= value <= 1e9:
         raise argparse.ArgumentTypeError(f"{word!r} is no time; write 3500ms or 3.5s")
     return value
 

@@ -12,7 +12,7 @@ from typing import Any
 from commands.run import overrides_of, own_server
 from commands.runners import ELSEWHERE, congestion_controls, elsewhere
 from lab.core import command_line, files
-from lab.core.command_line import Parser, positive, whole
+from lab.core.command_line import Parser, filled, positive, whole
 from lab.core.run.measuring import CAPTURES_KEPT
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
@@ -116,15 +116,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
     add("--list", action="store_true", help="list the scenarios and what each claims")
-    add("names", nargs="*", metavar="SCENARIO",
+    add("names", nargs="*", metavar="SCENARIO", type=filled,
         help="what to measure: names of --list, or files of your own, path/to/my.toml"
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
              " response a question of your own)")
-    add("--new", metavar="NAME",
+    add("--new", metavar="NAME", type=filled,
         help="write NAME.toml here, a scenario with every key explained; it runs as it is")
-    add("--check", metavar="FILE",
+    add("--check", metavar="FILE", type=filled,
         help="read a scenario, expand it and say how long it takes; measure nothing")
-    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[],
+    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=filled,
         help="what to measure, as without a flag")
     add("--as-published", action="store_true",
         help="of a published reproduction: why its numbers are what they are; the scenarios'"
@@ -198,6 +198,11 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                              or len(arguments.scenario) != 1 and not arguments.own):
         parser.error(f"--export: {', '.join(command_line.EXPORTS)} of one scenario, not"
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
+    if arguments.export:
+        try:
+            command_line.output_file(arguments.export[1])
+        except argparse.ArgumentTypeError as error:
+            parser.error(f"--export: {error}")
 
 
 def check_controls(parser: Parser, arguments: argparse.Namespace) -> None:
@@ -265,7 +270,7 @@ def add_question(parser: Parser) -> None:
     add("--sample", type=sample, metavar="1/N|full",
         help="1/N: of a scenario's networks only one in N, evenly spread, as a scenario of its own;"
              " full: of one that draws its responses the large sample, with narrower intervals")
-    add("--name", metavar="NAME",
+    add("--name", metavar="NAME", type=filled,
         help="of the folder of results and of the figures (default own)")
 
 
@@ -274,12 +279,12 @@ def add_own_server(parser: Parser) -> None:
     add = parser.add_argument_group(
         "a server of your own", "Started in the guest, which reads the machine's programs, writes"
         " to /tmp and /var in its memory and\nreaches no network; docs/TLS.md.").add_argument
-    add("--server-command", metavar="COMMAND",
+    add("--server-command", metavar="COMMAND", type=filled,
         help="measure this server: its words as in a shell, which does not run it; {p} is the port"
              " that it has to listen on, 8080 or with TLS 8443, {address} the address, {chain} and"
              " {key} the files of --chain."
              " The scenario's files name none unless --allow-commands is said (default: --server)")
-    add("--server-folder", action="append", type=Path, default=[], metavar="DIR",
+    add("--server-folder", action="append", type=command_line.file_path, default=[], metavar="DIR",
         help="what it may read beside programs; it starts in the first; may be given several times"
              " (default none)")
     add("--server-ready", metavar="PATH",
@@ -287,7 +292,7 @@ def add_own_server(parser: Parser) -> None:
              " connections)")
     add("--url-path", metavar="PATH",
         help="what is fetched; {size} in it is --size (default /{size})")
-    add("--ca", type=Path, metavar="FILE",
+    add("--ca", type=command_line.file_path, metavar="FILE",
         help="its certificate has this root, PEM: HTTPS (default: HTTP, or HTTPS with --chain)")
     add("--server-name", metavar="NAME",
         help="the host's name in its certificate (default: its address, 10.0.0.2)")
@@ -300,12 +305,12 @@ def add_questions(parser: Parser) -> None:
     add = parser.add_argument_group("which window for my users, and stored runs").add_argument
     for module in QUESTIONS.values():
         import_module(module).add_flags(add)
-    add("--probe", metavar="URL",
+    add("--probe", metavar="URL", type=filled,
         help="what window does this server of yours use, seen from here: one connection, to this"
              " URL and no other; the only flag that talks to the network. With the right to"
              " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
              " them; take a page of 100 kB or more")
-    add("--compare", type=Path, nargs="+", metavar="RUN",
+    add("--compare", type=command_line.file_path, nargs="+", metavar="RUN",
         help="folders of stored runs: the same cells of each beside those of the first, and what"
              " was requested otherwise; measures nothing")
 
@@ -341,7 +346,7 @@ def add_how(parser: Parser) -> None:
     add("--full", action="store_true",
         help="print every table of a run (default: the answer, at most 20 rows, and the paths)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
-    add("--results", type=Path, default=files.PROJECT / "results", metavar="DIR",
-        help="where results go (default results)")
-    add("--figures", type=Path, default=files.PROJECT / "figures", metavar="DIR",
-        help="where figures go (default figures)")
+    add("--results", type=command_line.output_folder, default=files.PROJECT / "results",
+        metavar="DIR", help="where results go (default results)")
+    add("--figures", type=command_line.output_folder, default=files.PROJECT / "figures",
+        metavar="DIR", help="where figures go (default figures)")

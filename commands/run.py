@@ -13,9 +13,9 @@ from commands.runners import check_rights, engine_errors, measurer_for, planned
 from engines.network.commands import commands_of
 from lab import registry
 from lab.core import errors, files
-from lab.core.command_line import printed, terminal_width
+from lab.core.command_line import printed, say, terminal_width
 from lab.core.errors import UsageError
-from lab.core.findings.findings import Report
+from lab.core.files import WriteError
 from lab.core.results import provenance
 from lab.core.results.records import FAIL
 from lab.core.run import measuring, runs
@@ -29,7 +29,6 @@ from lab.render import text
 DRY_RUN_LISTED = 20
 OWN_CAPTURES = 64  # trials
 MOST_NAMES = 3  # of files in one folder, in a line; more are counted
-KEPT = "; what is measured is kept, the same command resumes"
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:
@@ -57,7 +56,7 @@ def worst(statuses: Sequence[int]) -> int:
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario and show its report; return the exit status."""
     if arguments.dry_run:
-        with engine_errors(KEPT):
+        with engine_errors():
             dry_run(study, *planned(study, arguments))
         return errors.OK
     return show(study, measured(study, arguments), arguments)
@@ -65,7 +64,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
 
 def measured(study: Study, arguments: argparse.Namespace) -> RunData:
     """Measure one scenario."""
-    with engine_errors(KEPT), measurer_for(study, arguments) as measurer:
+    with engine_errors(), measurer_for(study, arguments) as measurer:
         return measure(study, measurer, options_of(arguments, len(study.trials)))
 
 
@@ -76,14 +75,30 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
     """
     report = study.report(run)
     written = [run.folder / runs.TRIALS_CSV] if study.trials else []
+    lost: list[WriteError] = []
+
+    def keep(save: Callable[[], list[Path]]) -> None:
+        """What cannot be saved stops nothing else."""
+        try:
+            written.extend(save())
+        except WriteError as error:
+            lost.append(error)
     if arguments.export:
         from lab.render import data  # only for --export
         form, path = arguments.export
-        written.append(files.write(Path(path), data.exported(form, report)))
+        keep(lambda: [files.write(Path(path), data.exported(form, report))])
     if study.whole and not arguments.no_figures:
-        written += draw(report, run.folder, arguments.figures, arguments.format)
+        import drawing  # and with it matplotlib: only where it draws
+        from lab.render import page
+        images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
+        keep(lambda: drawing.save(report.name, images, arguments.figures, arguments.format))
+        keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
     was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")
+    for error in lost:
+        say(f"run.sh: {error}")
+    if lost:
+        return errors.FAILED
     return status_of(run) or (errors.OK if was_read else errors.UNREAD)
 
 
@@ -127,15 +142,6 @@ def options_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
     return MeasureOptions(
         arguments.results, arguments.seed, arguments.fresh, kept,
         {"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)}, arguments.quiet)
-
-
-def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> list[Path]:
-    """Draw every figure and build the page, which has PNGs; the paths of what was made."""
-    import drawing  # and with it matplotlib: only where it draws
-    from lab.render import page
-    images = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
-    return [*drawing.save(report.name, images, figures, formats),
-            page.write(folder, report, drawing.for_page(images))]
 
 
 def status_of(run: RunData) -> int:

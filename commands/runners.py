@@ -20,7 +20,7 @@ from engines.job import EngineCannot, EngineError
 from engines.uml import UmlEngine, built_kernel, made_from
 from lab.core import files
 from lab.core.command_line import say
-from lab.core.errors import CannotError, FirstFlightError
+from lab.core.errors import CannotError, FirstFlightError, kept
 from lab.core.results import provenance
 from lab.core.run.kinds import Study
 from lab.core.run.measuring import Measurer, OneMachine
@@ -48,14 +48,14 @@ def elsewhere(arguments: argparse.Namespace) -> str:
 
 
 @contextmanager
-def engine_errors(kept: str = "") -> Iterator[None]:
-    """What an engine raises as the errors that users read. kept: added of what is measured."""
+def engine_errors() -> Iterator[None]:
+    """What an engine raises as the errors that users read."""
     try:
         yield
     except EngineCannot as error:
         raise CannotError(str(error)) from error
     except EngineError as error:
-        raise FirstFlightError(f"{error}{kept}") from error
+        raise FirstFlightError(f"{error}{kept(error)}") from error
 
 
 def check_rights(arguments: argparse.Namespace) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from lab.core import errors, files
-from lab.core.command_line import Parser, say
+from lab.core.command_line import Parser, filled, file_path, say, write_crash
 from lab.core.errors import FirstFlightError
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
@@ -19,14 +21,34 @@ T = TypeVar("T")
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
     """--scenario, --run and --results; of_scenarios, of_run: the help of the first two."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--scenario", nargs="+", metavar="NAME", help=of_scenarios)
-    what.add_argument("--run", type=Path, metavar="FOLDER", help=of_run)
+    what.add_argument("--scenario", nargs="+", metavar="NAME", type=filled, help=of_scenarios)
+    what.add_argument("--run", type=file_path, metavar="FOLDER", help=of_run)
     add_results(parser)
 
 
 def add_results(parser: Parser) -> None:
-    parser.add_argument("--results", type=Path, default=files.PROJECT / "results", metavar="DIR",
-                        help="where results are (default results)")
+    parser.add_argument("--results", type=file_path, default=files.PROJECT / "results",
+                        metavar="DIR", help="where results are (default results)")
+
+
+# What code raises that meets values of a row which no scenario has together.
+UNFIT = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
+
+
+@contextmanager
+def of_stranger(folder: Path) -> Iterator[None]:
+    """A stored run may be a stranger's, each of its values right and their sum nonsense.
+
+    Raises FirstFlightError of what cannot be rendered.
+    """
+    try:
+        yield
+    except UNFIT as error:
+        crash = write_crash(traceback.format_exc())
+        raise FirstFlightError(
+            f"{folder}: what it holds does not go together ({type(error).__name__}: {error});"
+            f" measure again with --fresh, or report it with {crash} if nobody has changed it"
+        ) from error
 
 
 def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[[Path], object],
@@ -38,10 +60,14 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
     """
     def newest(name: str) -> None:
         scenario_file.find(name)  # a wrong name, before its results are searched
-        render(runs.newest_whole(name, arguments.results))
+        render_run(runs.newest_whole(name, arguments.results))
+
+    def render_run(folder: Path) -> None:
+        with of_stranger(folder):
+            render(folder)
 
     if arguments.run is not None:
-        return with_each(program, [arguments.run], render)
+        return with_each(program, [arguments.run], render_run)
     names = arguments.scenario or [*filter(has_results, scenario_file.names())]
     if not names:
         say(f"{program}: {arguments.results}: {nothing}")

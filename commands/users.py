@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from commands import run as measure
 from commands.runners import check_rights
 from lab import registry
-from lab.core.command_line import positive, say
+from lab.core.command_line import file_path, positive, say
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file, typed
@@ -20,7 +19,7 @@ from lab.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY
 
 
 def add_flags(add: Callable[..., object]) -> None:
-    add("--users", type=Path, metavar="FILE",
+    add("--users", type=file_path, metavar="FILE",
         help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
              "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
              " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")

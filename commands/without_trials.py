@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from commands import run
+from commands.stored import of_stranger
 from lab import registry
 from lab.core import errors, files
 from lab.core.command_line import printed, say
@@ -70,14 +71,16 @@ def compare(arguments: argparse.Namespace) -> int:
         if not os.path.isdir(folder):
             raise UsageError(f"--compare: {folder}: there is no such run")
     names = comparison.names(folders)
-    report = comparison.report([(names[folder], registry.stored_run(folder)[1])
-                                for folder in folders])
     written: Sequence[Path] = []
-    if not arguments.no_figures:
-        import drawing  # and with it matplotlib: only where it draws
-        written = drawing.save(report.name, drawing.images(report, arguments.format),
-                               arguments.figures, arguments.format)
-    was_read = printed("\n".join([text.text(report), *map(str, written)]))
+    with of_stranger(folders[-1]):
+        report = comparison.report([(names[folder], registry.stored_run(folder)[1])
+                                    for folder in folders])
+        if not arguments.no_figures:
+            import drawing  # and with it matplotlib: only where it draws
+            written = drawing.save(report.name, drawing.images(report, arguments.format),
+                                   arguments.figures, arguments.format)
+        rendered = "\n".join([text.text(report), *map(str, written)])
+    was_read = printed(rendered)
     return errors.OK if was_read else errors.UNREAD
 
 
@@ -122,7 +125,7 @@ def probed_url(address: str) -> SplitResult:
     try:
         url = urlsplit(address)
         if url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc \
-                and url.port != 0:
+                and url.netloc.isprintable() and url.port != 0:
             return url
     except ValueError:  # a port that is no number, brackets that do not close
         pass

@@ -125,9 +125,9 @@ def figures(report: Report) -> Iterator[tuple[str, Any]]:
 def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
          ) -> list[Path]:
     """Write the figures in these formats. Raises FirstFlightError."""
-    return [files.save(folder, files.inside(folder, f"{scenario}_{name}.{form}").name,
-                       contents[form])
-            for name, contents in drawn.items() for form in formats]
+    return files.save_all(folder, {
+        files.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
+        for name, contents in drawn.items() for form in formats})
 
 
 def known_files() -> list[str]:

@@ -220,7 +220,7 @@ def tick_label(value: float) -> str:
 
 def tick_step(span: float) -> float:
     """1, 2 or 5 times a power of ten that divides the span into at most nine parts."""
-    steps = (factor * 10.0 ** power for power in range(-9, 12) for factor in (1, 2, 5))
+    steps = (factor * 10.0 ** power for power in range(-9, 17) for factor in (1, 2, 5))
     return next(step for step in steps if span / step <= 9)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 Schema = Callable[[Any, str], Any]  # (value, where) → the value; raises ValueError
 
 MOST_WHOLE = 1 << 63  # what the kernel counts in
+MOST_DEPTH = 8
 QUOTED_CHARACTERS = 300
 _DIGITS = 20
 
@@ -132,6 +133,31 @@ def table(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None
             raise ValueError(f"{where} has {quoted(other, 40)!r}, which is no key of it")
         return {key: known[key](item, f"{where}.{key}" if where != "it" else key)
                 for key, item in value.items()}
+    return check
+
+
+def anything(depth: int = MOST_DEPTH) -> Schema:
+    """Any value of so many lists and tables within each other, its numbers in range."""
+    def check(value: Any, where: str) -> Any:
+        if isinstance(value, (list, dict)):
+            if not depth:
+                raise ValueError("its lists and tables are nested too deep")
+            for item in value.values() if isinstance(value, dict) else value:
+                anything(depth - 1)(item, where)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            number(value, where)
+        return value
+    return check
+
+
+def described(known: Mapping[str, Schema]) -> Schema:
+    """A table that may lack any of these keys, or have null, and may have others: of another
+    version. What is null is left out."""
+    def check(value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where or 'it'} is no table")
+        return {key: known.get(key, anything())(item, quoted(key, 40))
+                for key, item in value.items() if item is not None}
     return check
 
 

@@ -31,6 +31,7 @@ import drawing
 import experiment
 from benchmarks.faults import damage
 from benchmarks.faults.damage import Draw, percent, pick
+from benchmarks.faults.stored_commands import of_commands
 from engines.job import PROJECT
 from engines.network.commands import commands_of
 from lab import registry
@@ -496,4 +497,4 @@ def _answer(connection: socket.socket, pieces: list[bytes], pauses: list[float])
 KINDS: dict[str, Callable[[Draw, Path], Attempt]] = {
     "toml": of_scenario, "flags": of_flags, "users": of_users, "trials": of_trials,
     "runjson": of_facts, "tables": of_tables, "captures": of_captures,
-    "outputs": of_outputs, "servers": of_servers}
+    "outputs": of_outputs, "servers": of_servers, "commands": of_commands}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,11 +13,12 @@ from engines.command.guest import BEGINS_S
 from lab.capture import pcapng
 from lab.capture.report import reported
 from lab.core import files
-from lab.core.command_line import Parser, say, terminal_width
-from lab.core.errors import OK, FirstFlightError, UsageError
+from lab.core.command_line import Parser, file_path, say, terminal_width
+from lab.core.errors import OK, UsageError
+from lab.core.results.facts import COMMAND, facts
 from lab.render import data, page, text
 
-COMMAND = "command.json"  # of a command's folder: what was run
+COMMAND_JSON = "command.json"  # of a command's folder: what was run
 SHORT = """\
 usage: ./run.sh --report FOLDER [--connection NUMBER]
 
@@ -33,13 +33,7 @@ in results/commands of a command that ran with ./run.sh --capture -- COMMAND.
 def run(argv: Sequence[str]) -> int:
     """Build the page again. Raises UsageError, FirstFlightError."""
     arguments = parsed(argv)
-    folder = arguments.report
-    if folder.is_file():
-        folder = folder.parent
-    if not (folder / pcapng.NAME).is_file():
-        raise UsageError(f"--report: {arguments.report} has no {pcapng.NAME}: name the folder of a"
-                         " command that ran with ./run.sh --capture -- COMMAND")
-    write(folder, stored_facts(folder), arguments.connection)
+    write(arguments.report, stored_facts(arguments.report), arguments.connection)
     return OK
 
 
@@ -50,27 +44,29 @@ def read(argv: Sequence[str]) -> int:
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The flags; their folder has a capture. Raises UsageError."""
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
-    parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--report", type=file_path, required=True)
     parser.add_argument("--connection", type=int, default=0)
     arguments: argparse.Namespace = parser.parse_args(list(argv))
     if arguments.connection < 0:
         parser.error("--connection: write a number of connections.csv, such as --connection 1")
+    requested = arguments.report
+    if requested.is_file():
+        arguments.report = requested.parent
+    if not (arguments.report / pcapng.NAME).is_file():
+        raise UsageError(f"--report: {requested} has no {pcapng.NAME}: name the folder of a"
+                         " command that ran with ./run.sh --capture -- COMMAND")
     return arguments
 
 
 def stored_facts(folder: Path) -> Mapping[str, Any]:
-    """command.json; {} where there is none. Raises FirstFlightError."""
-    try:
-        facts = json.loads(files.content(folder / COMMAND))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise FirstFlightError(f"{folder / COMMAND}: cannot be read: {error}") from error
-    return facts if isinstance(facts, dict) else {}
+    """command.json; {} where there is none. Raises RecordsError."""
+    path = folder / COMMAND_JSON
+    return facts(path, COMMAND) if os.path.lexists(path) else {}
 
 
-def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
+def write(folder: Path, stored: Mapping[str, Any], connection: int = 0) -> None:
     """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 
     connection: the one whose packets are drawn; 0 for those with most data. Raises
@@ -78,13 +74,15 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     """
     import drawing  # and with it matplotlib
     capture = pcapng.read(folder / pcapng.NAME)
-    rendered = reported(capture, facts, str(folder), BEGINS_S * 1_000_000_000, connection)
+    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, connection)
     if connection and not rendered.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")
-    files.save(folder, "links.csv", data.table_csv(rendered.links))
-    files.save(folder, "connections.csv", data.table_csv(rendered.connections))
-    path = page.write(folder, rendered.report, drawing.for_page(drawing.images(rendered.report)))
+    pictures = drawing.for_page(drawing.images(rendered.report))
+    *_, path = files.save_all(folder, {
+        "links.csv": data.table_csv(rendered.links),
+        "connections.csv": data.table_csv(rendered.connections),
+        page.PAGE: page.page(rendered.report, pictures)})
     sys.stdout.flush()
     for line in text.brief(rendered.report, terminal_width()).splitlines():
         say(line)

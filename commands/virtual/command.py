@@ -22,11 +22,12 @@ from commands.virtual.received import Received
 from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
+from engines.command.inside import IN_PLACE, OURS
 from engines.job import EngineCannot, EngineError
 from engines.readable import OF_COMMANDS, Places, led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
-from lab.core.command_line import Parser, say, whole
+from lab.core.command_line import Parser, file_path, output_folder, say, whole
 from lab.core.errors import FAILED, OK, CannotError, UsageError
 from lab.core.files import WriteError
 from lab.core.scenario import typed
@@ -68,6 +69,8 @@ MOST_SHOWN = 20  # lines about what went wrong; command.json has more
 NOT_KEPT = b"the rest is not kept: the output is larger than 1 GB\n"
 MOST_LINE_BYTES = 1 << 16  # of output, in one line of output.txt
 LEAST_MB = 128
+VIRTUAL = ("/proc", "/sys", "/dev")  # file systems that tell of one machine: the guest's there
+GUESTS_OWN = (*VIRTUAL, "/tmp", OURS, "/mnt", *IN_PLACE)  # where its first process writes
 PIECE_BYTES = 1 << 20
 CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
 LAST_BLOCK = 1 << 16  # bytes: of a capture that is full, the block that filled it stays whole
@@ -357,11 +360,11 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--memory", type=megabytes, default=CommandRequest.memory_mb)
     add("--timeout", type=limits, default=(None, None))
     add("--seed", type=whole, default=CommandRequest.seed)
-    add("--readable", action="append", default=[], type=Path)
+    add("--readable", action="append", default=[], type=file_path)
     add("--env", action="append", default=[])
     add("--write-back", action="store_true")
     add("--limit", type=most, default=(CommandRequest.most_bytes, CommandRequest.most_files))
-    add("--results", type=Path, default=files.PROJECT / "results")
+    add("--results", type=output_folder, default=files.PROJECT / "results")
     add("--quiet", action="store_true")
     add("--capture", nargs="?", type=most_captured, const=CAPTURE_BYTES, default=0)
     arguments = parser.parse_args(list(flags))
@@ -383,12 +386,21 @@ def check_seed(parser: Parser, arguments: argparse.Namespace) -> None:
 
 
 def check_readable(arguments: argparse.Namespace) -> None:
-    """Raises UsageError where a path of --readable is not there, or is a link to secrets."""
-    for path in arguments.readable:
-        if not path.exists():
-            raise UsageError(f"--readable: there is no {path}")
-        if place := led_to(path, Path.cwd()):
-            raise UsageError(f"--readable: {path} leads to {place}: if that is meant, name it")
+    """Raises UsageError where a path of --readable is not there, is the guest's own there, or a
+    link to secrets.
+    """
+    for requested in arguments.readable:
+        if not requested.exists():
+            raise UsageError(f"--readable: there is no {requested}")
+        place = requested.resolve()
+        own = next((own for own in GUESTS_OWN if Path(own).is_relative_to(place)), "") or next(
+            (own for own in VIRTUAL if place.is_relative_to(own)), "")
+        if own:
+            raise UsageError(f"--readable: {requested}: the machine has {own} of its own; name what"
+                             " the command has to read (programs in /usr it reads anyway)")
+        if secret := led_to(requested, Path.cwd()):
+            raise UsageError(f"--readable: {requested} leads to {secret}: if that is meant, name"
+                             " it")
 
 
 def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRequest:

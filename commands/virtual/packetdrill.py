@@ -20,7 +20,7 @@ from engines.command.guest import TIMED_OUT, locked_folder
 from engines.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
 from engines.uml import built_kernel_for_commands, processors
 from lab.core import errors, files
-from lab.core.command_line import Parser, printed, say, whole
+from lab.core.command_line import Parser, output_folder, file_path, printed, say, whole
 from lab.core.errors import OK, CannotError, UsageError
 from lab.core.results.records import to_text
 
@@ -46,6 +46,7 @@ packetdrill.
 The exit status is 0 where all pass, 3 where one fails, 1 where a machine died with a script.
 """
 MOST_SCRIPT_BYTES = 1 << 20
+MOST_LOOKED_AT = 20_000  # files of a folder; the kernel's own scripts are some hundreds
 HEAD = ("script", "ip_version", "verdict", "line", "virtual_s", "words")
 TOOL = "ethtool"  # that the kernel's own scripts call
 VERDICTS = {PASSED: "pass", FAILED: "FAIL", DIED: "DIED"}  # as they are printed
@@ -54,13 +55,13 @@ VERDICTS = {PASSED: "pass", FAILED: "FAIL", DIED: "DIED"}  # as they are printed
 def run(argv: Sequence[str]) -> int:
     """Run them; the status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
     arguments = parsed(argv)
-    chosen = scripts_of(arguments)
+    chosen, program = scripts_of(arguments), program_of(arguments)
     began = time.monotonic()
     counts, virtual_s, status = Counter[str](), 0.0, OK
     with engine_errors():
         kernel = built_kernel_for_commands()
         limit_s, wall_s = arguments.timeout
-        setup = Setup(kernel, program_of(arguments), arguments.jobs, arguments.seed,
+        setup = Setup(kernel, program, arguments.jobs, arguments.seed,
                       options_of(arguments), tuple(arguments.readable), limit_s)
         folder = new_folder(arguments.results, "packetdrill")
         path = folder / "packetdrill.csv"
@@ -93,16 +94,16 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """Exits with a line where one is wrong."""
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     add = parser.add_argument
-    add("--packetdrill", nargs="+", type=Path, required=True)
-    add("--program", type=Path)
+    add("--packetdrill", nargs="+", type=file_path, required=True)
+    add("--program", type=file_path)
     add("--ip-version", choices=[*VERSIONS, "all"], default="")
     add("--tolerance", type=whole)
     add("-D", action="append", default=[], dest="defined")
-    add("--readable", action="append", default=[], type=Path)
+    add("--readable", action="append", default=[], type=file_path)
     add("--jobs", type=whole, default=len(processors()))
     add("--timeout", type=limits, default=(Setup.limit_s, None))
     add("--seed", type=whole, default=Setup.seed)
-    add("--results", type=Path, default=files.PROJECT / "results")
+    add("--results", type=output_folder, default=files.PROJECT / "results")
     add("--quiet", action="store_true")
     arguments: argparse.Namespace = parser.parse_args(list(argv))
     if not 1 <= arguments.jobs <= 64:
@@ -141,7 +142,7 @@ def scripts_of(arguments: argparse.Namespace) -> list[Script]:
     for path in arguments.packetdrill:
         if not path.exists():
             raise UsageError(f"--packetdrill: there is no {path}")
-        inside = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
+        inside = scripts_in(path) if path.is_dir() else [path]
         if not inside:
             raise UsageError(f"--packetdrill: {path} has no *.pkt files")
         for script in inside:
@@ -158,6 +159,18 @@ def scripts_of(arguments: argparse.Namespace) -> list[Script]:
         say(f"run.sh: {count} of these scripts call {TOOL}, which is not installed, and may fail"
             f" without it: apt-get install {TOOL}")
     return scripts
+
+
+def scripts_in(folder: Path) -> list[Path]:
+    """All *.pkt of a folder and those in it, in order. Raises UsageError for a huge one."""
+    found, looked_at = list[Path](), 0
+    for above, folders, names in os.walk(folder):
+        looked_at += len(folders) + len(names)
+        if looked_at > MOST_LOOKED_AT:
+            raise UsageError(f"--packetdrill: {folder} has more than {MOST_LOOKED_AT} files; name"
+                             " the folders that have scripts")
+        found += [Path(above, name) for name in names if name.endswith(".pkt")]
+    return sorted(found)
 
 
 # What is stored and printed -----------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +13,23 @@ if TYPE_CHECKING:
     from engines.cluster.cluster import Cluster
 
 
+_HOST = r"([\w.-]{1,200}|\[[0-9a-f:]{2,40}(%\w+)?\])"
+_ADDRESS = re.compile(rf"local:[1-9]\d*|(tls|tcp)://{_HOST}(:(?P<port>\d{{1,5}}))?/?", re.ASCII)
+
+
+def address(word: str) -> str:
+    """Reads the address of a scheduler. Raises argparse.ArgumentTypeError where it is none."""
+    is_file = word.endswith(".json") and word.isprintable() and os.path.isfile(word)
+    match = _ADDRESS.fullmatch(word)
+    if not is_file and (match is None or int(match["port"] or 0) > 65_535):
+        raise argparse.ArgumentTypeError(
+            f"{word[:80]!r} is none of tls://host:port, tcp://host:port, local:N and a scheduler"
+            " file, FILE.json")
+    return word
+
+
 def add_flags(add: Callable[..., object]) -> None:
-    add("--cluster", metavar="ADDRESS",
+    add("--cluster", metavar="ADDRESS", type=address,
         help="measure on the machines of a Dask cluster: tls://host:8786 or a scheduler file,"
              " FILE.json; local:N for N guests of this machine's (docs/CLUSTER.md; default: here)")
     add("--cluster-insecure", action="store_true",

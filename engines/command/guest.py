@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engines import confine, readable, uml
-from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT, INTERRUPT,
-                                    MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE, Frame, Outlet,
-                                    Reader)
+from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
+                                    INTERRUPT, MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
+                                    Frame, Outlet, Reader)
 from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
 from engines.shared_folder import (GrowingFile, holds_more, open_within, probe,
@@ -371,7 +371,8 @@ class CommandGuest:
         if not self.has_ended:
             self._read_console()
         if not self.has_sent_all:
-            self.outcome.lose(f"the guest did not hand over all that the command wrote{self._full()}")
+            self.outcome.lose("the guest did not hand over all that the command wrote"
+                              + self._full())
         return self.outcome
 
     def _read_console(self) -> None:

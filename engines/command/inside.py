@@ -29,9 +29,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER, FULL, INPUT,
-                                    INTERRUPT, LINK, MOST_BYTES, MOST_NAME, OUTPUT, SIZE, STOP,
-                                    TICK, TROUBLE, Entry, Frame, Reader, Room)
+from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER,
+                                    FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME, OUTPUT,
+                                    SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader, Room)
 from engines.mounts import mount
 from engines.readable import HIDDEN
 

@@ -18,7 +18,8 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lab.core import __version__
-from lab.core.errors import CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
+from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, kept,
+                             one_line)
 from lab.core.words import duration, near_words
 
 EXPORTS = ("json", "md", "csv")  # of findings, lab.render.data
@@ -125,6 +126,47 @@ class _Help(argparse.Action):
         sys.exit(0)
 
 
+MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
+
+
+def filled(word: str) -> str:
+    """Reads a word that is not empty: "" would be taken for a flag that is not given."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("its value is empty")
+    return word
+
+
+def file_path(word: str) -> Path:
+    """Reads the path of a file or a folder, there or not."""
+    try:
+        encoded = os.fsencode(word)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if not word or b"\0" in encoded:
+        raise argparse.ArgumentTypeError(f"{word!r} is no path")
+    if len(encoded) > MOST_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MOST_NAME_BYTES:
+        raise argparse.ArgumentTypeError(f"{word[:40]!r}… is longer than a path may be")
+    return Path(word)
+
+
+def output_folder(word: str) -> Path:
+    """Reads the path of a folder that is made where it is missing."""
+    place = file_path(word)
+    existing = next(above for above in (place, *place.absolute().parents) if above.exists())
+    if not existing.is_dir():
+        raise argparse.ArgumentTypeError(f"{existing} is no folder")
+    return place
+
+
+def output_file(word: str) -> Path:
+    """Reads the path of a file that is written, in a folder that is made where it is missing."""
+    place = file_path(word)
+    if place.is_dir():
+        raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
+    output_folder(str(place.parent))
+    return place
+
+
 def whole(word: str) -> int:
     """Reads a whole number."""
     try:
@@ -149,48 +191,47 @@ def positive(word: str) -> int:
     return value
 
 
-def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "") -> NoReturn:
-    """Run a command's main and exit with its status; no traceback reaches the user.
-
-    kept: what to add for a command that was stopped on its way.
-    """
+def run_main(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Run a command's main and exit with its status; no traceback reaches the user."""
     _open_streams()
     sys.unraisablehook = _unraisable
     try:
         heed(signal.SIGINT)
-        status = _status_of(program, main, kept)
+        status = _status_of(program, main)
         _stop_heeding()
-    except KeyboardInterrupt:
-        say(f"{program}: interrupted{kept}")
+    except KeyboardInterrupt as stopped:
+        say(f"{program}: interrupted{kept(stopped)}")
         status = INTERRUPTED
     sys.exit(status)
 
 
-def _status_of(program: str, main: Callable[[Sequence[str]], int], kept: str) -> int:
+def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
     """The exit status of a command's main, once its error is printed. Raises KeyboardInterrupt."""
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
         return status
     except FirstFlightError as error:
-        say(f"{program}: {error}")
+        say(f"{program}: {error}{kept(error)}")
         return error.exit_status
     except BrokenPipeError:  # as `| head -1`: who reads has enough
         _forget_output()
         return UNREAD
     except OSError as error:
         _forget_output()
-        say(f"{program}: {one_line(f'{error.filename or _WRITING}: {error.strerror}')}{kept}")
+        what = one_line(f"{error.filename or _WRITING}: {error.strerror}")
+        say(f"{program}: {what}{kept(error)}")
         return FAILED
-    except MemoryError:
-        say(f"{program}: this machine has too little memory for it{kept}")
+    except MemoryError as error:
+        say(f"{program}: this machine has too little memory for it{kept(error)}")
         return CANNOT
     except Exception as error:  # a mistake of ours: the user gets a line, we the rest
         if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
             say(f"{program}: Python's package {error.name} is missing; ./install.sh installs it")
             return CANNOT
         what = one_line(f"internal error, {type(error).__name__}: {error}")
-        say(f"{program}: {what}; please report it with {write_crash(traceback.format_exc())}{kept}")
+        crash = write_crash(traceback.format_exc())
+        say(f"{program}: {what}; please report it with {crash}{kept(error)}")
         return FAILED
 
 

@@ -12,6 +12,19 @@ UNREAD = 141  # who read the output has left: 128 + SIGPIPE, as of Unix tools
 MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value of any length
 
 
+KEPT = "; what is measured is kept, the same command resumes"
+
+
+def note_kept(error: BaseException) -> None:
+    """Let whoever reports an error add that what was measured before it is kept."""
+    vars(error)["kept"] = KEPT
+
+
+def kept(error: BaseException) -> str:
+    """What to add to a message of an error: KEPT where something was measured, else ""."""
+    return str(vars(error).get("kept", ""))
+
+
 def one_line(text: str) -> str:
     """The text on one line of at most MESSAGE_CHARACTERS, without its middle where it is longer.
 

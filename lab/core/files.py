@@ -9,8 +9,8 @@ is made new, and goes to the invoking user (SUDO_UID) by its descriptor. Two kin
   /dev/null) is written into; a disk, a socket or a folder is refused.
 - One below a folder that is open (`Folder`, `save`): a stranger may have filled that folder, with
   links of "our own" that lead anywhere. None is followed, and one that is in the place of what is
-  written is replaced. (openat2 with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS would be one call where
-  this takes one for each folder; a walk is needed anyway for older kernels, and to make folders.)
+  written is replaced. (openat2 would be one call for the whole path; the walk works on every
+  kernel, and makes the folders that are missing.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import secrets
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path, PurePosixPath
@@ -124,6 +124,22 @@ def save(folder: Path, place: str, content: bytes | str) -> Path:
         with opened.replacing(place) as file:
             write_all(file, content.encode() if isinstance(content, str) else content)
     return folder / place
+
+
+def save_all(folder: Path, contents: Mapping[str, bytes | str]) -> list[Path]:
+    """Save files below a folder, by their places: one that cannot be written stops no other.
+
+    Returns their paths. Raises WriteError at the end, with the names of all those.
+    """
+    paths, lost = [], {}
+    for place, content in contents.items():
+        try:
+            paths.append(save(folder, place, content))
+        except WriteError as error:
+            lost[place] = error
+    if lost:
+        raise WriteError(f"{', '.join(lost)}: not saved: {next(iter(lost.values()))}")
+    return paths
 
 
 def append(path: Path) -> FileIO:
@@ -291,26 +307,28 @@ def _write(path: Path, folder: int, data: bytes) -> None:
 
 
 @contextmanager
-def _replacing(name: str, folder: int) -> Iterator[FileIO]:
-    """A new file without a name, or with one of its own; it gets its name when it is on the disk.
-
-    Raises OSError.
-    """
+def _renamed(name: str, folder: int) -> Iterator[str]:
+    """A name of its own for what then gets `name`; nothing has it afterwards. Raises OSError."""
     aside = f".first-flight-{secrets.token_hex(8)}"
-    number, has_name = _new_file(aside, folder)
     try:
-        with open(number, "wb", buffering=0) as file:
-            yield file
-            _give(file.fileno())
-            os.fsync(file.fileno())
-            if not has_name:
-                os.link(f"/proc/self/fd/{number}", aside, dst_dir_fd=folder, follow_symlinks=True)
-                has_name = True
+        yield aside
         os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        if has_name:
-            _unlink(aside, folder)
+        _unlink(aside, folder)
         raise
+
+
+@contextmanager
+def _replacing(name: str, folder: int) -> Iterator[FileIO]:
+    """A new file that gets its name once it is on the disk. Raises OSError."""
+    with _renamed(name, folder) as aside:
+        number, has_name = _new_file(aside, folder)
+        with open(number, "wb", buffering=0) as file:
+            yield file
+            _give(number)
+            os.fsync(number)
+            if not has_name:
+                os.link(f"/proc/self/fd/{number}", aside, dst_dir_fd=folder, follow_symlinks=True)
 
 
 def _new_file(aside: str, folder: int) -> tuple[int, bool]:
@@ -321,16 +339,11 @@ def _new_file(aside: str, folder: int) -> tuple[int, bool]:
 
 
 def _link(name: str, folder: int, to: str) -> None:
-    """Make a link aside, then rename it. Raises OSError."""
-    aside = f".first-flight-{secrets.token_hex(8)}"
-    os.symlink(to, aside, dir_fd=folder)
-    try:
+    """Make a link, or replace a file or a link by it. Raises OSError."""
+    with _renamed(name, folder) as aside:
+        os.symlink(to, aside, dir_fd=folder)
         if os.geteuid() == 0 and "SUDO_UID" in os.environ:
             os.chown(aside, *_invoking(), dir_fd=folder, follow_symlinks=False)
-        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        _unlink(aside, folder)
-        raise
 
 
 def _fill(descriptor: int, data: bytes) -> None:

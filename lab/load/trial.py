@@ -6,7 +6,7 @@ import math
 import zlib
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from lab.core.errors import UsageError
 from lab.core.scenario.quantities import QUANTITIES
@@ -97,6 +97,7 @@ class LoadTrial:
     cooldown_s: float
     repeat: int
     seed: int
+    PATTERNS: ClassVar = {"window": r"\d{1,9}(\*[\d.e-]+)?(\+\d{1,9}(\*[\d.e-]+)?)*"}
 
     @property
     def id(self) -> str:

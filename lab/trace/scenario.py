@@ -20,11 +20,10 @@ from lab.core.scenario.schema import Reader, key
 from lab.core.scenario.sysctls import sysctls_of
 from lab.core.words import exact, nearest, plain
 from lab.tcp.packets import MSS
-from lab.trace.trial import TraceTrial
+from lab.trace.trial import MOST_WRITES, TraceTrial
 from lab.trace.view import METRICS
 
 EACH_THINK = "each"  # in a request: the think time that the trial is about
-MOST_WRITES = 50_000
 
 
 def _listed(kind: type[Any]) -> Reader:

@@ -10,6 +10,7 @@ from lab.core.words import exact
 from lab.tcp.packets import TIMESTAMP_BYTES
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
+MOST_WRITES = 50_000
 VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 
 
@@ -123,6 +124,8 @@ def due_times_s(schedule: str) -> list[float]:
         when, _, every = write.partition(":")[0].partition("/")
         first, _, last = when.partition("..")
         start, step = float(first), float(every or 1)
+        if last and not (step > 0 and float(last) - start <= MOST_WRITES * step):
+            raise ValueError(f"no schedule of at most {MOST_WRITES} writes")
         count = max(math.ceil((float(last) - start) / step - 1e-9), 1) if last else 1
         times += [(start + number * step) / 1000 for number in range(count)]
     return times

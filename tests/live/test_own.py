@@ -43,3 +43,12 @@ def test_what_larger_windows_cost_the_others(drive: Driver, results: Path, tmp_p
     by_window = {window: [float(row["arrivals"]) for row in shared if row["window"] == window]
                  for window in ("10+10", "40+10")}
     assert by_window["10+10"] == by_window["40+10"], "the same arrivals"
+
+
+def test_what_cannot_be_saved_is_told_and_the_rest_is_saved(drive: Driver, results: Path,
+                                                             tmp_path: Path) -> None:
+    (tmp_path / "figures" / "part_packets.png").mkdir(parents=True)
+    done = drive("--rtt", "25", "--iw", "3,10", "--size", "9000", "--name", "part")
+    assert done.returncode == 1 and "part_packets.png: cannot be written: Is a directory" in done.stderr
+    assert (results / "part" / "latest" / "report.html").is_file()
+    assert (tmp_path / "figures" / "part_windows.png").is_file()

@@ -163,7 +163,7 @@ def damages(folder: Path) -> dict[str, Callable[[], object]]:
     ("no run", errors.FAILED, "there is no such run"),
     ("no run.json", errors.FAILED, "run.json: cannot be read"),
     ("torn run.json", errors.FAILED, "run.json: is damaged"),
-    ("list in run.json", errors.FAILED, "is not the description of a run"),
+    ("list in run.json", errors.FAILED, "is damaged (it is no table)"),
     ("no scenario", errors.FAILED, "names no scenario"),
     ("unknown scenario", errors.USAGE, "unknown scenario"),
     ("no trials", errors.FAILED, "trials.csv: cannot be read"),

@@ -33,7 +33,7 @@ def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
 
 @pytest.mark.parametrize("kind, inputs", [
     ("toml", 60), ("flags", 25), ("users", 30), ("trials", 20), ("runjson", 20), ("tables", 20),
-    ("captures", 20), ("outputs", 40), ("servers", 5)])
+    ("captures", 20), ("outputs", 40), ("servers", 5), ("commands", 30)])
 def test_damaged_inputs_are_refused_in_one_line_or_accepted(
         kind: str, inputs: int, tmp_path: Path) -> None:
     found = outcomes(kind, inputs, tmp_path)

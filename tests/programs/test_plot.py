@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -139,11 +140,11 @@ def test_a_damaged_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_figures_that_cannot_be_written_are_named(
         tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("")
-    assert plot.main(["--results", str(results), "--figures", str(in_the_way)]) == 1
+    (in_the_way := tmp_path / "figures" / "zhao2019_fig5_rtt.png").mkdir(parents=True)
+    assert plot.main(["--results", str(results), "--figures", str(in_the_way.parent)]) == 1
     said = capsys.readouterr()
-    assert "zhao2019_fig5_rtt.png: cannot be written" in said.err and said.out == ""
+    assert f"{in_the_way}: cannot be written: Is a directory" in said.err and said.out == ""
+    assert len(os.listdir(in_the_way.parent)) > 1  # the others are drawn
 
 
 def test_a_broken_scenario_file_silences_no_other(

@@ -1,9 +1,9 @@
 """Records: one row of trials.csv a trial, read by name; lab.core.results.record_file writes them.
 
-A record is a frozen dataclass with its trial, another one, first. A row has
-what was requested (the trial's columns), what was measured, what was observed on the
-wire, what the model predicts, and the verdict. An empty field means that the
-value is not available.
+A record is a frozen dataclass with its trial, another one, first; PATTERNS of either is the form
+of text that is read further, by its column. A row has what was requested (the trial's columns),
+what was measured, what was observed on the wire, what the model predicts, and the verdict. An
+empty field means that the value is not available.
 
 Columns have names, not places: a run that was made before a column existed
 has that column's default, and a column that this version does not know stays
@@ -16,7 +16,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +57,9 @@ class Record:
     failed_checks: str = field(default="", kw_only=True)
     verdict_reason: str = field(default="", kw_only=True)
     measured_at: str = field(default="", compare=False, kw_only=True)
+
+    def check(self) -> None:
+        """Raises ValueError where it lacks what a record like it has."""
 
     @property
     def counts(self) -> bool:
@@ -211,7 +214,9 @@ class RowReader:
                                 for name, place, parse, has_default in columns
                                 if row[place] or not has_default}
                                for columns in (self.of_trial, self.of_record))
-        return self.kind(trial=self.trial(**requested), **observed)
+        record = self.kind(trial=self.trial(**requested), **observed)
+        record.check()
+        return record
 
 
 Column = tuple[str, int, Callable[[str], Any], bool]
@@ -221,21 +226,35 @@ def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> li
     """Of each column that the header has: name, place, what reads its text, and whether an
     empty field means its default. What was requested is in the range of what may be."""
     return [(column.name, places[column.name],
-             _parser(str(column.type), QUANTITIES.get(column.name, ANY) if requested else ANY),
+             _parser(column, QUANTITIES.get(column.name, ANY) if requested else ANY,
+                     getattr(owner, "PATTERNS", {}).get(column.name, "")),
              column.default is not MISSING)
             for column in fields(owner) if column.name in places and column.name != "trial"]
 
 
-def _parser(kind: str, quantity: Quantity) -> Callable[[str], Any]:
+def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[str], Any]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
+    kind = str(column.type)
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Any]] = {
-        "str": remembered(_from_text), "bool": {"true": True, "false": False}.__getitem__,
+        "str": _text_of(pattern, column.name), "bool": {"true": True, "false": False}.__getitem__,
         "int": _limited(int, quantity), "float": _limited(float, quantity)}
     parse = parsers[base]
     if base == kind:
         return parse
     return lambda text: None if text == "" else parse(text)
+
+
+def _text_of(pattern: str, name: str) -> Callable[[str], str]:
+    """Text, of a pattern if there is one."""
+    if not pattern:
+        return remembered(_from_text)
+
+    def read(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{name} of {text[:40]!r} is not as it is written")
+        return text
+    return remembered(read)
 
 
 def _limited(parse: Callable[[str], Any], quantity: Quantity) -> Callable[[str], Any]:

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from lab.core import files
 from lab.core.command_line import Progress, say
-from lab.core.errors import FirstFlightError
-from lab.core.files import WriteError
+from lab.core.errors import FirstFlightError, note_kept
 from lab.core.run import runs
 from lab.core.run.kinds import Kind, ObservedTrial, RunData, Study
 from lab.core.run.runs import Run
@@ -153,9 +152,10 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         run.order(study.trials)
         run.finish()
         return RunData(run.folder, run.facts, run.records())
-    except WriteError as error:
-        raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
-                               ) from error
+    except BaseException as error:
+        if run.holds_records():
+            note_kept(error)
+        raise
     finally:
         run.close()
 

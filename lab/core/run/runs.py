@@ -23,6 +23,7 @@ from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.files import WriteError
+from lab.core.results.facts import RUN, facts
 from lab.core.results.record_file import RecordFile, changes, ordered, sealed
 from lab.core.results.records import Record, RecordsError, read_records, trial_class, whole_lines
 from lab.core.run.kinds import RunData, Study
@@ -61,6 +62,12 @@ class Run:
     def records(self) -> list[Any]:
         """What it holds now. Raises RecordsError."""
         return read_records(self.folder / TRIALS_CSV, self.kind)
+
+    def holds_records(self) -> bool:
+        """Whether a trial was measured, before it was opened or since then."""
+        with suppress(RecordsError):
+            return whole_lines(self.folder / TRIALS_CSV).count(b"\n") > 1
+        return False
 
     def open_records(self) -> RecordFile:
         return RecordFile(self.folder / TRIALS_CSV, self.kind)
@@ -179,8 +186,8 @@ def newest_first(home: Path) -> list[Path]:
 def whole(name: str, results: Path) -> list[Path]:
     """The complete runs of a whole scenario, the newest first."""
     return [folder for folder in newest_first(results / name)
-            if (facts := read_facts(folder)).get("state") == COMPLETE
-            and not facts.get("partial")]
+            if (stored := read_facts(folder)).get("state") == COMPLETE
+            and not stored.get("partial")]
 
 
 def newest_whole(name: str, results: Path) -> Path:
@@ -212,12 +219,12 @@ def load(folder: Path, study: Study) -> RunData:
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is no trial: {error}"
                                ) from error
-    facts = read_facts(folder)
-    changed = changes(folder / TRIALS_CSV, facts.get("trials"), facts.get("state") == COMPLETE)
+    stored = read_facts(folder)
+    changed = changes(folder / TRIALS_CSV, stored.get("trials"), stored.get("state") == COMPLETE)
     changed = changed or _doubled(records)
     if changed:
         say(f"{folder}: {changed}")
-    return RunData(folder, facts, records, changed)
+    return RunData(folder, stored, records, changed)
 
 
 def scenario_of(folder: Path) -> str:
@@ -225,27 +232,19 @@ def scenario_of(folder: Path) -> str:
     path = folder / RUN_JSON
     if not os.path.isdir(folder):
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
-    try:
-        facts = json.loads(files.content(path))
-    except OSError as error:
-        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # also bytes that are no text
-        raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
-    if not isinstance(facts, dict):
-        raise RecordsError(f"{path}: is not the description of a run")
-    if not isinstance(facts.get("scenario"), str):
+    name = facts(path, RUN).get("scenario")
+    if name is None:
         raise RecordsError(f"{path}: names no scenario; it is not a run of ours, or it was"
                            " stopped before it began")
-    return str(facts["scenario"])
+    return str(name)
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """The content of a folder's run.json, {} where it cannot be read."""
     try:
-        facts = json.loads(files.content(folder / RUN_JSON))
-    except (OSError, ValueError, RecursionError):
+        return facts(folder / RUN_JSON, RUN)
+    except RecordsError:
         return {}
-    return facts if isinstance(facts, dict) else {}
 
 
 def now_text() -> str:
@@ -254,16 +253,16 @@ def now_text() -> str:
 
 def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
     """An unfinished run; why it is not resumed, "" where that needs no message."""
-    facts = read_facts(folder)
-    if facts.get("state") != RUNNING:
+    stored = read_facts(folder)
+    if stored.get("state") != RUNNING:
         return ""
     lock = _try_lock(folder)
     if lock is None:
         return ""
-    why = _difference(facts.get("asked"), requested)
+    why = _difference(stored.get("asked"), requested)
     try:
         path = folder / TRIALS_CSV
-        why = why or changes(path, facts.get("trials"), complete=False)
+        why = why or changes(path, stored.get("trials"), complete=False)
         begun = not why and path.exists() and whole_lines(path)
         records = read_records(path, kind) if begun else []
         why = why or _doubled(records)
@@ -274,7 +273,7 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
     if why:
         os.close(lock)
         return why
-    return Run(folder, facts, kind, {record.trial for record in records}, True, lock)
+    return Run(folder, stored, kind, {record.trial for record in records}, True, lock)
 
 
 def _doubled(records: Sequence[Any]) -> str:
@@ -296,9 +295,9 @@ def _create(home: Path, requested: Mapping[str, str], kind: type[Record]) -> Run
     folder = _new_folder(home, requested["engine"])
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
-    facts = {"state": RUNNING, "engine": requested["engine"], "asked": dict(requested),
+    begun = {"state": RUNNING, "engine": requested["engine"], "asked": dict(requested),
              "started_at": now_text()}
-    run = Run(folder, facts, kind, set(), False, lock)
+    run = Run(folder, begun, kind, set(), False, lock)
     try:
         run.save()
         files.empty_folder(run.work_folder)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
+from hosts import untrusted
 from lab.core.errors import UsageError
 from lab.fetches.scenario.parameter import swept
 
@@ -76,10 +77,17 @@ class OwnServer:
                 "folders": [os.path.abspath(folder) for folder in self.folders]}
 
 
+MOST_BYTES = 1 << 20  # of one as it stands in a column
+_WORDS = untrusted.any_text(MOST_BYTES)
+_WRITTEN = untrusted.table({"command": _WORDS}, {
+    **dict.fromkeys(("ready", "url_path", "ca", "name"), _WORDS),
+    "folders": untrusted.items(_WORDS, 1000)})
+
+
 @lru_cache(maxsize=16)
 def parsed(text: str) -> OwnServer:
-    """The reverse of `text`. Raises ValueError, TypeError."""
-    known = json.loads(text)
+    """The reverse of `text`. Raises ValueError."""
+    known: dict[str, Any] = untrusted.read(text.encode(), _WRITTEN, MOST_BYTES)
     known["folders"] = tuple(known.get("folders", ()))
     return OwnServer(**known)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lab.core.results import records
 from lab.core.results.records import measured
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import limit_of, offered_to, segments_of
-from lab.tcp.wire.flights import listed_flights
+from lab.tcp.wire.flights import FLIGHTS, listed_flights
 
 
 def _client(name: str) -> Any:
@@ -149,3 +149,8 @@ class Record(records.Record):
     receive_window_waits: int | None = _offered(lambda windows, evidence: windows.waits)
     response_flights: str = _wire(
         lambda evidence: listed_flights(evidence.response_flights), "")
+    PATTERNS: ClassVar = {"response_flights": FLIGHTS}
+
+    def check(self) -> None:
+        if self.counts and self.total_ms is None:
+            raise ValueError("it counts, and has no total_ms")

@@ -94,6 +94,9 @@ def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, orig
     return points, offered
 
 
+FLIGHTS = r"(\d{1,9}(\+\d{1,9})*(\+…)?)?"  # what listed_flights has
+
+
 def listed_flights(flights: Sequence[Sequence[Segment]]) -> str:
     """Segments of each flight, as "10+20+40"; of more than MOST_LISTED the first, then "+…"."""
     sizes = [str(len(flight)) for flight in flights[:MOST_LISTED]]

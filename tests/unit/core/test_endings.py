@@ -18,7 +18,7 @@ from lab.core import __version__, command_line
 from lab.core.command_line import (Parser, pictures, positive, run_main, whole_numbers,
                                    write_crash)
 from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
-                             UsageError, one_line)
+                             UsageError, note_kept, one_line)
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ def _as_it_was() -> Iterator[None]:
     signal.signal(signal.SIGINT, handler)
 
 
-def ended(main: Callable[[Sequence[str]], int], kept: str = "") -> object:
+def ended(main: Callable[[Sequence[str]], int]) -> object:
     with pytest.raises(SystemExit) as status:
-        run_main("x", main, kept)
+        run_main("x", main)
     return status.value.code
 
 
@@ -51,17 +51,30 @@ def no_space(name: str | None = None) -> OSError:
 @pytest.mark.parametrize("error, status, said", [
     (UsageError("no\nsuch flag"), USAGE, "x: no such flag\n"),
     (FirstFlightError("damaged"), FAILED, "x: damaged\n"),
-    (KeyboardInterrupt(), INTERRUPTED, "x: interrupted; kept\n"),
+    (KeyboardInterrupt(), INTERRUPTED, "x: interrupted\n"),
     (BrokenPipeError(), UNREAD, ""),
-    (no_space(), FAILED, "x: writing: No space left on device; kept\n"),
-    (no_space("a/b"), FAILED, "x: a/b: No space left on device; kept\n"),
-    (no_space("a/" * 9999), FAILED, f"x: {one_line('a/' * 9999 + ': No space left on device')};"
-     " kept\n"),
-    (MemoryError(), CANNOT, "x: this machine has too little memory for it; kept\n")])
+    (no_space(), FAILED, "x: writing: No space left on device\n"),
+    (no_space("a/b"), FAILED, "x: a/b: No space left on device\n"),
+    (no_space("a/" * 9999), FAILED, f"x: {one_line('a/' * 9999 + ': No space left on device')}\n"),
+    (MemoryError(), CANNOT, "x: this machine has too little memory for it\n")])
 def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, said: str,
                                              capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(raising(error), "; kept") == status
+    assert ended(raising(error)) == status
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("error", [
+    FirstFlightError("damaged"), KeyboardInterrupt(), no_space(), MemoryError(), KeyError("x")])
+def test_where_something_was_measured_before_an_error_that_is_told(
+        error: BaseException, capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ended(raising(error))
+    assert "is kept" not in capsys.readouterr().err
+    note_kept(error)
+    ended(raising(error))
+    assert capsys.readouterr().err.endswith(
+        "; what is measured is kept, the same command resumes\n")
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(), no_space()])

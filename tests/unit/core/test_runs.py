@@ -379,7 +379,7 @@ def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> N
 
 
 @pytest.mark.parametrize(("content", "words"), [
-    ("", "is damaged"), ("[]", "is not the description of a run"), ("{}", "names no scenario"),
+    ("", "is damaged"), ("[]", r"is damaged \(it is no table\)"), ("{}", "names no scenario"),
     (None, "cannot be read: No such file")])
 def test_a_folder_that_is_no_run(tmp_path: Path, content: str | None, words: str) -> None:
     if content is not None:

@@ -211,5 +211,5 @@ def _off(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[flo
     """Published times, and how far ours are off in percent."""
     known = [(row.published.ms, 100 * (ms / row.published.ms - 1)) for row in rows
              if row.published.ms and (ms := row.ours[level].ms) is not None]
-    x, y = zip(*sorted(known))
+    x, y = zip(*sorted(known)) if known else ((), ())
     return tuple(x), tuple(y)

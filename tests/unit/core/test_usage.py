@@ -1,0 +1,113 @@
+"""What no machine could do is status 2 and one line, before anything runs or is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import experiment
+import plot
+import report
+import results
+from lab.core.errors import MESSAGE_CHARACTERS, USAGE, FirstFlightError
+
+LONG, LONGER = "x" * 300, "/".join(["d" * 200] * 30)  # a name, and a path, that none can have
+PATHS = ("", LONG, LONGER, "a\0b")
+# What comes behind a flag that takes a path, by the flag; {} is the path.
+TAKES_PATH = {
+    "run.sh": ("--results={} --rtt 5", "--figures={} --rtt 5", "--compare {} {}", "--users={}",
+               "--check={}", "--new={}", "--export json {} --rtt 5", "--cluster={} --rtt 5",
+               "--ca={} --server-command x --rtt 5", "--server-folder={} --server-command x",
+               "--scenario {}", "--report={}", "--packetdrill={}",
+               "--packetdrill one.pkt --program={}", "--packetdrill one.pkt --readable={}",
+               "--packetdrill one.pkt --results={}", "--readable={} -- true",
+               "--results={} -- true"),
+    "plot.py": ("--run={}", "--results={}", "--figures={}", "--scenario {}"),
+    "report.py": ("--run={}", "--results={}", "--figures={}", "--scenario {}"),
+    "results.py": ("--run={}",)}
+MAINS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run.sh": experiment.main, "plot.py": plot.main, "report.py": report.main,
+    "results.py": results.main}
+# Others, each by itself; {file} is a file, {folder} a folder.
+ALONE = (
+    "--readable / -- true", "--readable /proc -- true", "--readable /dev -- true",
+    "--readable /sys -- true", "--readable /run -- true", "--readable /usr/../ -- true",
+    "--readable /dev/null -- true", "--readable /proc/self -- true", "--readable /tmp -- true",
+    "--readable /usr -- true", "--readable /bin -- true",
+    "--readable /home/.. -- true", "--packetdrill one.pkt --readable /",
+    "--packetdrill=/", "--packetdrill=/usr", "--packetdrill {folder}",
+    "--results {file} -- true", "--results {file} --rtt 5", "--figures {file} --rtt 5",
+    "--results {file}/below --rtt 5", "--packetdrill one.pkt --program {folder}",
+    "--packetdrill one.pkt --program {file}", "--packetdrill one.pkt --results {file}",
+    "--report {folder}", "--report {file}", "--compare {folder} {file}", "--compare {folder}",
+    "--users {folder}", "--users /dev/null", "--check {folder}", "--new a/b", "--new ..",
+    "--export json {folder} --rtt 5", "--export json {file}/x --rtt 5", "--export yaml f --rtt 5",
+    "--cluster \x01 --rtt 5", "--cluster tls:// --rtt 5",
+    "--cluster tls://a\nb:1 --rtt 5", "--cluster \udcff --rtt 5", "--cluster local:0 --rtt 5",
+    "--cluster local:x --rtt 5", "--cluster nowhere.json --rtt 5", "--cluster ftp://a:1 --rtt 5",
+    "--cluster tls://a:99999 --rtt 5", "--cluster {folder} --rtt 5",
+    "--explain 1e-7 --rtt 5", "--explain 0 --rtt 5", "--explain nan --rtt 5",
+    "--explain -1 --rtt 5", "--explain 1e12 --rtt 5",
+    "--env = -- true", "--env NO_SUCH_VARIABLE -- true", "--env A-B=1 -- true",
+    "--timeout 1e300 -- true",
+    "--limit 1e300 -- true", "--capture 0 -- true", "--seed 9223372036854775808 -- true",
+    "--probe ''", "--probe http://", "--probe http://a\0b/", "--probe http://\udcff/",
+    "--probe http://a:99999/", "--probe {file}", "--ca {folder} --server-command x --rtt 5",
+    "--ca {file} --server-command x --rtt 5", "--server-folder {file} --server-command x",
+    "--name '' --rtt 5", "--name a/b --rtt 5", "--name ../a --rtt 5")
+
+
+@pytest.fixture(name="here")
+def folder_to_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "one.pkt").write_text("0 `true`\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")  # what would run is not found
+    return tmp_path
+
+
+def words_of(line: str, **places: str) -> list[str]:
+    return [("" if word == "''" else word).replace("{file}", "file").replace("{folder}", "folder")
+            .replace("{}", places.get("path", "{}")) for word in line.split(" ")]
+
+
+def refused(program: str, words: Sequence[str], here: Path,
+            capsys: pytest.CaptureFixture[str]) -> None:
+    """Let a program end with status 2 and a line, and nothing new in the folder."""
+    before = sorted(here.rglob("*"))
+    if program == "run.sh" and "--rtt" in words:
+        words = [*words, "--dry-run"]  # which measures nothing, whatever is wrong
+    try:
+        status: object = MAINS[program](words)
+        said = capsys.readouterr().err
+    except SystemExit as ended:
+        status, said = ended.code, capsys.readouterr().err
+    except FirstFlightError as error:
+        status, said = error.exit_status, f"{error}\n"
+    assert status == USAGE, f"{status}: {said}"
+    assert said[-1] == "\n" and said[:-1].isprintable(), said
+    assert len(said) < MESSAGE_CHARACTERS + 50
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("path", PATHS, ids=("empty", "name", "path", "nul"))
+@pytest.mark.parametrize(("program", "line"), [
+    (program, line) for program, lines in TAKES_PATH.items() for line in lines])
+def test_a_path_that_none_can_be(program: str, line: str, path: str, here: Path,
+                                 capsys: pytest.CaptureFixture[str]) -> None:
+    refused(program, words_of(line, path=path), here, capsys)
+
+
+@pytest.mark.parametrize("line", ALONE, ids=range(len(ALONE)))
+def test_what_no_flag_means(line: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused("run.sh", words_of(line), here, capsys)
+
+
+@pytest.mark.parametrize("line", ["--readable folder -- true", "--readable file -- true"])
+def test_what_may_be_read_is_accepted(line: str, here: Path,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(experiment.READ_ONLY, "1")
+    assert experiment.main(line.split()) == 0
