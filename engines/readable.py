@@ -23,6 +23,7 @@ import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 PROGRAMS = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
@@ -149,8 +150,9 @@ class Places:
              ")", "-print0", "-prune"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
+    @cached_property
     def paths(self) -> list[str]:
-        """What is read, as paths without links: all that is below them. Waits for it."""
+        """What is read, as paths without links: all that is below them. Waits for it, once."""
         found = self.looking.communicate()[0]
         # 1: a name was gone meanwhile, or this user may not list a folder.
         roots = self.roots if self.looking.returncode in (0, 1) else []

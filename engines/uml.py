@@ -158,6 +158,7 @@ class UmlEngine:
         self.warning = "; ".join(warnings)
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
         compile_programs()
+        self.places = readable.Places()  # looked at once, for all guests
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:
@@ -252,7 +253,7 @@ class UmlEngine:
                sysctls: dict[str, str]) -> WorkerProcess:
         command = ["taskset", "--cpu-list", str(processor),
                    *guest_command(self.kernel, self.roots[trials[0].get("system", system.HERE)],
-                                  readable_by(trials))]
+                                  readable_by(trials), places=self.places)]
         job = JobFolder(folder, trials, sysctls, ALIGN_S)
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest] = processor
@@ -379,7 +380,7 @@ def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
         return []
     around = namespaces() if around is None else around  # tried while places are looked at
     return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
-            *(word for path in (*(places or readable.Places()).paths(), *named)
+            *(word for path in (*(places or readable.Places()).paths, *named)
               for word in ("--read", path))]
 
 

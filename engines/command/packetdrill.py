@@ -26,7 +26,7 @@ from engines.command import packetdrill_inside
 from engines.command.frames import ERROR, OUTPUT
 from engines.command.guest import CommandGuest, CommandRequest
 from engines.job import EngineCannot, EngineError
-from engines.readable import refused
+from engines.readable import OF_COMMANDS, Places, refused
 from engines.uml import MEMORY_MB
 from hosts import untrusted
 from hosts.untrusted import any_text, maybe, quoted, read, table, whole
@@ -222,6 +222,8 @@ class ScriptGuests:
         self.readable = outermost([
             *folders, *setup.readable, setup.program.resolve(), self.library.resolve(),
             Path(packetdrill_inside.__file__).resolve()])
+        self.places = Places(OF_COMMANDS)
+        len(self.places.paths)  # looked at once for all guests, and before any thread asks
         self.running: set[CommandGuest] = set()
         self.stopping = False
 
@@ -252,7 +254,7 @@ class ScriptGuests:
             seed=self.setup.seed, reads_input=False, guest=number)
         why = "the guest's own program ended"
         with CommandGuest(self.setup.kernel, self.folder / f"guest{number}", request,
-                          terminal=False) as guest:
+                          terminal=False, places=self.places) as guest:
             self.running.add(guest)
             try:
                 if not self.stopping:
