@@ -28,7 +28,7 @@ RESULTS = {  # in place of the answer
     "program": Program(),
     "program among much": [Program(), os.urandom(20_000)],  # Dask reads it in another thread
     "too much": os.urandom(3_000_000),
-    "small, and inflates": b"\0" * 3_000_000,
+    "small, and inflates": b"ok\n" + b"x" * 3_000_000,
     "small, and becomes objects": [[]] * 10_000,
     "no status": b"\xff" * 100,
     "wrong rows": b"ok\nnone of it",
