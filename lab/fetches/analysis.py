@@ -24,4 +24,4 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
         run.records, key=lambda record: order(record.trial, words)))
     changed = changes(cells)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
-                    timelines.of_run(scenario, run, changed))
+                    timelines.run_timelines(scenario, run, changed))

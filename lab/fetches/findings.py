@@ -51,9 +51,9 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     why = explained(analysis.changes) if scenario.cells else []
     return reporting.report_of(
         study, run, findings, tiles=tiles, timelines=analysis.timelines,
-        answer=answer.of_run(analysis, figures, findings),
-        summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
-        sentences=(*why, *summary.of_run(
+        answer=answer.answer_of_run(analysis, figures, findings),
+        summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
+        sentences=(*why, *summary.run_sentences(
             run, judged, () if judged or scenario.cells else analysis.changes)),
         trials=trials_table(run.records, published), causes=causes_table(run.records))
 

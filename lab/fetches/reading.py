@@ -12,7 +12,7 @@ from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches.scenario import causes, population
 from lab.fetches.scenario.population import Populations, check_causes
-from lab.fetches.scenario.scenario import Axis, Claim, Defect, Figure, Raw, Scenario, there
+from lab.fetches.scenario.scenario import Axis, Claim, Defect, Figure, Raw, Scenario, read_published
 from lab.fetches.scenario.server import OwnServer
 from lab.fetches.scenario.sweep import Sweep
 from lab.fetches.scenario.users import Users
@@ -116,7 +116,7 @@ def _check(scenario: Scenario, where: str) -> None:
 def _check_raw(scenario: Scenario, raw: Raw, where: str) -> None:
     """The sweep and the file are there, and the defects are of what the file has."""
     schema.one_of(raw.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
-    there(f"{where}: file", lambda: published.fetches(raw.file))
+    read_published(f"{where}: file", lambda: published.fetches(raw.file))
     for defect in raw.defects:
         schema.one_of(defect.by, ("rtt_ms", "bandwidth_kbps", "initcwnd", "bdp_bytes"),
                       f"{where}: [[defect]]: by")

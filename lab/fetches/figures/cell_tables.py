@@ -75,7 +75,7 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
     rows = []
     for row in settings[:MOST_ROWS]:
         causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
-                               *map(notes.limit, row.records), *(
+                               *map(notes.limit_note, row.records), *(
             record.error or record.verdict_reason for record in row.records
             if not record.counts)))
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
@@ -150,7 +150,7 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
     marks = () if published is None else published.notes(of_trial.values())
-    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit, group)
+    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit_note, group)
                            if note)
     return Table(title, (*requested, *_OF_TRIAL), rows, (*notes_before, *marks, *limits),
                  len(groups) - len(rows)).without_empty()

@@ -106,10 +106,10 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
         return PopulationPanel(
             figure, tuple(rows), client, algorithm, samples=samples,
-            remarks=notes.common(responses.of(figure.sweep, drawn.windows(figure.sweep))))
+            remarks=notes.limiting_notes(responses.of(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.common(responses.of(figure.sweep, windows))
+    remarked = notes.limiting_notes(responses.of(figure.sweep, windows))
     if figure.by != "percentile":
         return PopulationPanel(figure, tuple(buckets(paired, figure)), client, algorithm,
                                samples=paired.samples(windows), remarks=remarked)

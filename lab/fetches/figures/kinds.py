@@ -16,7 +16,7 @@ from lab.fetches.figures import panels as rows
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made, check_swept
 from lab.fetches.scenario.population import percentile_of
-from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario, there
+from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario, read_published
 from lab.fetches.verify.record import Record
 
 _DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of drawn trials
@@ -54,8 +54,8 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
                        f"{where}: sweep {figure.sweep!r}")
         kind.check(scenario, figure, where)
     if figure.published:
-        known = there(f"{where}: published",
-                      lambda: published.buckets(figure.published, figure.panel))
+        known = read_published(f"{where}: published",
+                               lambda: published.buckets(figure.published, figure.panel))
         labels = _labels(scenario, figure)
         if not set(labels) & set(known):
             raise UsageError(f"{where}: published: of none of its bars, {', '.join(labels)}; the"
@@ -135,8 +135,8 @@ def _check_drawn_figure(figure: Figure, where: str) -> None:
     if not figure.published:
         raise UsageError(f"{where}: published is missing: it says what the bars of a population"
                          " are")
-    published_bars = there(f"{where}: published",
-                           lambda: published.buckets(figure.published, figure.panel))
+    published_bars = read_published(f"{where}: published",
+                                    lambda: published.buckets(figure.published, figure.panel))
     if figure.by == "percentile":
         for label in published_bars:
             percentile_of(label)

@@ -97,8 +97,8 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
     """On what counts of these windows."""
-    return notes.common([record for (_, initcwnd), records in cells.items() if initcwnd in windows
-                       for record in records if record.counts])
+    return notes.limiting_notes([record for (_, initcwnd), records in cells.items()
+                                 if initcwnd in windows for record in records if record.counts])
 
 
 def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:

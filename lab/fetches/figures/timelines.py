@@ -146,8 +146,8 @@ def packets(analysis: Analysis, figure: Figure) -> Made | None:
         chart=PacketsChart(figure.title, (heading(analysis.records),), timelines=lines)))
 
 
-def of_run(scenario: Scenario, run: RunData, changes: Sequence[WindowChange]
-           ) -> tuple[Timeline, ...]:
+def run_timelines(scenario: Scenario, run: RunData, changes: Sequence[WindowChange]
+                  ) -> tuple[Timeline, ...]:
     """Of a run's kept captures; changes: what windows changed in its cells."""
     shown = by_effect(changes) if scenario.cells else by_round_trips(run.records)
     return timelines(shown, run.folder / CAPTURES)

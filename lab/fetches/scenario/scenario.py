@@ -242,7 +242,7 @@ class Scenario:
         return Axis(figure.by, tuple(values))
 
 
-def there(where: str, read: Callable[[], T]) -> T:
+def read_published(where: str, read: Callable[[], T]) -> T:
     """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
     try:
         return read()

@@ -31,10 +31,10 @@ def limits(record: Record) -> list[str]:
             *([f"{RECEIVE_WINDOW}, later"] if waited_later(record) else [])]
 
 
-def of_all(records: Sequence[Record]) -> tuple[str, ...]:
+def run_notes(records: Sequence[Record]) -> tuple[str, ...]:
     """The same of a whole run, what judged it, and what readers have to know of its servers."""
     return (*_judges(records), *_skipped(records),
-            *of_servers(records), *common(records))
+            *server_notes(records), *limiting_notes(records))
 
 
 def _judges(records: Sequence[Record]) -> list[str]:
@@ -59,7 +59,7 @@ def _skipped(records: Sequence[Record]) -> list[str]:
 LARGER_WINDOW = "set a larger initrwnd"
 
 
-def limit(record: Record) -> str:
+def limit_note(record: Record) -> str:
     """Such as "64 requested, first flight 27: limited by the receive window (…)"; "" for none."""
     if waited_later(record):
         return (f"{record.trial.initcwnd} requested, later flights waited"
@@ -84,7 +84,7 @@ def remedy_of(trial: Trial, limited_by: str) -> str:
             PACING: "choose a congestion control that does not pace"}.get(limited_by, "")
 
 
-def common(records: Sequence[Record]) -> tuple[str, ...]:
+def limiting_notes(records: Sequence[Record]) -> tuple[str, ...]:
     """A sentence for each limiting factor besides the window; () for none."""
     return (*_limits(records), *_waits(records), *_drops(records))
 
@@ -142,7 +142,7 @@ def _drops(records: Sequence[Record]) -> list[str]:
 NAMES = {OWN: "the server of your own"}
 
 
-def of_servers(records: Sequence[Record]) -> list[str]:
+def server_notes(records: Sequence[Record]) -> list[str]:
     """Whose writes no model knows, and whose requests were early data."""
     others = [record for record in records if record.counts and record.trial.server != BUILTIN]
     names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)

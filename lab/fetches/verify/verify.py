@@ -50,7 +50,7 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
     if failure and trial.cannot_connect:
-        return unconnected.judged(trial, observation, failure, client_pcap)
+        return unconnected.unconnected_record(trial, observation, failure, client_pcap)
     fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
     evidence = Evidence(trial, fetch, report, None,
@@ -58,14 +58,14 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                         observation.get("drops", {}))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     if not (failure or broken) and trial.http == HTTP_3:
-        return quic.judged(evidence, observation, client_pcap, server_pcap, exact)
+        return quic.quic_record(evidence, observation, client_pcap, server_pcap, exact)
     faults = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
             evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
                                      client_pcap)
             if exact and not failure:
-                evidence = path.judged(evidence, client_pcap, server_pcap)
+                evidence = path.judge_path(evidence, client_pcap, server_pcap)
             elif trial.resumed:  # the qdiscs counted the first connection's losses as well
                 evidence = replace(evidence,
                                    lost_in_all=path.lost_in_all(client_pcap, server_pcap))

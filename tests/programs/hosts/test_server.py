@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import socket
 import struct
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connections import EventLoop, ServedConnection
+from hosts.server.connections import ServedConnection
 from hosts.server.http import parse_path
 from hosts.serving import body_of
 from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
@@ -213,24 +212,6 @@ def test_a_back_end_answers_after_its_time(client: Client) -> None:
     assert time.monotonic() - began > 0.058
     assert received(client.socket, 899) == body_of(1000)[101:]
     assert client.told("response")["latency_ms"] > 58
-
-
-# Waits, and the microseconds that select() is to be told.
-@pytest.mark.parametrize(("wait_ns", "us"), [
-    (-1, 0), (0, 0), (1, 1), (3_184_001, 3185), (3_185_000, 3185), (361_633_000, 358_017),
-    (5_000_000, 5000), (5_000_001, 4950), (967_864_000, 958_186)])
-@pytest.mark.parametrize("uptime_ns", [0, 123_456_789, 98_765_432_123_457])
-def test_a_wait_is_of_whole_microseconds_whatever_the_uptime(
-        monkeypatch: pytest.MonkeyPatch, uptime_ns: int, wait_ns: int, us: int) -> None:
-    told: list[float] = []
-    monkeypatch.setattr("hosts.server.connections.time.monotonic_ns", lambda: uptime_ns)
-    monkeypatch.setattr("hosts.server.connections.select.select", lambda *waits: told.append(waits[-1]))
-    loop = EventLoop()
-    loop.due = [(uptime_ns + wait_ns, 1, None, None)]
-    loop.wait()
-    loop.selector.close()
-    # As Python rounds: up to nanoseconds, and those up to microseconds (ROUND_TIMEOUT).
-    assert math.ceil(math.ceil(told[0] * 1e9) / 1000) == us
 
 
 def test_writes_of_a_schedule_leave_none_before_its_time(client: Client) -> None:

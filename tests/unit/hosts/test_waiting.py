@@ -10,6 +10,7 @@ import pytest
 
 from hosts.kernel import TcpInfo
 from hosts.server.connections import EventLoop, ServedConnection
+from hosts.waiting import waited_ns
 
 
 @pytest.fixture
@@ -59,3 +60,12 @@ def test_nothing_due_any_more_ends_no_wait(loop: EventLoop) -> None:
     assert [key.fileobj for key, _ in events] == [ours]
     ours.close()
     theirs.close()
+
+
+@pytest.mark.parametrize(("wait_ns", "waited"), [
+    (-1, 0), (0, 0), (1, 1_002), (3_184_001, 3_188_186), (3_185_000, 3_188_186),
+    (5_000_000, 5_005_001),
+    # 99 % of it, up to whole microseconds, and a thousandth; then the rest in the same way.
+    (361_633_000, 358_017_000 + 358_017 + 1 + 3_258_000 + 3_258 + 1)])
+def test_a_wait_is_as_late_as_an_undisturbed_select(wait_ns: int, waited: int) -> None:
+    assert waited_ns(wait_ns) == waited

@@ -15,7 +15,7 @@ from lab.fetches.scenario.causes import GROUP_OF, GROUPS, AsPublished, Level, Re
 from lab.fetches.scenario.causes import levels as levels_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
-from lab.fetches.figures.claims import judged
+from lab.fetches.figures.claims import judge_panel
 from lab.fetches.figures.raw_cells import published_cells
 from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
 from lab.fetches.scenario.sweep import bucket_value
@@ -178,7 +178,7 @@ def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
-    statements = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
+    statements = [judge_panel(level.panels[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
                 tuple(statement.word == REPRODUCED for statement in statements))

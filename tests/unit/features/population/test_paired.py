@@ -18,7 +18,7 @@ from lab.fetches.figures.drawn_panels import panel as panel_of
 from lab.fetches.scenario.population import percentile_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
-from lab.fetches.figures.claims import judged
+from lab.fetches.figures.claims import judge_panel
 from lab.fetches.figures.bars import figure_table
 from lab.fetches.figures.paired import Responses
 from lab.fetches import reading
@@ -135,7 +135,7 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     assert two_weeks.base == pytest.approx(numpy.average(
         [record.latency_ms or 0 for record in own],
         weights=[record.trial.weight for record in own]))
-    table = figure_table(scenario, judged(panel_of(scenario.drawn, figure, Responses(leaning)), ()))
+    table = figure_table(scenario, judge_panel(panel_of(scenario.drawn, figure, Responses(leaning)), ()))
     assert "the window alone" in {column.group for column in table.columns}
     assert any("what the window does" in note for note in table.notes)
 
