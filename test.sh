@@ -16,7 +16,7 @@ with_pq=()
 echo "== shellcheck" >&2
 shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
 echo "== pyflakes" >&2
-/usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab probe tests
+/usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab paper probe tests
 echo "== mypy" >&2
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then

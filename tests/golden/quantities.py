@@ -7,7 +7,6 @@ from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario.quantities import QUANTITIES, Quantity
-from lab.fetches.features.population import population
 from lab.fetches.features.users import scenario
 from lab.load import trial
 
@@ -26,7 +25,7 @@ def text() -> str:
 def _of_their_own() -> list[Quantity]:
     """Those of a module alone, and of the keys of its tables."""
     found: dict[Quantity, None] = {}
-    for module in (population, scenario, trial):
+    for module in (scenario, trial):
         kept: dict[str, Any] = vars(module)
         keys = [option["reader"] for table in kept.values() if is_dataclass(table)
                 for each in fields(table) for option in each.metadata.values()

@@ -10,11 +10,9 @@ from typing import Any
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding, Table, Tile
 from lab.core.scenario import published, schema
-from lab.core.scenario.scenario_file import check_count
 from lab.fetches.features.population import weights
-from lab.fetches.features.population.population import (Cause, Populations, check_causes,
-                                                            percentile_of)
-from lab.fetches.features.population.population import read as read_populations
+from lab.fetches.features.population.population import (Cause, Population, Populations,
+                                                        percentile_of)
 from lab.fetches.figures.bars import bars
 from lab.fetches.figures.buckets import Panel, WeightedCells
 from lab.fetches.figures.figure import Analysis, FigureKind
@@ -36,18 +34,14 @@ class DrawnPart(Populations, Part):
     has_trials = True
 
     def check(self, scenario: Scenario, where: str) -> None:
-        check_causes(self.steps, self.populations, where)
+        self.check_causes(where)
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        return sum(population.count for population in self.populations)
+        return self.count_of_rows
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
-        check_count(sum(population.explained_at_most(self.steps)
-                        for population in self.populations), "trials of causes", many=True)
-        from lab.fetches.features.population import draws  # imports numpy: only for those that draw
-        return [trial for population in self.populations
-                for trial in draws.trials(population, self.like, seed, self.steps)]
+        return self.trials_of_rows(seed)
 
     def overridden(self, name: str, lists: Mapping[str, tuple[Any, ...]],
                    single: Mapping[str, Any]) -> DrawnPart:
@@ -59,11 +53,8 @@ class DrawnPart(Populations, Part):
         return replace(self, populations=tuple(replace(population, initcwnd=lists["initcwnd"])
                                                for population in self.populations))
 
-    def in_full(self) -> DrawnPart | None:
-        if not any(population.full_clients for population in self.populations):
-            return None
-        return replace(self, populations=tuple(population.in_full
-                                               for population in self.populations))
+    def in_full(self) -> DrawnPart:
+        return replace(self, full=True)
 
     def owns(self, sweep: str) -> bool:
         return self.population(sweep) is not None
@@ -120,11 +111,12 @@ class Feature(feature.Feature):
                                          is_of_pairs=True)}
 
     def read(self, tables: Tables) -> Part | None:
-        populations = read_populations(tables.raw, tables.where)
+        populations = schema.read_tables(Population, tables.raw, "population", tables.where)
         steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
         if not populations:
             return None
-        return DrawnPart(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
+        return DrawnPart(tables.name, populations, steps,
+                         next(tables.common([1]).trials(tables.name, seed=1)))
 
     def trials_table(self, records: Sequence[Record]) -> Table | None:
         if not any(record.trial.part for record in records):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from lab.core.errors import FirstFlightError, UsageError
+from lab.core.errors import UsageError
 from lab.core.scenario import published
 from lab.fetches.figures.buckets import WeightedCells
 from lab.fetches.figures.panels import check_same_values
 from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
+
+SHARES = "joint_shares.csv"  # of paper/: paper.draw.bucket_shares computed them
 
 
 def check(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -22,6 +24,10 @@ def check(scenario: Scenario, figure: Figure, where: str) -> None:
             check_same_values(axis.values, sweep, by, where)
     if sweep.cell_count > len(sweep.networks):
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+    _check_labels(scenario, where)
+
+
+def _check_labels(scenario: Scenario, where: str) -> None:
     for by in published.SHARES_PANELS:
         axis, known = scenario.axis(by), tuple(published.shares(by))
         if axis and axis.labels != known:
@@ -34,28 +40,14 @@ def joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells
 
     A cell stands for the responses of its RTT bucket and its bandwidth
     bucket. Some of them are in one BDP bucket and some in the next, so that a
-    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
+    cell can enter several. Raises UsageError where the axes are not the paper's.
     """
-    import numpy
-
-    from lab.fetches.features.population.joint import average_datacenter  # imports numpy
-
-    joint, cells = average_datacenter(), scenario.sweep(figure.sweep).cells
-    axes = [known for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")
-            if (known := scenario.axis(by)) is not None]  # all: the check has looked
-    for own, marginal in zip(axes, joint.marginals):
-        if own.labels != marginal.labels:
-            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
-                                   f" {', '.join(own.labels)}; the joint distribution has"
-                                   f" {', '.join(marginal.labels)}")
-    of_rtt, of_bandwidth, of_product = (
-        marginal.bucket(values) for marginal, values in
-        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
-    shares = numpy.zeros([len(own.values) for own in axes])
-    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
-    rtts, bandwidths, _ = axes
-    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
-                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
-                 for cell in cells] for bucket in range(len(axis.values))]
-    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
-            for bucket in weighted]
+    _check_labels(scenario, scenario.name)
+    shares = {(row["RTT"], row["BW"], row["BDP"]): published.number(row, "share", SHARES)
+              for row in published.rows(published.path_of(SHARES), ("RTT", "BW", "BDP", "share"))}
+    rtts, bandwidths = (known for by in ("rtt_ms", "bandwidth_kbps")
+                        if (known := scenario.axis(by)) is not None)  # both: the check has looked
+    return [[(cell, 100 * share) for cell in scenario.sweep(figure.sweep).cells
+             if (share := shares.get((rtts.label(cell.rtt_ms),
+                                      bandwidths.label(cell.bandwidth_kbps), label)))]
+            for label in axis.labels]
