@@ -23,8 +23,7 @@ EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it e
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
 # Questions of their own, by their flag, in the order of --help: modules that have add_flags(),
-# wrong(), read() and run(). A feature of lab/ without which there is none goes
-# with its line.
+# wrong(), read() and run().
 QUESTIONS = {
     "users": "commands.users",
     "find_cliff": "commands.cliff",

@@ -89,8 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _chosen(study: Study, measured: RunData) -> int:
     """The window that the rule chooses for all users; 0 where none of them counts."""
     from lab.fetches.features.users import analysis
-    from lab.fetches.features.users.feature import Sampled
-    users = study.scenario.part(Sampled).users
+    users = study.scenario.users
     counting = analysis.measured(users, measured.records)
     if not len(counting.weight):
         return 0

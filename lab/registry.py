@@ -7,15 +7,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.run.kinds import NOTHING, Kind, Overrides, RunData, Study
 from lab.core.scenario import scenario_file, schema
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile
-from lab.fetches import features
-
 
 # The module of each `kind` of a scenario file, whose KIND it is; imported only where it is
 # needed. A kind without its line here is not missed: others know nothing of it.
@@ -44,17 +41,15 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 
 def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
-    try:
-        question = features.module("questions", "question")
-    except LookupError as error:
-        raise UsageError(f"a network by flags: {error}; name a scenario (--list)") from error
+    from lab.fetches.features.questions import question
     with question.errors_by_flags():
         return study_of(question.file(name, requested), Overrides({}, many=requested.many), seed)
 
 
 def cliff_question(what: str, requested: Overrides) -> Study:
     """The network and windows of a search for a cliff, by flags. Raises UsageError."""
-    return own_question("cliff", features.module("cliff", "search").question(what, requested))
+    from lab.fetches.features.cliff import search
+    return own_question("cliff", search.question(what, requested))
 
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
@@ -64,7 +59,7 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
 
     measure: the records of trials. Raises FirstFlightError.
     """
-    search, findings = (features.module("cliff", name) for name in ("search", "findings"))
+    from lab.fetches.features.cliff import findings, search
     measured = search.search(what, study.trials, study.head.sysctls, measure)
     for window, apart in zip(measured, findings.distinctions(study.trials)):
         yield window.agrees, list(findings.sentences(what, window, apart))

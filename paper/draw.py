@@ -27,7 +27,7 @@ from lab.core.scenario import scenario_file
 from lab.core.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
                                       network_curve, size_curve)
 from lab.core.scenario.published import PublishedBucket, buckets, shares
-from lab.fetches.features.population import rows
+from lab.fetches.scenario import rows
 
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred

@@ -54,9 +54,10 @@ from lab.fetches.scenario.server import HERE
 from lab.fetches.scenario.sweep import queue_of, seed_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
+from lab.fetches.verify.integrity import is_modelled
 from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import transfer_of
-from lab.fetches.verify.verify import every_check, is_modelled, judge
+from lab.fetches.verify.verify import every_check, judge
 from lab.tcp.model.predict import predict
 from lab.tcp.packets import capture_file
 

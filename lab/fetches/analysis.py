@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lab.core.run.kinds import RunData
-from lab.fetches import features
-from lab.fetches.figures import kinds
+from lab.fetches.figures import kinds, timelines
 from lab.fetches.figures.cells import changes, settings
 from lab.fetches.figures.figure import Analysis
 from lab.fetches.scenario.scenario import Scenario
@@ -19,11 +18,10 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
     panels, missing = kinds.panels(scenario, run.records)
     is_covered = is_whole and not scenario.cells and (
         any(kinds.shows_all(figure, panels) for figure in scenario.figures)
-        or any(part.is_reported for part in scenario.parts))
+        or scenario.users is not None)
     words = words_of(scenario.sweeps)
     cells = [] if is_covered else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))
     changed = changes(cells)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
-                    tuple(line for feature in features.registered()
-                          for line in feature.timelines(scenario, run, changed)))
+                    timelines.run_timelines(scenario, run, changed))

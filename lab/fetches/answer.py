@@ -9,13 +9,13 @@ from lab.core.findings.claims import REPRODUCED
 from lab.core.findings.findings import Answer, Cell, Column, Finding, Table
 from lab.core.stats import Estimate
 from lab.core.words import between, number, short, span
-from lab.fetches import features
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cell_tables import changes_table
-from lab.fetches.figures.cells import CellSetting, WindowChange, explained, reasons, where
+from lab.fetches.figures.cells import CellSetting, WindowChange, where
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.figures.figure import Analysis, Made
+from lab.fetches.figures.limiting_factors import explained, queue_hints, reasons
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.varied_parameters import REQUESTED, requested_columns
 
@@ -25,8 +25,8 @@ MOST_WINDOWS = 4  # whose effects stand in one sentence
 MOST_REASONS = 3
 
 
-def of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
-       findings: Sequence[Finding]) -> Answer:
+def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
+                  findings: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 
     figures: as they were made of the run; findings: all of it.
@@ -37,22 +37,22 @@ def of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
     if own is None and answers:
         own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
     if own is None and analysis.cells:
-        own = of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
-    return own or Answer(table=of_figures([made.judged for _, made in figures
+        own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
+    return own or Answer(table=figures_table([made.judged for _, made in figures
                                            if made.judged is not None]))
 
 
 # Of single cells ---------------------------------------------------------------------
 
-def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
-             is_question: bool) -> Answer:
+def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
+                    is_question: bool) -> Answer:
     """What larger windows change, the largest effect first, and why.
 
     is_question: by flags; a scenario has chosen its queues.
     """
     if not any(cell.counting for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
-    notes = tuple(hint for feature in features.registered() for hint in feature.hints(
+    notes = tuple(queue_hints(
         [cell.requested for cell in cells],
         [record for cell in cells for record in cell.records])) if is_question else ()
     if not changes:
@@ -156,7 +156,7 @@ def _networks(changes: Sequence[WindowChange]) -> str:
 
 # Of figures --------------------------------------------------------------------------
 
-def of_figures(judged: Sequence[JudgedPanel]) -> Table | None:
+def figures_table(judged: Sequence[JudgedPanel]) -> Table | None:
     """A row for each figure of bars: what the larger window saves, here and as published."""
     if not judged:
         return None

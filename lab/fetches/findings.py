@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from lab.core.findings.findings import Report, Tile
+from lab.core.findings.findings import Finding, Report, Tile
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import span
 from lab.fetches import answer
 from lab.fetches.analysis import analyse
-from lab.fetches.figures import kinds, summary
+from lab.fetches.figures import kinds, raw_cells, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.cell_tables import (causes_table, cells_finding, published_cells,
-                                             trials_table)
-from lab.fetches.figures.cells import explained
+from lab.fetches.figures.cell_tables import causes_table, cells_finding, trials_table
+from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.figures.figure import Analysis
+from lab.fetches.figures.limiting_factors import explained
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify import notes
 
@@ -27,9 +27,9 @@ def report(study: Study, run: RunData) -> Report:
     are excluded. Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
     scenario: Scenario = study.scenario
-    for part in scenario.parts if study.whole else ():
-        if (of_part := part.report(study, scenario, run)) is not None:
-            return of_part
+    if study.whole and scenario.as_published is not None:
+        from lab.fetches.features.replication import findings as replication
+        return replication.report(study, scenario, scenario.as_published, run)
     return rendered(study, analyse(scenario, run, study.whole))
 
 
@@ -41,22 +41,38 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
              *(made.finding for _, made in figures)]
     tiles = _tiles([made.panel for made in judged])
-    for part in scenario.parts:
-        of_its_own, further = part.findings(analysis, findings, judged)
-        findings += of_its_own
-        tiles += further
+    further, more_tiles = _further(analysis, findings, judged)
+    findings += further
+    tiles += more_tiles
     try:
-        published = published_cells(scenario, run.records)
+        published = raw_cells.published_cells(scenario, run.records)
     except NoPanel:
         published = None
     why = explained(analysis.changes) if scenario.cells else []
     return reporting.report_of(
         study, run, findings, tiles=tiles, timelines=analysis.timelines,
-        answer=answer.of_run(analysis, figures, findings),
-        summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
-        sentences=(*why, *summary.of_run(
+        answer=answer.answer_of_run(analysis, figures, findings),
+        summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
+        sentences=(*why, *summary.run_sentences(
             run, judged, () if judged or scenario.cells else analysis.changes)),
         trials=trials_table(run.records, published), causes=causes_table(run.records))
+
+
+def _further(analysis: Analysis, before: Sequence[Finding], judged: Sequence[JudgedPanel]
+             ) -> tuple[list[Finding], Sequence[Tile]]:
+    """What is found of users, of populations and of published cells, behind the figures."""
+    scenario, records = analysis.scenario, analysis.records
+    made: list[Finding] = []
+    tiles: Sequence[Tile] = ()
+    if scenario.users is not None:
+        from lab.fetches.features.users.findings import users_findings  # numpy is slow
+        made, tiles = users_findings(scenario, scenario.users, records)
+    if scenario.drawn is not None and analysis.is_whole:
+        from lab.fetches.features.population.findings import population_findings
+        made += population_findings(scenario, scenario.drawn, records, [*before, *made], judged)
+    if scenario.raw is not None and analysis.is_whole:
+        made.append(raw_cells.finding(scenario, scenario.raw, records))
+    return made, tiles
 
 
 def _tiles(panels: Iterable[Panel]) -> list[Tile]:

@@ -13,7 +13,8 @@ from lab.core.run.kinds import (HOST_OVERHEAD_S, NOTHING, Kind, ObservedTrial, O
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import ScenarioFile, check_count
 from lab.fetches.figures import kinds as figure_kinds
-from lab.fetches.scenario import reading
+from lab.fetches import reading
+from lab.fetches.scenario.population import Populations
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.server import OwnServer, OWN
 from lab.fetches.scenario.sweep import CLIENTS, cell_of
@@ -34,11 +35,9 @@ def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
 
 def in_full(scenario: Scenario) -> Scenario:
     """The scenario with the large sample of its populations. Raises UsageError without one."""
-    large = tuple(part.in_full() for part in scenario.parts)
-    if not any(large):
+    if scenario.drawn is None:
         raise UsageError(f"{scenario.name}: --sample: it has no large sample")
-    return replace(scenario, parts=tuple(full or part
-                                         for full, part in zip(large, scenario.parts)))
+    return replace(scenario, drawn=replace(scenario.drawn, in_full=True))
 
 
 # Trials ------------------------------------------------------------------------------
@@ -53,14 +52,19 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     """
     requested = apply(scenario, overrides)
     check_count(sum(sweep.count for level in requested.levels for sweep in level)
-                + sum(part.count for part in requested.parts), many=overrides.many)
+                + sum(more.count for more in (requested.users, requested.drawn) if more),
+                many=overrides.many)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
     for level in requested.levels:
         for sweep in level:
             for trial in sweep.trials(scenario.name, seed):
                 shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
-    return made + [trial for part in requested.parts for trial in part.trials(scenario.name, seed)]
+    if requested.users:
+        made += requested.users.trials(scenario.name, seed)
+    if requested.drawn:
+        made += requested.drawn.trials(seed)
+    return made
 
 
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
@@ -82,13 +86,25 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if overrides.repeat is not None:
         single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
         single["repeat_with_loss"] = None
+    if scenario.users and (given or single):
+        raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
     changed = replace(
-        scenario, parts=tuple(part.overridden(scenario.name, given, single)
-                              for part in scenario.parts),
+        scenario, drawn=_drawn(scenario, given, single),
         sweeps=tuple(replace(sweep.overridden(given), **single) for sweep in scenario.sweeps))
     for sweep in changed.sweeps:
         sweep.check_together(scenario.name)
     return changed
+
+
+def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
+           single: Mapping[str, Any]) -> Populations | None:
+    """The populations, under the windows that are requested. Raises UsageError."""
+    if scenario.drawn is None:
+        return None
+    if {*lists, *single} - {"initcwnd", "client"}:
+        raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
+                         " --seed, and no list of RTTs, bandwidths, sizes or repeats")
+    return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
 def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:

@@ -8,11 +8,8 @@ from typing import Any
 from lab.core.findings import charts
 from lab.core.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from lab.core.run.kinds import Overrides
-from lab.fetches.features.population import population
-from lab.fetches.features.raw import cells
-from lab.fetches.features.replication import causes
 from lab.fetches.features.users import requested
-from lab.fetches.scenario import scenario, server, sweep, trial
+from lab.fetches.scenario import causes, population, scenario, server, sweep, trial
 from lab.fetches.verify import record
 from lab.load import record as load_record
 from lab.load import scenario as load_scenario
@@ -34,7 +31,7 @@ def text() -> str:
         charts.PacketsChart)
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
-        Overrides, sweep.Sweep, trial.Trial, scenario.Figure, cells.Raw, scenario.Axis,
+        Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Population, scenario.Claim, server.OwnServer,
         causes.Reading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
         load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSetup,

@@ -17,9 +17,9 @@ from lab.core.results.records import columns_of, trial_class
 from lab.core.scenario.quantities import QUANTITIES, Length
 from lab.core.scenario.quantity import Sizes, Windows, Word
 from lab.core.words import plain
-from lab.fetches.features.population.population import Cause, Population
-from lab.fetches.features.raw.cells import Defect, Raw
-from lab.fetches.features.users.scenario import Users
+from lab.fetches.scenario.population import Cause, Population
+from lab.fetches.scenario.scenario import Defect, Raw
+from lab.fetches.scenario.users import Users
 from lab.fetches.figures.kinds import FIGURES
 from lab.fetches.scenario import scenario as fetches
 from lab.fetches.scenario.scenario import Claim
@@ -166,7 +166,7 @@ larger = ["100", "50"]        # one of: the first bar's percentage is the larger
 # more_where = ["flight_bytes", "allowed_bytes"]    # it is more than its least in those
                               # trials whose first column is the larger, in no other
 """.splitlines(), "```", "", "A file may have [[population]] tables in place of sweeps, with"
-           " [[step]]s, and other tables of features, such as [raw].")
+           " [[step]]s, and other tables, such as [raw].")
 
 
 def scenarios() -> str:

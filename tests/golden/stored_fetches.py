@@ -12,7 +12,7 @@ from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import FAIL, PASS, SKIPPED, read_records
 from lab.fetches.figures import kinds
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.verify.limits import PACING, RECEIVE_WINDOW
 from lab.fetches.verify.record import Record

@@ -23,11 +23,11 @@ from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import PASS, read_records
-from lab.fetches.features.population import rows
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed
+from lab.fetches.scenario import rows
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import MSS
 from lab.tcp.model.predict import predict

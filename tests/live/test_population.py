@@ -10,7 +10,7 @@ import pytest
 from engines.uml import UmlEngine
 from lab.core.results.records import PASS
 from lab.core.scenario import scenario_file
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import judge

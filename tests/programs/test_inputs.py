@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from lab.core.errors import USAGE, FirstFlightError, UsageError
 from lab.core.scenario import scenario_file
-from lab.fetches.features.population import weights
+from lab.fetches.figures import panels
 from tests.programs import damage
 from tests.programs.damage import Draw
 from tests.programs.inputs import KINDS, documents, expanded
@@ -144,7 +144,7 @@ def test_what_is_told_only_after_measuring_is_a_defect(
         return {**content, "axis": axes}
 
     monkeypatch.setattr(damage, "tree", relabelled)
-    monkeypatch.setattr(weights, "check", lambda *_: None)
+    monkeypatch.setattr(panels, "_check_joint", lambda *_: None)
     found = outcomes("tables", 8, tmp_path)
     assert any("told only after measuring: own: the axis of" in each.message or
                "told only after measuring: zhao2019: the axis of" in each.message

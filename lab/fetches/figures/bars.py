@@ -13,7 +13,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel
-from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judged
+from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
 from lab.fetches.figures.figure import Analysis, Made, interval
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 
@@ -33,12 +33,12 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
     if figure.name in analysis.missing:
         raise NoPanel(analysis.missing[figure.name])
     scenario = analysis.scenario
-    of_figure = judged(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
+    of_figure = judge_panel(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
     return Made(Finding(
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
-        statements=of_figure.statements, sentence=summary.of_figure(of_figure),
+        statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
         text=summary.described(of_figure.panel), bars=of_figure.counts,
-        chart=chart(of_figure, scenario.owner(figure) is not None, scenario.cells),
+        chart=chart(of_figure, scenario.population(figure.sweep) is not None, scenario.cells),
         samples=of_figure.panel.samples,
         measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
@@ -151,7 +151,7 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
 
 def _mean_of(scenario: Scenario, figure: Figure) -> str:
     """What a bar of the figure is a mean of."""
-    if scenario.owner(figure) is not None:
+    if scenario.population(figure.sweep) is not None:
         return "a population of clients and responses, by its weights"
     over = averaged(figure)
     return f"averaged over {over}" if over else "one network a bar"

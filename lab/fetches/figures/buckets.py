@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
-from lab.core.errors import FirstFlightError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings.charts import Ends, Sample
 from lab.core.findings.findings import Cell as TableCell
 from lab.core.findings.findings import Column
@@ -19,10 +19,11 @@ from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
 from lab.core.words import plain
-from lab.fetches import features
-from lab.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
 from lab.fetches.verify.record import Record
+
+JOINT_SHARES = "joint_shares.csv"  # of paper/: paper.draw.bucket_shares computed them
 
 
 class NoPanel(FirstFlightError):
@@ -148,7 +149,7 @@ class Panel:
     None where it enters one at most. samples: the values behind it, by window.
     remarks: what else than the windows decided on what is behind it.
 
-    What features' panels have besides is a property, of which others have none.
+    What other panels have besides is a property, of which others have none.
     """
 
     figure: Figure
@@ -326,11 +327,9 @@ WeightedCells = list[list[tuple[Cell, float]]]  # of each bucket
 
 def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
     """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
+    if figure.weights == JOINT:
+        return _joint_cells(scenario, figure, axis)
     cells = scenario.sweep(figure.sweep).cells
-    for feature in features.registered():
-        weighted: WeightedCells | None = feature.weighted_cells(scenario, figure, axis)
-        if weighted is not None:
-            return weighted
     members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
                for value in axis.values]
     if not figure.weights:
@@ -339,3 +338,31 @@ def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCe
     assert weights is not None  # the reader of the scenario has looked
     return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
              for cell in bucket] for bucket in members]
+
+
+def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
+    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+
+    A cell stands for the responses of its RTT bucket and its bandwidth
+    bucket. Some of them are in one BDP bucket and some in the next, so that a
+    cell can enter several. Raises UsageError where the axes are not the paper's.
+    """
+    check_joint_labels(scenario, scenario.name)
+    columns = ("RTT", "BW", "BDP", "share")
+    shares = {(row["RTT"], row["BW"], row["BDP"]): published.number(row, "share", JOINT_SHARES)
+              for row in published.rows(published.path_of(JOINT_SHARES), columns)}
+    rtts, bandwidths = (known for by in ("rtt_ms", "bandwidth_kbps")
+                        if (known := scenario.axis(by)) is not None)  # both: the check has looked
+    return [[(cell, 100 * share) for cell in scenario.sweep(figure.sweep).cells
+             if (share := shares.get((rtts.label(cell.rtt_ms),
+                                      bandwidths.label(cell.bandwidth_kbps), label)))]
+            for label in axis.labels]
+
+
+def check_joint_labels(scenario: Scenario, where: str) -> None:
+    """The axes have the buckets of the joint distribution. Raises UsageError."""
+    for by in published.SHARES_PANELS:
+        axis, known = scenario.axis(by), tuple(published.shares(by))
+        if axis and axis.labels != known:
+            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
+                             f" the joint distribution has {', '.join(known)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,9 +10,10 @@ from typing import Any
 
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
-from lab.fetches import features
-from lab.fetches.figures.cells import CellSetting, WindowChange, without_repeat, mean, reasons
-from lab.fetches.scenario.scenario import Scenario
+from lab.core.scenario import published
+from lab.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
+from lab.fetches.figures.limiting_factors import reasons
+from lab.fetches.figures.raw_cells import PublishedCells
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from lab.fetches.verify import notes
@@ -73,7 +75,7 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
     rows = []
     for row in settings[:MOST_ROWS]:
         causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
-                               *map(notes.limit, row.records), *(
+                               *map(notes.limit_note, row.records), *(
             record.error or record.verdict_reason for record in row.records
             if not record.counts)))
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
@@ -121,17 +123,15 @@ def _flights(cell: CellSetting) -> str:
 
 # Every trial -------------------------------------------------------------------------
 
-def trials_table(records: Sequence[Record], published: Any = None) -> Table:
-    """Of many trials a row for each cell, or what a feature makes of them.
+def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
+    """Of many trials a row for each cell, or for each bucket of those that were drawn.
 
-    published: of published_cells.
+    published: of single cells (raw_cells.published_cells).
     """
     ordered = sorted(records, key=lambda record: order(record.trial))
-    if is_long := len(ordered) > MOST_ROWS:
-        for feature in features.registered():
-            table: Table | None = feature.trials_table(ordered)
-            if table is not None:
-                return table
+    is_long = len(ordered) > MOST_ROWS
+    if is_long and any(record.trial.part for record in ordered):
+        return _drawn_table(ordered)
     settings: dict[Trial, list[Record]] = {}
     for record in ordered:
         trial = without_repeat(record.trial) if is_long else record.trial
@@ -143,23 +143,14 @@ def trials_table(records: Sequence[Record], published: Any = None) -> Table:
                       tuple(column for column, _ in requested), groups, published)
 
 
-def published_cells(scenario: Scenario, records: Sequence[Record]) -> Any:
-    """Published values of single cells (Part.published_cells), None where there are none.
-
-    Raises NoPanel.
-    """
-    return next((cells for part in scenario.parts
-                 if (cells := part.published_cells(scenario, records)) is not None), None)
-
-
 def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group],
-               published: Any = None, notes_before: Iterable[str] = ()) -> Table:
+               published: PublishedCells | None = None, notes_before: Iterable[str] = ()) -> Table:
     """A row for each group, its first cells under `requested`. published: as of trials_table."""
     of_trial = {} if published is None else published.of_trial
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
     marks = () if published is None else published.notes(of_trial.values())
-    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit, group)
+    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit_note, group)
                            if note)
     return Table(title, (*requested, *_OF_TRIAL), rows, (*notes_before, *marks, *limits),
                  len(groups) - len(rows)).without_empty()
@@ -197,3 +188,54 @@ def _causes_of(record: Record) -> list[str]:
     drops = ((record.queue_drops, "the queue dropped packets"),
              (record.random_drops, "packets were lost at random"))
     return [cause for count, cause in drops if count] or ["packets were lost"]
+
+
+# Responses drawn from a population ---------------------------------------------------
+
+_FILED = (Column("part", is_text=True, is_filter=True),
+          Column("RTT", "ms", "filed under", is_filter=True),
+          Column("BW", "kbit/s", "filed under", is_filter=True),
+          Column("IW", "", "requested", is_filter=True), Column("RTT", "ms", "requested"),
+          Column("BW", "kbit/s", "requested"), Column("size", "bytes", "requested"))
+
+
+def _drawn_table(records: Sequence[Record]) -> Table:
+    """Responses drawn from a population, by the buckets of the paper's Figure 5.
+
+    By RTT and bandwidth, or by RTT alone where that makes too many rows.
+    """
+    groups = _by_bucket(records, by_bandwidth=True)
+    if len(groups) > MOST_ROWS:
+        groups = _by_bucket(records, by_bandwidth=False)
+    return rows_table("Every cell", _FILED, groups, notes_before=(
+        "Filed under: the bucket of the paper's Figure 5 that the client belongs to. Asked: the"
+        " mean over the networks that were emulated for it. All means carry the shares that the"
+        " responses stand for.",))
+
+
+def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
+    """The records by part, bucket of RTT, bucket of bandwidth if requested, and window."""
+    rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
+    cells: dict[tuple[str, int, int, int], list[Record]] = {}
+    for record in records:
+        trial = record.trial
+        rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
+        bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
+                          else trial.key_bandwidth_kbps)
+        key = (trial.part, _place(rtt_ms, rtts),
+               _place(bandwidth_kbps, bandwidths) if by_bandwidth else 0, trial.initcwnd)
+        cells.setdefault(key, []).append(record)
+    return [((part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "",
+              initcwnd, *(mean(group, column) for column in
+                          ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
+            for (part, rtt, bandwidth, initcwnd), group in sorted(
+                cells.items(), key=lambda item: item[0])]
+
+
+def _place(value: float, labels: Sequence[str]) -> int:
+    """Which bucket a value falls into. Labels are upper ends, the last one's is ">…"."""
+    return bisect_left([float(label) for label in labels[:-1]], value)
+
+
+def _upper(label: str) -> str:
+    return label if label.startswith(">") else f"≤ {label}"

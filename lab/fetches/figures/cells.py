@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from lab.core import stats
 from lab.core.results.records import value_of
 from lab.core.stats import Estimate
-from lab.fetches import features
 from lab.fetches.figures.buckets import percent_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import differing
@@ -134,35 +133,6 @@ class Reason:
     word: str
     text: str
     kind: str
-
-
-def reasons(change: WindowChange) -> list[Reason]:
-    """What features know of one cell, the most important first; [] where slow start decides."""
-    return [reason for feature in features.registered() for reason in feature.reasons(change)]
-
-
-def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
-    """A sentence for each kind of reason, that of the largest effect first.
-
-    Its numbers are of the cell in which the window changed most. known: what a reader knows.
-    """
-    alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
-    for change in sorted(changes, key=lambda change: -abs(change.absolute_ms)):
-        for reason in reasons(change):
-            if reason.text not in known:
-                alike.setdefault(reason.kind, []).append((change, reason))
-    lines = []
-    for same in alike.values():
-        change, reason = same[0]
-        text = reason.text[0].upper() + reason.text[1:]
-        if len(changes) == 1:
-            lines.append(f"{text}.")
-        elif len(same) == len(changes) and len({reason.text for _, reason in same}) == 1:
-            lines.append(f"Everywhere: {reason.text}.")
-        else:
-            lines.append(f"In {len(same)} of {len(changes)} comparisons: {reason.text}"
-                         f" ({where(change, changes)}).")
-    return lines
 
 
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:

@@ -79,7 +79,7 @@ class JudgedPanel:
         return claims.counts(row.word for row in self.rows if row.word)
 
 
-def judged(panel: Panel, stated: Sequence[Claim], exact: bool = False) -> JudgedPanel:
+def judge_panel(panel: Panel, stated: Sequence[Claim], exact: bool = False) -> JudgedPanel:
     """A panel beside what was published of it.
 
     stated: of the scenario; those of the panel's figure are tested. exact: the

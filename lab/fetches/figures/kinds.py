@@ -1,23 +1,26 @@
 """The kinds of figures: how each is checked when a scenario is read, and made of a run.
 
-A new kind is a line of FIGURES; those of features stand in their feature.py.
+A new kind is a line of FIGURES.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding
 from lab.core.scenario import published, schema
-from lab.fetches import features
-from lab.fetches.figures import bars
+from lab.fetches.figures import bars, grid, recovery, steps, timelines
 from lab.fetches.figures import panels as rows
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made
-from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
+from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made, check_swept
+from lab.fetches.scenario.population import percentile_of
+from lab.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario, read_published
 from lab.fetches.verify.record import Record
+
+_DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of drawn trials
+_DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 
 # What goes with what -----------------------------------------------------------------
@@ -41,18 +44,18 @@ def check(scenario: Scenario, where: str) -> None:
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     kind = FIGURES[schema.one_of(figure.kind, list(FIGURES), f"{where}: kind")]
     _check_quantities(figure, kind, where)
-    owner = scenario.owner(figure)
-    if owner is not None:
-        _check_windows(figure, owner.windows(figure.sweep), f"{where}: {figure.sweep!r}")
-        owner.check_figure(figure, where)
+    population = scenario.population(figure.sweep)
+    if population is not None:
+        _check_windows(figure, population.initcwnd, f"{where}: {figure.sweep!r}")
+        _check_drawn_figure(figure, where)
     else:
         schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
         _check_windows(figure, scenario.sweep(figure.sweep).initcwnd,
                        f"{where}: sweep {figure.sweep!r}")
         kind.check(scenario, figure, where)
     if figure.published:
-        known = there(f"{where}: published",
-                      lambda: published.buckets(figure.published, figure.panel))
+        known = read_published(f"{where}: published",
+                               lambda: published.buckets(figure.published, figure.panel))
         labels = _labels(scenario, figure)
         if not set(labels) & set(known):
             raise UsageError(f"{where}: published: of none of its bars, {', '.join(labels)}; the"
@@ -80,9 +83,13 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
 
 
 def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
-    """Of the bars of a figure; whose trials a feature drew has those that are published."""
-    owner = scenario.owner(figure)
-    return scenario.axis_of(figure).labels if owner is None else owner.labels(figure)
+    """Of the bars of a figure; whose trials were drawn has those that are published."""
+    population = scenario.population(figure.sweep)
+    if population is None:
+        return scenario.axis_of(figure).labels
+    if figure.is_of_windows:
+        return list(map(str, population.initcwnd))
+    return list(published.buckets(figure.published, figure.panel))
 
 
 def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
@@ -91,15 +98,82 @@ def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
             raise UsageError(f"{where} has no initcwnd {initcwnd}")
 
 
+def _check_groups(scenario: Scenario, figure: Figure, where: str) -> None:
+    check_swept(scenario, figure, where)
+    rows.check_buckets(scenario, figure, where)
+
+
+def _check_window_map(scenario: Scenario, figure: Figure, where: str) -> None:
+    if not figure.down:
+        raise UsageError(f"{where}: down is missing")
+    check_swept(scenario, figure, where)
+
+
+def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Each value of `by`, with each of `down` if there is one, is one cell."""
+    check_swept(scenario, figure, where)
+    points = scenario.sweep(figure.sweep).counted(*filter(None, (figure.by, figure.down)))
+    if max(points.values()) > 1:
+        raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
+                         " they differ (down), or ask for one of them")
+
+
+def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
+    """The same, over numbers."""
+    check_swept(scenario, figure, where)
+    if any(isinstance(value, str) for value, in
+           scenario.sweep(figure.sweep).counted(figure.by)):
+        raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
+    _check_points(scenario, figure, where)
+
+
+def _check_drawn_figure(figure: Figure, where: str) -> None:
+    """Its bars are the published ones: named by upper ends, or percentiles."""
+    schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
+    if figure.is_of_windows:
+        return
+    if not figure.published:
+        raise UsageError(f"{where}: published is missing: it says what the bars of a population"
+                         " are")
+    published_bars = read_published(f"{where}: published",
+                                    lambda: published.buckets(figure.published, figure.panel))
+    if figure.by == "percentile":
+        for label in published_bars:
+            percentile_of(label)
+        return
+    schema.one_of(figure.by, _DRAWN_BY, f"{where}: by")
+    ends = [label.removeprefix(">") for label in published_bars]
+    if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
+            or any(label.startswith(">") for label in list(published_bars)[:-1]):
+        raise UsageError(f"{where}: published: bars are named by their upper ends, the last may"
+                         f" be open as in \">5000\", not {', '.join(published_bars)}")
+
+
+def _check_nothing(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Whatever captures a run keeps are shown."""
+
+
+def _check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
+    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
+
+
 # The table ---------------------------------------------------------------------------
 
 FIGURES: dict[str, FigureKind] = {
     "improvement": FigureKind(rows.check_buckets, bars.bars, OF_BARS, rows=rows.improvement,
                               is_of_pairs=True),
     "window_sweep": FigureKind(rows.check_one_network, bars.bars, OF_BARS, "initcwnd",
-                               rows=rows.window_sweep)}
-for feature in features.registered():
-    FIGURES |= feature.figures
+                               rows=rows.window_sweep),
+    "loss": FigureKind(rows.check_buckets, bars.bars, OF_BARS, "loss_percent",
+                       rows=recovery.panel, is_of_pairs=True),
+    "groups": FigureKind(_check_groups, grid.groups),
+    "map": FigureKind(check_swept, grid.improvements, has_down=True),
+    "window_map": FigureKind(_check_window_map, grid.sufficient_windows, has_down=True,
+                             is_answer=True),
+    "packets": FigureKind(_check_nothing, timelines.packets, by=""),
+    "steps": FigureKind(_check_numbers, steps.steps, OF_TRIALS, has_down=True),
+    "levels": FigureKind(_check_points, steps.levels, OF_TRIALS, has_down=True),
+    "percentiles": FigureKind(_check_drawn, bars.bars, OF_BARS, "percentile", is_of_pairs=True)}
 
 
 def panels(scenario: Scenario,
@@ -107,14 +181,13 @@ def panels(scenario: Scenario,
     """The rows of each figure of bars by its name, and why the others have none."""
     made: dict[str, Panel] = {}
     missing: dict[str, str] = {}
-    for part in scenario.parts:
-        if own := [figure for figure in scenario.figures if part.owns(figure.sweep)]:
-            of_part, lacking = part.panels(own, records)
-            made |= of_part
-            missing |= lacking
+    drawn = [figure for figure in scenario.figures if scenario.population(figure.sweep)]
+    if scenario.drawn is not None and drawn:
+        from lab.fetches.figures import drawn_panels  # numpy is slow to import
+        made, missing = drawn_panels.panels(scenario.drawn, drawn, records)
     for figure in scenario.figures:
         of_sweep = FIGURES[figure.kind].rows
-        if of_sweep is None or scenario.owner(figure) is not None:
+        if of_sweep is None or figure in drawn:
             continue
         try:
             made[figure.name] = of_sweep(scenario, figure, records)

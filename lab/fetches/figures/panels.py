@@ -14,12 +14,12 @@ from lab.core import stats
 from lab.core.errors import UsageError
 from lab.core.findings.charts import Ends, Sample
 from lab.core.results.records import PASS
-from lab.fetches import features
+from lab.core.scenario import published
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
-                                         by_cell, percent_of, published_bars, sign_of,
-                                         weighted_cells)
+                                         by_cell, check_joint_labels, percent_of, published_bars,
+                                         sign_of, weighted_cells)
 from lab.fetches.scenario.path import is_random
-from lab.fetches.scenario.scenario import Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
@@ -97,8 +97,8 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
     """On what counts of these windows."""
-    return notes.common([record for (_, initcwnd), records in cells.items() if initcwnd in windows
-                       for record in records if record.counts])
+    return notes.limiting_notes([record for (_, initcwnd), records in cells.items()
+                                 if initcwnd in windows for record in records if record.counts])
 
 
 def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
@@ -228,8 +228,8 @@ def check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
 
 def check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
     """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
-    if any(feature.check_weights(scenario, figure, where) for feature in features.registered()):
-        return
+    if figure.weights == JOINT:
+        return _check_joint(scenario, figure, where)
     sweep = scenario.sweep(figure.sweep)
     counts = sweep.counted(figure.by)
     check_same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
@@ -251,3 +251,19 @@ def check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) 
     if odd:
         raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
                          f" {', '.join(Axis('', tuple(odd)).labels)}")
+
+
+def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
+    if figure.by != "bdp_bytes":
+        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
+    sweep = scenario.sweep(figure.sweep)
+    for by in published.SHARES_PANELS:
+        axis = scenario.axis(by)
+        if axis is None:
+            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
+        if by != "bdp_bytes":
+            check_same_values(axis.values, sweep, by, where)
+    if sweep.cell_count > len(sweep.networks):
+        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+    check_joint_labels(scenario, where)

@@ -10,7 +10,7 @@ from lab.core.findings import claims
 from lab.core.findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.run.kinds import RunData
 from lab.core.words import short, span
-from lab.fetches import features
+from lab.fetches.figures import recovery
 from lab.fetches.figures.buckets import Bucket, Excluded, Panel
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.claims import JudgedPanel
@@ -18,8 +18,8 @@ from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import setting_words
 from lab.fetches.verify import notes
+from lab.fetches.verify.integrity import is_modelled
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import is_modelled
 
 WHAT_RESULTS_MEAN = (
     f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
@@ -51,12 +51,11 @@ def _expected(records: Sequence[Record]) -> int:
     return sum(record.failed_as_expected for record in records)
 
 
-def of_run(run: RunData, judged: Sequence[JudgedPanel],
-           changes: Sequence[WindowChange]) -> list[str]:
+def run_sentences(run: RunData, judged: Sequence[JudgedPanel],
+                  changes: Sequence[WindowChange]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
-    return [_verified(run.records), *notes.of_all(run.records), *_reproduced(judged),
-            *_held(judged), *(sentence for feature in features.registered()
-                              for sentence in feature.sentences([made.panel for made in judged])),
+    return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
+            *_held(judged), *recovery.sentences([made.panel for made in judged]),
             *_differences(panel.panel for panel in judged), *_changes(changes),
             *_against_model(run), *_sent_again(run.records)]
 
@@ -146,7 +145,7 @@ def _change(change: WindowChange, others: Sequence[Trial]) -> str:
     requested = change.base.requested
     verb = "less" if change.absolute_ms >= 0 else "more"
     limits = dict.fromkeys(note for row in (change.base, change.experiment)
-                           for note in map(notes.limit, row.counting) if note)
+                           for note in map(notes.limit_note, row.counting) if note)
     why = f" ({'; '.join(limits)})" if limits else ""
     return (f"At {', '.join(setting_words(requested, others))},"
             f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
@@ -187,7 +186,7 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
 
 # Of a figure -------------------------------------------------------------------------
 
-def of_figure(judged: JudgedPanel) -> str:
+def figure_sentence(judged: JudgedPanel) -> str:
     """One figure in a sentence: the range of what is saved, here and published."""
     panel = judged.panel
     if panel.is_sweep:

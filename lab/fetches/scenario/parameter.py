@@ -16,7 +16,6 @@ from lab.core.scenario.quantities import QUANTITIES
 
 SWEPT = "swept"  # whose quantity it is: a sweep has a list of it, of its default if not given
 MODELLED = "modelled"  # whether the model of TCP follows any other value than the default
-FEATURE = "feature"  # whose rules (lab/fetches/features) it is requested by
 # Its values that only Debian 13's programs have; ANY for all but its default.
 NEEDS, ANY = "newer", ("any",)
 # Its value, besides the default, where nobody requested it: a table does not show it.
@@ -55,7 +54,7 @@ def switch(name: str, tag: str, *, modelled: bool = True, **more: Any) -> Any:
 
 def tls(name: str, *newer: str) -> Any:
     """How TLS is spoken, for the worker under its name."""
-    return swept(name, newer=newer, tls=True, feature="tls")
+    return swept(name, newer=newer, tls=True)
 
 
 def in_order(first: Sequence[str]) -> Callable[[type[T]], type[T]]:

@@ -48,7 +48,7 @@ class PathParameters:
     qdisc: str = network("qdisc", "", modelled=False)
     htb_burst_bytes: int = network("htb_burst_bytes", "htb", modelled=False)
     integer_kbps: float = switch("integer_kbps", "integer")
-    arp_ms: int = switch("arp_ms", "arp", modelled=False, feature="replication")
+    arp_ms: int = switch("arp_ms", "arp", modelled=False)
     seed: int = 0
 
     @property

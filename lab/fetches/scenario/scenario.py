@@ -1,6 +1,6 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-docs/SCENARIOS.md has an example of a file, and every key. Features have tables of their own.
+docs/SCENARIOS.md has an example of a file, and every key.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
 from lab.core.words import plain
-from lab.fetches.scenario.feature import Part
+from lab.fetches.scenario import causes
+from lab.fetches.scenario.causes import AsPublished
+from lab.fetches.scenario.population import Population, Populations
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
+from lab.fetches.scenario.users import Users
 
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth (published.shares)
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
 
-P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 _BY = schema.word(BUCKETED)
 _METRIC = schema.word(quantities.METRICS)
 
@@ -151,11 +154,49 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Defect:
+    """Published values that cannot be compared: where, a mark of one letter, and why."""
+
+    by: str = key(reader=_BY)
+    values: tuple[float, ...] = key(quantity_in="by")
+    mark: str = key()
+    why: str = key()
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Published raw values of a sweep's cells, file in paper/. A scenario file has them as
+
+        [raw]                  # optional: published raw values, one fetch per cell
+        file = "zhao2019_raw.csv"
+        sweep = "grid"
+        metric = "total_ms"
+        extra_rtts = 1         # optional: round trips that the published values hold besides
+        extra_why = "…"
+        [[raw.defect]]         # optional: published values that cannot be compared
+        by = "rtt_ms"
+        values = [3000, 5000]
+        mark = "f"
+        why = "…"
+
+    extra_rtts: round trips that the published values hold and ours do not.
+    """
+
+    file: str
+    sweep: str
+    metric: str = key(reader=_METRIC)
+    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
+    extra_why: str = ""
+    defects: tuple[Defect, ...] = key((), name="defect")
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    cells: every cell is reported first, with what decided on it. parts: what features' tables
-    make of it.
+    cells: every cell is reported first, with what decided on it. drawn: its populations; users: a
+    sample of people's own; raw: published values of single cells; as_published: of another
+    scenario, whose published numbers this one explains. None for no such.
     """
 
     head: Head
@@ -164,24 +205,24 @@ class Scenario:
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...] = ()
     cells: bool = False
-    parts: tuple[Part, ...] = ()
+    drawn: Populations | None = None
+    users: Users | None = None
+    raw: Raw | None = None
+    as_published: AsPublished | None = None
 
     @property
     def levels(self) -> list[tuple[Sweep, ...]]:
-        """The sweeps as they stand and, where a part changes them in turn, as it does."""
-        return [self.sweeps, *(level for part in self.parts for level in part.levels(self.sweeps))]
+        """The sweeps as they stand and, where causes are switched on in turn, with each of them."""
+        switched = self.as_published.causes if self.as_published else ()
+        return [level.sweeps for level in causes.levels(self.sweeps, switched)]
 
     @property
     def name(self) -> str:
         return self.head.name
 
-    def part(self, kind: type[P]) -> P | None:
-        """The part of a kind, None where the scenario has none."""
-        return next((part for part in self.parts if isinstance(part, kind)), None)
-
-    def owner(self, figure: Figure) -> Part | None:
-        """The part whose trials a figure is of, None where they are a sweep's."""
-        return next((part for part in self.parts if part.owns(figure.sweep)), None)
+    def population(self, name: str) -> Population | None:
+        """Whose trials figures of this `sweep` are of, None where they are a sweep's."""
+        return self.drawn.population(name) if self.drawn else None
 
     def sweep(self, name: str) -> Sweep:
         return next(sweep for sweep in self.sweeps if sweep.name == name)
@@ -199,3 +240,11 @@ class Scenario:
             sweep.initcwnd if figure.is_of_windows else
             (value for value, in sweep.counted(figure.by)))
         return Axis(figure.by, tuple(values))
+
+
+def read_published(where: str, read: Callable[[], T]) -> T:
+    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
+    try:
+        return read()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error

@@ -93,8 +93,8 @@ class ServerParameters:
     own_server: what a server of the user's own is (lab.fetches.scenario.server.OwnServer).
     """
 
-    server: str = swept("server", feature="servers")
-    http: str = swept("http", newer=(HTTP_3,), feature="servers")
+    server: str = swept("server")
+    http: str = swept("http", newer=(HTTP_3,))
     system: str = HERE
     own_server: str = ""
 

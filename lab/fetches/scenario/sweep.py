@@ -14,15 +14,15 @@ from dataclasses import MISSING, dataclass, fields, make_dataclass, replace
 from itertools import product
 from typing import Any, Literal, get_args
 
+from hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
 from lab.core.scenario.schema import key
-from lab.fetches import features
-from lab.fetches.scenario.parameter import ANY, FEATURE, NEEDS
+from lab.fetches.scenario.parameter import ANY, NEEDS
 from lab.fetches.scenario.parameter import SWEPT as SWEPT_BY
 from lab.fetches.scenario.path import RANDOM, is_random
-from lab.fetches.scenario.server import HERE, NEWER, OWN, parsed
+from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN, parsed
 from lab.fetches.scenario.tcp import AMPLE_WINDOW
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import HEADER_BYTES, MSS
@@ -148,14 +148,8 @@ class Sweep(_Lists):  # type: ignore[misc]
         if HERE in self.system and (needing := needing_newer(vars(self))):
             raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
                              f" {NEWER!r}, --system {NEWER})")
-        for parameter in fields(Trial):
-            needs = parameter.metadata.get(FEATURE, "")
-            if needs and needs not in features.FEATURES and any(
-                    value != parameter.default for value in getattr(self, parameter.name)):
-                raise UsageError(f"{where}: {parameter.name} needs the feature {needs!r}, which"
-                                 " this copy does not have")
-        for feature in features.registered():
-            feature.check_sweep(self, where)
+        check_tls(self, where)
+        check_server(self, where)
 
     @property
     def has_own_chain(self) -> bool:
@@ -346,3 +340,82 @@ def needing_newer(lists: Mapping[str, Any]) -> list[str]:
 def system_for(lists: Mapping[str, Any]) -> str:
     """The system that can do all of a sweep's lists."""
     return NEWER if needing_newer(lists) else HERE
+
+
+# What goes together ------------------------------------------------------------------
+
+EARLY_DATA = "early data (early_data_bytes, --early-data)"
+
+
+def check_tls(requested: Sweep, where: str) -> None:
+    """Raises UsageError where a chain cannot be, or the rest does not go with TLS."""
+    chains = [chain for chain in requested.chain_bytes if chain]
+    if not chains and not requested.has_own_chain:
+        if any(requested.resumed) or any(requested.early_data_bytes):
+            raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
+                             " sent, only with TLS: say a chain (chain_bytes, --chain)")
+        return
+    if requested.client != "curl":
+        raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
+                         f" {requested.client}: say --client curl")
+    if any(requested.kept):
+        raise UsageError(f"{where}: earlier responses (kept, --kept) go with plain HTTP only")
+    if any(requested.resumed) and not all(requested.tickets):
+        raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
+                         " (resumed, --resumed)")
+    if any(requested.early_data_bytes):
+        _check_early_data(requested, where)
+    for signature, intermediates, chain_bytes in requested.chains or tuple(product(
+            requested.signature, requested.intermediates, chains)):
+        count, least = 1 + intermediates, LEAST_BYTES[signature] * (1 + intermediates)
+        if chain_bytes < least:
+            raise UsageError(f"{where}: a chain of {chain_bytes} bytes is too small for {count}"
+                             f" certificate{'s' if count > 1 else ''} with {signature}: at least"
+                             f" {least}")
+
+
+def _check_early_data(requested: Sweep, where: str) -> None:
+    """Raises UsageError where a request cannot leave with the client's hello."""
+    if not all(requested.resumed):
+        raise UsageError(f"{where}: {EARLY_DATA} goes with a session that is resumed (resumed,"
+                         " --resumed 1): its ticket allows it")
+    if any(server != NGINX for server in requested.server):
+        raise UsageError(f"{where}: {EARLY_DATA} is of the server {NGINX} (server, --server"
+                         f" {NGINX}): the others here do not take it")
+    for size in requested.early_data_bytes:
+        if 1 < size < LEAST_PADDED_BYTES:
+            raise UsageError(f"{where}: {EARLY_DATA}: {size} bytes are less than curl's request"
+                             f" may have: say 1 for that, or {LEAST_PADDED_BYTES} and more")
+
+
+# What only server.py does otherwise than by default, and its words.
+_OURS = {"buffer_bytes": "a buffer of its own (buffer_bytes, --tls-buffer)",
+         "gap_ms": "a back-end (gap_ms, --think)", "head": "writes of headers (head)",
+         "nagle": "Nagle's algorithm (nagle)", "framing": "a body without a length (framing)",
+         "send_buffer_bytes": "a send buffer of its own (send_buffer_bytes)"}
+
+
+def check_server(requested: Sweep, where: str) -> None:
+    """Raises UsageError where a server cannot do what else is requested."""
+    if (OWN in requested.server) != bool(requested.own_server):
+        raise UsageError(f"{where}: " + (
+            "a server of your own is its command: say --server-command, or [own_server] in a file"
+            if not requested.own_server else
+            f"--server-command is of the server {OWN}: say --server {OWN}, or none"))
+    if requested.has_own_chain and any(requested.chain_bytes):
+        raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
+                         " chain (chain_bytes, --chain): not both")
+    others = [name for name in requested.server if name != BUILTIN]
+    for name, words in _OURS.items():
+        if others and {*getattr(requested, name)} != {*QUANTITIES[name].defaults}:
+            raise UsageError(f"{where}: {words} is of the server {BUILTIN}, not of {others[0]}")
+    if requested.http == (HTTP_1,):
+        return
+    if BUILTIN in requested.server:
+        raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: say another one"
+                         " (server, --server nginx)")
+    if not all(requested.chain_bytes) and not requested.has_own_chain:
+        raise UsageError(f"{where}: HTTP/2 goes over TLS: say a chain (chain_bytes, --chain)")
+    if any(requested.resumed):
+        raise UsageError(f"{where}: sessions are resumed (resumed, --resumed) with HTTP/1.1 only:"
+                         " over HTTP/2 curl goes on with the connection that it has")

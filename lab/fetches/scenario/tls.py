@@ -26,7 +26,7 @@ class TlsParameters:
         for one write.
     """
 
-    chain_bytes: int = swept("chain_bytes", feature="tls")
+    chain_bytes: int = swept("chain_bytes")
     signature: str = tls("signature", "mldsa44", "mldsa65", "mldsa87", "slhdsa128s")
     intermediates: int = tls("intermediates")
     tickets: int = tls("tickets")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from hosts.tls_records import SIGNATURE_BYTES
-from lab.core.results.checks import Check, Compared
+from hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
+from lab.core.results.checks import Check, Compared, failed_checks
 from lab.core.results.records import SKIPPED
-from lab.fetches.scenario.server import HTTP_1
+from lab.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, NEWER
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
+from lab.tcp.delivery.packet_path import PATH
 
 # Of a server's first messages, besides the certificates: hellos, signature, Finished, headers.
 AROUND_CHAIN_BYTES = 4096
@@ -21,8 +23,40 @@ def around_chain(trial: Trial) -> int:
     return AROUND_CHAIN_BYTES + SIGNATURE_BYTES[trial.signature]
 
 
+# Which stored records were judged ----------------------------------------------------
+
 def is_fetched(record: Record) -> bool:
     return record.verdict != SKIPPED and not record.trial.cannot_connect
+
+
+# What reads the packets compares: see judge.
+CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
+                lambda record: is_fetched(record) and record.ok)
+
+
+def is_on_wire(record: Record) -> bool:
+    return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
+            and CAPTURE.name not in failed_checks((CAPTURE,), record))
+
+
+def is_estimated(record: Record) -> bool:
+    """Whether RTT, bandwidth and losses were estimated, since no packet was judged by itself."""
+    return is_on_wire(record) and PATH not in record.judged_by.split()
+
+
+def shows_window(record: Record) -> bool:
+    # After a handshake that lost packets the window is one segment by right.
+    return is_on_wire(record) and record.seen_rtt_ms is not None
+
+
+def is_modelled(record: Record) -> bool:
+    """Whether the model knows all that happened to a stored record's transfer."""
+    return (shows_window(record) and record.retransmissions == record.model_retransmissions
+            and not (record.lost_segments or record.lost_packets)
+            and record.model_ms is not None)
+
+
+# What is compared --------------------------------------------------------------------
 
 
 def _exit_status(evidence: Evidence) -> Iterable[Compared]:
@@ -55,6 +89,44 @@ def _http_version(evidence: Evidence) -> Iterable[Compared]:
                        f"{observed}, since the server agreed to no other (ALPN)", requested)
 
 
+NEWER_LIBRARY = (3, 5)
+
+
+def _version(library: str) -> tuple[int, ...]:
+    """Of "OpenSSL 3.5.7 9 Jun 2026" (3, 5); () for other words."""
+    match = re.match(r"OpenSSL (\d+)\.(\d+)", library)
+    return tuple(map(int, match.groups())) if match else ()
+
+
+def _session(evidence: Evidence) -> Iterable[Compared]:
+    """What the server's OpenSSL reports of the session that carried the response.
+
+    Of another server curl has checked the version, and the flight shows the session.
+    """
+    trial, tls = evidence.trial, evidence.report.get("tls")
+    if not evidence.has_report:
+        return
+    if tls is None or not trial.chain_bytes:
+        yield Compared((tls is None) == (not trial.chain_bytes),
+                       "plain HTTP" if tls is None else "TLS",
+                       f"a chain of {trial.chain_bytes} bytes")
+        return
+    yield Compared(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
+    yield Compared(tls["group"] == KEY_SHARES[trial.key_share], tls["group"] or "no key exchange",
+                   KEY_SHARES[trial.key_share])
+    if trial.system == NEWER:
+        yield Compared(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
+                       "OpenSSL 3.5 or newer")
+    yield Compared(tls["resumed"] == bool(trial.resumed),
+                   "resumed" if tls["resumed"] else "a new session",
+                   "resumed" if trial.resumed else "a new session")
+    if not trial.resumed:
+        flight, least = sum(tls["flight"]), trial.chain_bytes
+        more = around_chain(trial)
+        yield Compared(least < flight <= least + more, f"a flight of {flight} bytes",
+                       f"a chain of {least} and at most {more} more")
+
+
 INTEGRITY = (
     Check("exit status", "the client ended without an error", _exit_status, is_fetched),
     Check("HTTP status", "the server answered 200", _http_status, is_fetched),
@@ -62,4 +134,8 @@ INTEGRITY = (
           lambda record: is_fetched(record) and record.trial.http != HTTP_1, seldom=True),
     Check("size", "as many bytes as requested", _size, is_fetched),
     Check("digest", "the bytes that the server sent", _digest, is_fetched),
+    Check(
+        "TLS", "version 1.3, its chain, and a session resumed or not, as requested", _session,
+        lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)
+                        and record.trial.server == BUILTIN), seldom=True),
 )

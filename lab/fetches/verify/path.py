@@ -41,7 +41,7 @@ def ways(trial: Trial) -> tuple[Way, Way]:
             Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps, **both))
 
 
-def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
+def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
     """With what the path did with every packet.
 
     Without where that cannot be computed (Trial.is_computed), or this machine has no table of

@@ -10,25 +10,23 @@ computes, to the millisecond, also where timers retransmit what was not lost.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
-from lab.fetches import features
 from lab.fetches.scenario.server import BUILTIN, HTTP_3
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify import path
+from lab.fetches.verify import handshake, path, quic, unconnected, zero_rtt
 from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.integrity import INTEGRITY, around_chain, is_fetched
+from lab.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is_estimated,
+                                          is_modelled, is_on_wire, shows_window)
 from lab.fetches.verify.observed import HOST
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
-from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.packets import CaptureError
 from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.tcp.wire.messages import early, messages, timed
@@ -51,25 +49,23 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
         return Record(trial=trial, ok=True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
-    if failure and (record := _of_feature(lambda feature: feature.failed(
-            trial, observation, failure, client_pcap))):
-        return record
+    if failure and trial.cannot_connect:
+        return unconnected.unconnected_record(trial, observation, failure, client_pcap)
     fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
     evidence = Evidence(trial, fetch, report, None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
-    broken = [] if failure else checks.failures(integrity(), evidence)
-    if not (failure or broken) and (record := _of_feature(lambda feature: feature.judged(
-            evidence, observation, client_pcap, server_pcap, exact))):
-        return record
+    broken = [] if failure else checks.failures(INTEGRITY, evidence)
+    if not (failure or broken) and trial.http == HTTP_3:
+        return quic.quic_record(evidence, observation, client_pcap, server_pcap, exact)
     faults = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
             evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
                                      client_pcap)
             if exact and not failure:
-                evidence = path.judged(evidence, client_pcap, server_pcap)
+                evidence = path.judge_path(evidence, client_pcap, server_pcap)
             elif trial.resumed:  # the qdiscs counted the first connection's losses as well
                 evidence = replace(evidence,
                                    lost_in_all=path.lost_in_all(client_pcap, server_pcap))
@@ -77,16 +73,10 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
             faults.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
     judged: dict[str, Any] = (
         {"verdict": SKIPPED} if failure else
-        checks.columns(faults) if faults else checks.verdict(on_the_wire(), evidence))
+        checks.columns(faults) if faults else checks.verdict(ON_THE_WIRE, evidence))
     return Record(trial=trial, ok=not (failure or broken),
                   error=failure or checks.columns(broken)["verdict_reason"],
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
-
-
-def _of_feature(ask: Callable[[Any], Any]) -> Record | None:
-    """The record of the first feature that makes one of the trial."""
-    made: Record | None = next(filter(None, map(ask, features.registered())), None)
-    return made
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
@@ -272,46 +262,21 @@ def _flight(evidence: Evidence) -> Iterable[Compared]:
                    f"more than {least} and at most {most}")
 
 
-# Which stored records were judged ----------------------------------------------------
+# The checks ---------------------------------------------------------------------------
 
-def is_on_wire(record: Record) -> bool:
-    return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
-            and CAPTURE.name not in checks.failed_checks((CAPTURE,), record))
-
-
-def _is_estimated(record: Record) -> bool:
-    """Whether RTT, bandwidth and losses were estimated, since no packet was judged by itself."""
-    return is_on_wire(record) and PATH not in record.judged_by.split()
-
-
-def _shows_window(record: Record) -> bool:
-    # After a handshake that lost packets the window is one segment by right.
-    return is_on_wire(record) and record.seen_rtt_ms is not None
-
-
-def is_modelled(record: Record) -> bool:
-    """Whether the model knows all that happened to a stored record's transfer."""
-    return (_shows_window(record) and record.retransmissions == record.model_retransmissions
-            and not (record.lost_segments or record.lost_packets)
-            and record.model_ms is not None)
-
-
-# What reads the packets compares: see judge.
-CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
-                lambda record: is_fetched(record) and record.ok)
 ON_THE_WIRE = (
     path.PACKETS,
     Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
           _causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
-    Check("initial window", "the kernel's own word at accept", _initial_window, _shows_window),
+    Check("initial window", "the kernel's own word at accept", _initial_window, shows_window),
     Check("first flight", "segments before the first acknowledgement", _first_flight,
-          lambda record: _shows_window(record) and record.seen_first_flight is not None),
+          lambda record: shows_window(record) and record.seen_first_flight is not None),
     Check("RTT", "the handshake less its serialisation", _rtt,
-          lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
+          lambda record: is_estimated(record) and record.seen_rtt_ms is not None),
     Check("bandwidth", "the spacing of the first flight at the client", _bandwidth,
-          lambda record: _is_estimated(record) and record.seen_bandwidth_kbps is not None),
+          lambda record: is_estimated(record) and record.seen_bandwidth_kbps is not None),
     Check("lost packets", "those that queue and random loss dropped, no others", _lost_packets,
-          lambda record: _is_estimated(record) and (
+          lambda record: is_estimated(record) and (
               record.random_drops is not None
               or record.trial.loss_percent == 0 and not record.lost_segments)),
     Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
@@ -325,24 +290,10 @@ ON_THE_WIRE = (
           exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", Evidence.latency_compared,
           is_modelled, exact_only=True),
+    handshake.MODEL, zero_rtt.EARLY_DATA,
 )
 
 
-@cache
-def integrity() -> tuple[Check, ...]:
-    """What has to hold before the packets are compared."""
-    return (*INTEGRITY, *(check for feature in features.registered()
-                          for check in feature.integrity))
-
-
-@cache
-def on_the_wire() -> tuple[Check, ...]:
-    """What the packets of a transfer over TCP are compared by."""
-    return (*ON_THE_WIRE, *(check for feature in features.registered() for check in feature.checks))
-
-
-@cache
 def every_check() -> tuple[Check, ...]:
     """All that a record of a fetch can be judged by."""
-    own = (check for feature in features.registered() for check in feature.own_checks)
-    return (*integrity(), CAPTURE, *on_the_wire(), *own)
+    return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, unconnected.CONNECTION)

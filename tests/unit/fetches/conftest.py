@@ -6,7 +6,7 @@ import pytest
 
 from lab.core.scenario import scenario_file
 from lab.core.results.records import read_records
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from tests.golden.stored import FOLDER, Stored, load

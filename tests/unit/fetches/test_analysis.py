@@ -19,7 +19,7 @@ from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.figures.buckets import by_cell, weighted_cells
-from lab.fetches.features.grids.grid import mean_interval, square_of
+from lab.fetches.figures.grid import mean_interval, square_of
 from lab.fetches.figures.panels import improvement, window_sweep
 from tests.golden import stored_fetches
 

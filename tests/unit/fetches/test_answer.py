@@ -27,7 +27,7 @@ def cell(initcwnd: int, *total_ms: float, **requested: Any) -> CellSetting:
 
 
 def answered(*cells: CellSetting, is_question: bool = True) -> Answer:
-    return answer.of_cells(cells, changes(cells), is_question)
+    return answer.answer_of_cells(cells, changes(cells), is_question)
 
 
 def test_one_network_has_each_windows_saving() -> None:

@@ -15,14 +15,14 @@ from lab.core.results.checks import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
-from lab.fetches.features.grids import grid
+from lab.fetches.figures import grid
 from lab.fetches.features.population import ablation
 from lab.fetches.figures import bars, figure, panels
-from lab.fetches.scenario import reading
+from lab.fetches import reading
 from lab.fetches.scenario.response import segments_at_once
 from lab.fetches.scenario.server import NEWER, OwnServer, parsed
 from lab.fetches.verify import path
-from lab.fetches.verify.verify import integrity
+from lab.fetches.verify.integrity import INTEGRITY
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT, REAL_TIME
@@ -80,7 +80,7 @@ def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: 
 # Integrity ---------------------------------------------------------------------------
 
 CHECKS: dict[str, Callable[[Evidence], Iterable[Compared]]] = {
-    check.name: check.compare for check in integrity()}
+    check.name: check.compare for check in INTEGRITY}
 
 
 @pytest.mark.parametrize(("name", "said", "is_so"), [

@@ -10,8 +10,8 @@ import pytest
 
 from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
-from lab.fetches.features.population.feature import drawn
-from lab.fetches.scenario import reading, tcp
+from lab.fetches import reading
+from lab.fetches.scenario import tcp
 from lab.fetches.study import apply, expand
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.observed import EXACT
@@ -49,7 +49,7 @@ def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
     scenario = apply(reading.read(scenario_file.parsed("dukkipati2010", text)),
                      Overrides({"initcwnd": requested} if requested else {}))
-    assert drawn(scenario).like.initrwnd == initrwnd
+    assert scenario.drawn.like.initrwnd == initrwnd
 
 
 def job_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:

@@ -9,14 +9,14 @@ from lab.core.findings.charts import BarChart, TimeChart
 from lab.core.scenario.quantities import quantity
 from lab.fetches.figures import panels
 from lab.fetches.figures.bars import chart
-from lab.fetches.figures.claims import judged
+from lab.fetches.figures.claims import judge_panel
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from tests.golden import stored_fetches
 
 
 def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
-    made = chart(judged(stored_fetches.panels(name)[figure], ()), like_the_papers)
+    made = chart(judge_panel(stored_fetches.panels(name)[figure], ()), like_the_papers)
     assert isinstance(made, BarChart)
     return made
 
@@ -24,7 +24,7 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
 def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
     records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
     panel = panels.improvement(scenario, scenario.figures[0], records)
-    made = chart(judged(panel, ()))
+    made = chart(judge_panel(panel, ()))
     assert isinstance(made, BarChart)
     assert made.foot == "126 trials verified on the wire"
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
@@ -35,7 +35,7 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
     panel = stored_fetches.panels("marrama2012")["fig2"]
     bucket = replace(panel.buckets[1], base=500.0, experiment=480.0,
                      absolute_interval=(-5.0, 45.0))
-    made = chart(judged(replace(panel, buckets=(panel.buckets[0], bucket)), ()))
+    made = chart(judge_panel(replace(panel, buckets=(panel.buckets[0], bucket)), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars
     assert base.time.interval is None and not base.unsure

@@ -12,7 +12,7 @@ from lab.core.findings.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCE
                                       TOO_FEW)
 from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
                                          of_experiment)
-from lab.fetches.figures.claims import JudgedBar, judged
+from lab.fetches.figures.claims import JudgedBar, judge_panel
 from lab.fetches.scenario.scenario import Claim, OF_EXPERIMENT, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
@@ -35,7 +35,7 @@ def panel(*buckets: Bucket, figure: Figure = FIGURE) -> Panel:
 
 
 def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
-    return judged(of, (), exact).rows
+    return judge_panel(of, (), exact).rows
 
 
 @pytest.mark.parametrize(("changes", "word"), [
@@ -156,11 +156,11 @@ def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
 
 def test_results_are_counted() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
-    counted = judged(panel(*bars), (), exact=True).counts
+    counted = judge_panel(panel(*bars), (), exact=True).counts
     assert counted == {REPRODUCED: 2, TOO_FEW: 0, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
     assert claims.summary(counted) == ("2 of 4 reproduced, 0 compatible (too few data),"
                                        " 1 direction only, 1 not reproduced")
-    assert claims.summary(judged(panel(bucket(10, 5)), ()).counts) == ""
+    assert claims.summary(judge_panel(panel(bucket(10, 5)), ()).counts) == ""
 
 
 @pytest.mark.parametrize(("claim", "word"), [
@@ -174,18 +174,18 @@ def test_results_are_counted() -> None:
 ])
 def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     bars = panel(bucket(1000, 900, "20"), bucket(1000, 905, "21"), bucket(1000, 600, "50"))
-    (found,) = judged(bars, [claim, replace(claim, figure="other")], exact=True).statements
+    (found,) = judge_panel(bars, [claim, replace(claim, figure="other")], exact=True).statements
     assert found.word == word, found
-    (found,) = judged(bars, [claim]).statements  # measured once, where repeats would differ
+    (found,) = judge_panel(bars, [claim]).statements  # measured once, where repeats would differ
     assert found.word == TOO_FEW
 
 
 def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 1000, "50"))
-    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
+    (found,) = judge_panel(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
     assert found.word == NOT_REPRODUCED
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 999, "50"))
-    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
+    (found,) = judge_panel(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
     assert found.word == DIRECTION_ONLY
 
 
@@ -197,7 +197,7 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
                                              word: str) -> None:
     bars = [bucket(1000, 900, "20", percent_interval=second, absolute_interval=(98.0, 102.0)),
             bucket(1000, 850, "50", percent_interval=first, absolute_interval=absolute)]
-    (larger, equal) = judged(panel(*bars), [Claim("f", "", larger=("50", "20")),
+    (larger, equal) = judge_panel(panel(*bars), [Claim("f", "", larger=("50", "20")),
                                             Claim("f", "", equal=("50", "20"))]).statements
     assert larger.word == word
     assert equal.word == {REPRODUCED: NOT_REPRODUCED, TOO_FEW: TOO_FEW,

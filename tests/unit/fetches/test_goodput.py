@@ -31,7 +31,8 @@ def test_a_figure_of_goodput_gains_where_times_are_saved(
     figure = replace(scenario.figures[0], metric="goodput_kbps", published="", panel="")
     records = [replace(record, goodput_kbps=72_000 / (record.total_ms or 1))
                for record in stored]
-    study = Study(KIND, replace(scenario, figures=(figure,), claims=(), parts=()), (), whole=True)
+    study = Study(KIND, replace(scenario, figures=(figure,), claims=(), users=None, drawn=None,
+                                raw=None, as_published=None), (), whole=True)
     run = RunData(trials.FOLDER, FACTS, records)
     (finding,) = (each for each in study.report(run).findings if each.name == "fig5_rtt")
     assert isinstance(finding.chart, BarChart) and finding.chart.unit == "kbit/s"

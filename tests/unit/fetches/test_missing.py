@@ -16,9 +16,8 @@ from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation
-from lab.fetches.features.population.feature import drawn
-from lab.fetches.features.timelines.timelines import timelines
-from lab.fetches.scenario import reading
+from lab.fetches.figures.timelines import timelines
+from lab.fetches import reading
 from lab.fetches.scenario.server import OWN
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER
@@ -113,7 +112,7 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
 
 
 def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
-    part = drawn(stored_fetches.scenario("dukkipati2010"))
+    part = stored_fetches.scenario("dukkipati2010").drawn
     plain = tuple(replace(each, explained=False) for each in part.populations)
     assert ablation.explained(replace(part, populations=plain), []) == []
 

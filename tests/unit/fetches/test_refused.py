@@ -12,7 +12,6 @@ from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.users import findings
-from lab.fetches.features.users.feature import Sampled
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
@@ -161,7 +160,7 @@ response_bytes = [9000, 60000]
 
 def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
     made = KIND.study(scenario_file.of_run("users_of_x", USERS))
-    users = made.scenario.part(Sampled).users
+    users = made.scenario.users
     assert users is not None
     assert findings._assumed(made.scenario, users) == (
         "A note. Each user fetches once, after 2 earlier responses on it, alone on the link, by"

@@ -14,7 +14,7 @@ from lab.core.errors import UsageError
 from lab.core.scenario import published
 from lab.core.scenario.curves import Numbers, network_curve
 from lab.core.scenario.published import PublishedBucket
-from lab.fetches.features.population import rows
+from lab.fetches.scenario import rows
 from paper import draw
 from paper.draw import Joint, Population
 

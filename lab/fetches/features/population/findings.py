@@ -16,13 +16,13 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.words import number
-from lab.fetches.features.population import rows
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
-from lab.fetches.features.population.panels import same_of
-from lab.fetches.features.population.population import Populations
+from lab.fetches.figures.drawn_panels import same_of
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
+from lab.fetches.scenario import rows
+from lab.fetches.scenario.population import Populations
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 

@@ -18,7 +18,6 @@ from lab.core.scenario import schema
 from lab.core.scenario.quantities import FLAGS, quantity
 from lab.core.scenario.scenario_file import OWN_SERVER, ScenarioFile, names, parsed
 from lab.core.words import plain, toml
-from lab.fetches import features
 from lab.fetches.scenario.server import OWN, OwnServer
 from lab.fetches.scenario.sweep import CLIENTS, SWEPT, Sweep, system_for
 
@@ -91,11 +90,8 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, requested: Overrid
               f"repeat_with_loss = {requested.repeat or REPEAT_BY_CHANCE}"
               "  # the same, where loss or"
               " jitter decides", ""]
-    kinds = {"window_sweep", *(kind for feature in features.registered()
-                               for kind in feature.figures)}
-    for figure in (figure for figure in [*_figures(windows, varied), {
-            "name": "packets", "title": "The packets of one transfer", "kind": "packets"}]
-            if figure["kind"] in kinds):
+    for figure in [*_figures(windows, varied), {
+            "name": "packets", "title": "The packets of one transfer", "kind": "packets"}]:
         lines += ["[[figure]]", *(f"{key} = {toml(value)}" for key, value in {
             **figure, "sweep": "own", "baseline_initcwnd": windows[0],
             "metric": "total_ms"}.items()), ""]

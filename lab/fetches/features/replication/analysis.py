@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core.findings.claims import REPRODUCED
-from lab.fetches.features.replication.causes import GROUP_OF, GROUPS, AsPublished, Level
-from lab.fetches.features.replication.causes import levels as levels_of
+from lab.fetches.scenario.causes import GROUP_OF, GROUPS, AsPublished, Level, Reading
+from lab.fetches.scenario.causes import levels as levels_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
-from lab.fetches.figures.cell_tables import published_cells
-from lab.fetches.figures.claims import judged
+from lab.fetches.figures.claims import judge_panel
+from lab.fetches.figures.raw_cells import published_cells
 from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
 from lab.fetches.scenario.sweep import bucket_value
 from lab.fetches.scenario.trial import Trial
@@ -65,13 +65,22 @@ class Measured:
     constants: frozenset[Trial] = frozenset()
 
 
+def as_read(reading: Reading, record: Record) -> Record:
+    """The record with the time that such a script would have written down."""
+    if record.failed_as_expected and reading.failed_ms:
+        return replace(record, ok=True, total_ms=reading.failed_ms)
+    if reading.process_ms and record.counts and record.total_ms is not None:
+        return replace(record, total_ms=record.total_ms + reading.process_ms)
+    return record
+
+
 def measured(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
              exact: bool) -> list[Measured]:
     """Every level, the clean one first; exact: measured in virtual time."""
     made = []
     for level in levels_of(scenario.sweeps, setup.causes):
         there = replace(scenario, sweeps=level.sweeps)
-        read = level.reading.of(records)
+        read = [as_read(level.reading, record) for record in records]
         panels, missing = kinds.panels(there, read)
         constants = (record.trial for record in records if record.failed_as_expected)
         made.append(Measured(setup, level, there, read, panels, missing, exact, frozenset(
@@ -169,7 +178,7 @@ def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
-    statements = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
+    statements = [judge_panel(level.panels[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
                 tuple(statement.word == REPRODUCED for statement in statements))

@@ -14,11 +14,12 @@ from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
                                                        items, measured)
-from lab.fetches.features.replication.causes import AsPublished
+from lab.fetches.scenario.causes import AsPublished
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
-from lab.fetches.figures.cell_tables import causes_table, published_cells, trials_table
-from lab.fetches.figures.claims import judged
+from lab.fetches.figures.cell_tables import causes_table, trials_table
+from lab.fetches.figures.claims import judge_panel
+from lab.fetches.figures.raw_cells import published_cells
 from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.verify.record import Record
 
@@ -32,7 +33,7 @@ def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -
     findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
-        sentences=(*sentences, *summary.of_run(run, (), ())), tiles=tiles,
+        sentences=(*sentences, *summary.run_sentences(run, (), ())), tiles=tiles,
         trials=trials_table(run.records), causes=causes_table(run.records))
 
 
@@ -168,7 +169,7 @@ def _word(row: Item, level: int) -> str:
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
     """What is published of the figure in words, clean and with all causes."""
-    clean, last = (judged(level.panels[figure.name], scenario.claims, level.exact).statements
+    clean, last = (judge_panel(level.panels[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
     return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.word)
                  for before, after in zip(clean, last))

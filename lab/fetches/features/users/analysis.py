@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lab.core.resampling import Numbers, resampling_factors, statistics
 from lab.core.stats import Estimate, percentile_interval
 from lab.core.words import between
-from lab.fetches.features.users.scenario import PART, Users
+from lab.fetches.scenario.users import PART, Users
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import MSS
 

@@ -11,7 +11,7 @@ from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS
 from lab.core.words import number, plain
 from lab.fetches.features.users import analysis, window_commands
 from lab.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
-from lab.fetches.features.users.scenario import PART, SCALES, Users
+from lab.fetches.scenario.users import PART, SCALES, Users
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 

@@ -1,1 +1,1 @@
-"""Tests of lab.fetches.features.grids."""
+"""Tests of grids of fetches."""

@@ -1,1 +1,1 @@
-"""Tests of lab.fetches.features.limiting_factors."""
+"""Tests of limiting factors of fetches."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.figures.cells import WindowChange, changes, explained, reasons, settings
+from lab.fetches.figures.cells import WindowChange, changes, settings
+from lab.fetches.figures.limiting_factors import explained, reasons
 from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from tests.golden import stored_fetches
 

@@ -79,7 +79,7 @@ def test_each_limit_in_words(stored: list[Record], limited_by: str, initrwnd: in
                              told: str) -> None:
     record = replace(stored[0], limited_by=limited_by, seen_first_flight=2,
                      trial=replace(stored[0].trial, initcwnd=10, initrwnd=initrwnd))
-    assert notes.limit(record) == (f"10 requested, first flight 2: {told}" if told else "")
+    assert notes.limit_note(record) == (f"10 requested, first flight 2: {told}" if told else "")
     assert notes.is_limited(record) == bool(told)
 
 
@@ -119,14 +119,14 @@ def test_later_flights_that_waited_are_told_with_the_windows_and_what_to_set() -
     usual = stored_fetches.stored("zhao2019")
     waited = met(usual, receive_window_waits=24, least_offered_segments=44.4,
                  most_offered_segments=232.3)
-    assert notes.common(usual) == ()
-    assert notes.common(waited) == (
+    assert notes.limiting_notes(usual) == ()
+    assert notes.limiting_notes(waited) == (
         "In 1 of 128 transfers later flights waited for the client's receive window, up to 24"
         " times (set a larger initrwnd).",)
     (record,) = (each for each in waited if each.receive_window_waits)
-    assert notes.limit(record) == (
+    assert notes.limit_note(record) == (
         "10 requested, later flights waited 24 times for the client's receive window of 44.4 to"
         " 232.3 segments (set a larger initrwnd)")
     assert notes.limits(record) == ["receive window, later"]
     first = replace(record, limited_by="receive window", seen_first_flight=7)
-    assert notes.limits(first) == ["receive window"] and "first flight 7" in notes.limit(first)
+    assert notes.limits(first) == ["receive window"] and "first flight 7" in notes.limit_note(first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.core.stats import Estimate
-from lab.fetches.features.losses.recovery import LossPanel, sentences
+from lab.fetches.figures.recovery import LossPanel, sentences
 from tests.unit.fetches.test_claims import FIGURE, bucket
 
 

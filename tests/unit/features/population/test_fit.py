@@ -10,8 +10,9 @@ from lab.core.errors import FirstFlightError
 from lab.core.findings.charts import LineChart
 from lab.core.scenario import scenario_file
 from lab.core.words import plain
-from lab.fetches.features.population import fit, rows
-from lab.fetches.scenario import reading
+from lab.fetches.features.population import fit
+from lab.fetches.scenario import rows
+from lab.fetches import reading
 
 NAME = "dukkipati2010"
 

@@ -13,16 +13,15 @@ from lab.core.findings.findings import Report, bars
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation
 from lab.fetches.features.population.ablation import close
-from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.findings import population_findings
-from lab.fetches.features.population.panels import panel as panel_of
-from lab.fetches.features.population.population import percentile_of
+from lab.fetches.figures.drawn_panels import panel as panel_of
+from lab.fetches.scenario.population import percentile_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
-from lab.fetches.figures.claims import judged
+from lab.fetches.figures.claims import judge_panel
 from lab.fetches.figures.bars import figure_table
-from lab.fetches.features.population.paired import Responses
-from lab.fetches.scenario import reading
+from lab.fetches.figures.paired import Responses
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
@@ -44,9 +43,9 @@ def records(scenario: Scenario) -> list[Record]:
     """Of each part some clients in every bucket of Figure 5, two responses each; every window
     saves a millisecond for each segment."""
     made = []
-    parts = [(part.name, part.initcwnd) for part in drawn(scenario).populations]
+    parts = [(part.name, part.initcwnd) for part in scenario.drawn.populations]
     # What the steps change: of the last two that trials are measured for, all but a third.
-    parts += [(f"avgdc-{cause.name}", (3, 10)) for cause in drawn(scenario).steps[:5]]
+    parts += [(f"avgdc-{cause.name}", (3, 10)) for cause in scenario.drawn.steps[:5]]
     for part, windows in parts:
         clients = [(rtt, bandwidth) for rtt in (15.0, 40, 90, 150, 400, 900, 2500, 4000)
                    for bandwidth in (40.0, 200, 400, 900, 1500, 2500, 4500, 9000)]
@@ -55,7 +54,7 @@ def records(scenario: Scenario) -> list[Record]:
                 continue
             for initcwnd in windows:
                 trial = replace(
-                    drawn(scenario).like, rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps,
+                    scenario.drawn.like, rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps,
                     key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps, part=part,
                     sample=number, weight=1.0 + number, initcwnd=initcwnd,
                     response_bytes=1430 * (1, 4, 7, 10, 15, 30, 50, 90)[number % 8])
@@ -125,7 +124,7 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     leaning = [replace(record, trial=replace(record.trial, weight=3 * record.trial.weight))
                if record.trial.initcwnd == 3 and record.trial.sample in far else record
                for record in records]
-    side_by_side, two_weeks = (panel_of(drawn(scenario), figure, Responses(each)).buckets[0]
+    side_by_side, two_weeks = (panel_of(scenario.drawn, figure, Responses(each)).buckets[0]
                                for each in (records, leaning))
     assert side_by_side.same is None and two_weeks.same is not None
     assert two_weeks.same.absolute == pytest.approx(side_by_side.absolute) == pytest.approx(7)
@@ -137,7 +136,7 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     assert two_weeks.base == pytest.approx(numpy.average(
         [record.latency_ms or 0 for record in own],
         weights=[record.trial.weight for record in own]))
-    table = figure_table(scenario, judged(panel_of(drawn(scenario), figure, Responses(leaning)), ()))
+    table = figure_table(scenario, judge_panel(panel_of(scenario.drawn, figure, Responses(leaning)), ()))
     assert "the window alone" in {column.group for column in table.columns}
     assert any("what the window does" in note for note in table.notes)
 
@@ -149,7 +148,7 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
                  if record.trial.part == figure.sweep and record.trial.initcwnd == 3)
     spoiled = [replace(record, verdict="fail") if place == first else record
                for place, record in enumerate(records)]
-    panel = panel_of(drawn(scenario), figure, Responses(spoiled))
+    panel = panel_of(scenario.drawn, figure, Responses(spoiled))
     assert str(panel.excluded) == "1 record without its counterpart" and panel.n == 254
     with pytest.raises(NoPanel, match="nothing of population 'other' was measured"):
         Responses(records).pair("other", (3, 10), "latency_ms")
@@ -171,7 +170,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
     assert list(others)[:6] == ["fig5", "causes", "two_weeks", "held_out", "joint_average",
                                 "joint_slow"]
     near, of = others["two_weeks"].tables[0].rows[0][1:3]
-    assert (near, of) == (sum(map(close, ablation.explained(drawn(scenario), records)[-1].panels["RTT"])), 8)
+    assert (near, of) == (sum(map(close, ablation.explained(scenario.drawn, records)[-1].panels["RTT"])), 8)
     paper = [row[4] for row in others["two_weeks"].tables[0].rows]
     assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # paper_arithmetic
     page = others["fig5"].chart
@@ -185,8 +184,8 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
 
 def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
         scenario: Scenario, records: list[Record], panels: dict[str, Panel]) -> None:
-    found = ablation.explained(drawn(scenario), records)
-    assert [step.title for step in found] == [cause.title for cause in drawn(scenario).steps]
+    found = ablation.explained(scenario.drawn, records)
+    assert [step.title for step in found] == [cause.title for cause in scenario.drawn.steps]
     saved = [step.base_ms - step.experiment_ms for step in found]
     # What the network does not change keeps the step before: a third of the responses.
     assert saved[:2] == pytest.approx([14, 7])
@@ -209,7 +208,7 @@ def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
         times = 6 if record.trial.initcwnd == 3 else 2
         return replace(record, trial=replace(record.trial, weight=times * record.trial.weight))
 
-    plain, changed = (ablation.explained(drawn(scenario), each) for each in
+    plain, changed = (ablation.explained(scenario.drawn, each) for each in
                       (records, list(map(leaning, records))))
     assert [step.base_ms for step in changed[:6]] == [step.base_ms for step in plain[:6]]
     assert plain[6].base_ms < changed[6].base_ms < changed[7].base_ms
@@ -251,7 +250,7 @@ def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
     for trial in whole(NAME).trials:
         if trial.part.startswith("avgdc"):
             by_part.setdefault(trial.part, {})[trial.sample, trial.initcwnd] = trial
-    assert list(by_part) == ["avgdc", *(f"avgdc-{cause.name}" for cause in drawn(scenario).steps[:5])]
+    assert list(by_part) == ["avgdc", *(f"avgdc-{cause.name}" for cause in scenario.drawn.steps[:5])]
     assert len(by_part["avgdc-clean"]) == 1350 * 2
     so_far = dict(by_part["avgdc-clean"])
     for part in ("avgdc-staged", "avgdc-kept", "avgdc-network", "avgdc-lossy"):
@@ -268,7 +267,7 @@ def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
 def test_causes_that_were_not_measured_are_missing(scenario: Scenario,
                                                    records: list[Record]) -> None:
     shown = {figure.sweep for figure in scenario.figures}
-    found = population_findings(scenario, drawn(scenario), [record for record in records
+    found = population_findings(scenario, scenario.drawn, [record for record in records
                                            if record.trial.part in shown], [], [])
     assert [(each.name, bool(each.missing)) for each in found][0] == ("causes", True)
 
@@ -329,7 +328,7 @@ def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
              for record in records]
     made, _ = kinds.panels(scenario, short)
     for name, panel in made.items():
-        windows = len(drawn(scenario).population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
+        windows = len(scenario.drawn.population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
         assert panel.remarks == (
             f"The queue was too short for {windows} of {128 * windows} transfers and dropped"
             f" {2 * windows} of their packets, apart from random loss.",), name

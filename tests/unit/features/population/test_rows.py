@@ -13,7 +13,7 @@ import pytest
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.scenario import scenario_file
-from lab.fetches.features.population import rows
+from lab.fetches.scenario import rows
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import KIND
 from tests.unit.core.example import whole

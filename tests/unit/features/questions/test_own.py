@@ -15,7 +15,7 @@ from lab.core.findings.findings import Finding, Report
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.features.grids import grid
+from lab.fetches.figures import grid
 from lab.fetches.scenario import varied_parameters
 from lab.fetches.scenario.sweep import Sweep
 from lab.fetches.verify.record import Record

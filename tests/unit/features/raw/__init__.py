@@ -1,1 +1,1 @@
-"""Tests of lab.fetches.features.raw."""
+"""Tests of published raw values."""

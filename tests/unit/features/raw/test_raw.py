@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lab.fetches.features.raw.cells import PublishedCells, finding
-from lab.fetches.figures.cell_tables import published_cells, trials_table
+from lab.fetches.figures.cell_tables import trials_table
+from lab.fetches.figures.raw_cells import PublishedCells, finding, published_cells
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 
@@ -27,9 +27,9 @@ def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) 
     assert row.published_ms == 3017 and row.comparable_ms == 2017 and row.mark == ""
     assert sum(row.mark == "u" for row in rows) == 2 * 6 * 3
     assert sum(row.mark == "f" for row in rows) == 2 * 2 * 8
-    compared = finding(cells).tables[-1].notes[-1]
+    compared = finding(scenario, scenario.raw, stored).tables[-1].notes[-1]
     assert re.match(r"The 60 comparable cells differ without it by \d\.\d ms", compared)
-    lacking = finding(cells_of(scenario, [])).tables
+    lacking = finding(scenario, scenario.raw, []).tables
     assert "–/2203f" in lacking[0].rows[-1]
     assert not any("comparable" in note for note in lacking[-1].notes)
 
@@ -38,7 +38,7 @@ def test_raw_values_stand_in_a_grid_for_each_window(scenario: Scenario,
                                                     stored: list[Record]) -> None:
     many = [replace(record, trial=replace(record.trial, repeat=repeat, seed=repeat))
             for record in stored for repeat in range(1, 6)]
-    made = finding(cells_of(scenario, many))
+    made = finding(scenario, scenario.raw, many)
     assert "n = 5 here, 1 there" in made.title
     three, ten = made.tables
     assert three.column("7000")[5] == "3008/4012 " and ten.column("7000")[6] == "6011/2203f"

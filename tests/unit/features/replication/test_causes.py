@@ -18,9 +18,8 @@ from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.replication import analysis, findings
-from lab.fetches.features.replication.causes import AsPublished, Cause, Reading
-from lab.fetches.features.replication.feature import Explained
-from lab.fetches.scenario import reading
+from lab.fetches.scenario.causes import AsPublished, Cause, Reading
+from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
@@ -47,7 +46,7 @@ def scenario(name: str) -> Scenario:
 
 
 def of(name: str) -> AsPublished:
-    found = scenario(name).part(Explained).of
+    found = scenario(name).as_published
     assert found is not None
     return found
 
@@ -170,25 +169,25 @@ def test_bounds_of_an_agreement() -> None:
 
 def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found, analysis.measured(found, found.part(Explained).of, records, exact=True))
+    items = analysis.items(found, analysis.measured(found, found.as_published, records, exact=True))
     assert len(items) == 128
     clean, new, failures = analysis.counts(items)
     assert clean == 5 and failures == new + 32
     failed = next(item for item in items if item.label == "IW 3, 3000 ms, 1000 kbit/s")
     assert [side.ms for side in failed.ours[1:]] == [None, 2200.0]
     assert failed.agrees == (False, False, True)
-    assert analysis.by_group(found.part(Explained).of, [clean, new, failures]) == [  # type: ignore[arg-type]
+    assert analysis.by_group(found.as_published, [clean, new, failures]) == [  # type: ignore[arg-type]
         ("code and kernel alone", failures)]
 
 
 def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     """No TCP decided what a script wrote down for a failure: the count of reproduced has none."""
     found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found, analysis.measured(found, found.part(Explained).of, records, exact=True))
+    items = analysis.items(found, analysis.measured(found, found.as_published, records, exact=True))
     constants = [item for item in items if item.constant]
     assert len(constants) == 32
     assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
-    told, sentences, (tile,) = findings.replication_findings(found, found.part(Explained).of, records, exact=True)
+    told, sentences, (tile,) = findings.replication_findings(found, found.as_published, records, exact=True)
     causes = next(each for each in told if each.name == "causes")
     real = analysis.counts([item for item in items if not item.constant])
     assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}
@@ -203,7 +202,7 @@ def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
 
 def test_process_time_is_added_to_what_counts_alone() -> None:
     _, records = stored_fetches.raw_and_causes()
-    read = Reading(process_ms=8).of(records)
+    read = [analysis.as_read(Reading(process_ms=8), record) for record in records]
     assert read[0].total_ms == pytest.approx((records[0].total_ms or 0) + 8)
     assert read[-1].total_ms is None and not read[-1].ok
 

@@ -16,8 +16,7 @@ from lab.core.run.kinds import Overrides
 from lab.core.results.records import PASS, SKIPPED, to_text
 from lab.core.scenario.scenario_file import find
 from lab.fetches.figures.panels import counting
-from lab.fetches.features.servers.notes import of_servers
-from lab.fetches.verify.notes import of_all
+from lab.fetches.verify.notes import run_notes, server_notes
 from lab.fetches.figures.summary import summary
 from lab.fetches.study import KIND
 from lab.fetches.scenario.server import OWN
@@ -227,11 +226,11 @@ def test_its_repeats_have_the_bytes_of_the_first() -> None:
 def test_what_is_not_known_of_servers_is_said() -> None:
     record, ours = NGINX.judge(), stored.load("https").judge()
     skipped = replace(NGINX, observation={"trial": "x", "skipped": "no nginx"}).judge()
-    _, first, second, *_ = of_all([record, ours, skipped])
+    _, first, second, *_ = run_notes([record, ours, skipped])
     assert first == "1 of 3 trials are skipped: no nginx."
     assert second.startswith("In which writes nginx sends is not known, so 1 of 3 trials")
     assert second.endswith("retransmissions and the received bytes.")
-    (over_quic,) = of_servers([stored.load("quic").judge()])
+    (over_quic,) = server_notes([stored.load("quic").judge()])
     assert "received bytes; over QUIC (1), whose window nobody can see" in over_quic
-    assert of_servers([ours]) == []
+    assert server_notes([ours]) == []
     assert summary([record, ours, skipped]).endswith("excluded: 1 skipped trial")

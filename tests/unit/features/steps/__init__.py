@@ -1,1 +1,1 @@
-"""Tests of lab.fetches.features.steps."""
+"""Tests of steps of fetches."""

@@ -14,7 +14,7 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Statement
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import FAIL
-from lab.fetches.features.steps import steps
+from lab.fetches.figures import steps
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Claim
 from lab.fetches.study import KIND

@@ -14,7 +14,7 @@ from lab.core.findings.findings import Finding
 from lab.core.results.records import FAIL, SKIPPED
 from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
-from lab.fetches.features.steps.steps import _steep
+from lab.fetches.figures.steps import _steep
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
 from tests.golden import stored_questions

@@ -1,1 +1,1 @@
-"""Tests of lab.fetches.features.timelines."""
+"""Tests of timelines of fetches."""

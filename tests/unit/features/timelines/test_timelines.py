@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dpkt
 
-from lab.fetches.features.timelines.timelines import by_effect, timelines
+from lab.fetches.figures.timelines import by_effect, timelines
 from lab.fetches.figures.cells import changes, settings
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER

@@ -15,7 +15,7 @@ from lab.core.errors import UsageError
 from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
-from lab.fetches.features.tls import zero_rtt
+from lab.fetches.verify import zero_rtt
 from lab.fetches.scenario.server import NEWER
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import notes
@@ -139,10 +139,10 @@ def test_a_run_says_how_many_requests_were_early() -> None:
     early_one, late = GOOD.judge(), LATE.judge()
     said = ("The requests of 1 of 2 trials were early data (0-RTT), 3000 bytes: they left with the"
             " client's hello, and the server took them.")
-    assert said in notes.of_all([early_one, late])
-    assert not any("early" in each for each in notes.of_all([late]))
+    assert said in notes.run_notes([early_one, late])
+    assert not any("early" in each for each in notes.run_notes([late]))
     refused = LATE.requested(early_data_bytes=1).judge()
-    assert not any("early" in each for each in notes.of_all([refused]))
+    assert not any("early" in each for each in notes.run_notes([refused]))
 
 
 def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(

@@ -13,7 +13,7 @@ from lab.core.errors import UsageError
 from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
-from lab.fetches.features.tls import quic
+from lab.fetches.verify import quic
 from lab.fetches.figures import summary
 from lab.fetches.scenario.server import NEWER
 from lab.fetches.verify.verify import every_check

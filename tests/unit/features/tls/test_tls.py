@@ -13,8 +13,9 @@ from lab.core.errors import UsageError
 from lab.core.results.records import PASS
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.scenario_file import find
-from lab.fetches.figures.cells import CellSetting, changes, reasons
-from lab.fetches.features.timelines.timelines import by_round_trips, timelines
+from lab.fetches.figures.cells import CellSetting, changes
+from lab.fetches.figures.limiting_factors import reasons
+from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed

@@ -14,9 +14,8 @@ from lab.core.findings.findings import Answer
 from lab.core.scenario.scenario_file import parsed
 from lab.fetches.features.users import analysis, window_commands
 from lab.fetches.features.users.analysis import Measured, verdict
-from lab.fetches.features.users.feature import Sampled
 from lab.fetches.features.users.findings import users_findings
-from lab.fetches.features.users.scenario import Users
+from lab.fetches.scenario.users import Users
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
@@ -135,7 +134,7 @@ def scenario() -> tuple[Scenario, Users, list[Record]]:
                                                             or trial.response_bytes < 10_000
                                                             else 2),
                       retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
-    return made.scenario, made.scenario.part(Sampled).users, records
+    return made.scenario, made.scenario.users, records
 
 
 def answered(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
@@ -147,7 +146,7 @@ def answered(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
     records = [Record(trial, True, total_ms=trial.rtt_ms * (
         2 if trial.initcwnd >= least.get(trial.bandwidth_kbps, 99) else 3),
         retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
-    (finding,), _ = users_findings(made.scenario, made.scenario.part(Sampled).users, records)
+    (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
     assert finding.answer is not None
     return finding.answer
 

@@ -7,12 +7,14 @@ named where time was saved.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from lab.core.scenario.quantities import AUTO
 from lab.core.words import number, plain, short
-from lab.fetches.features.limiting_factors.remarks import LARGER_WINDOW, remedy_of
-from lab.fetches.figures.cells import Reason, WindowChange, mean
+from lab.fetches.figures.cells import Reason, WindowChange, mean, where
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
+from lab.fetches.verify.notes import LARGER_WINDOW, remedy_of
 from lab.fetches.verify.record import Record
 from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.packets import HEADER_BYTES
@@ -31,6 +33,30 @@ def reasons(change: WindowChange) -> list[Reason]:
     if not factors:
         factors += _random_loss(change) or _bandwidth(change) or _flights(change)
     return factors
+
+
+def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
+    """A sentence for each kind of reason, that of the largest effect first.
+
+    Its numbers are of the cell in which the window changed most. known: what a reader knows.
+    """
+    alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
+    for change in sorted(changes, key=lambda change: -abs(change.absolute_ms)):
+        for reason in reasons(change):
+            if reason.text not in known:
+                alike.setdefault(reason.kind, []).append((change, reason))
+    lines = []
+    for same in alike.values():
+        change, reason = same[0]
+        text = reason.text[0].upper() + reason.text[1:]
+        if len(changes) == 1:
+            lines.append(f"{text}.")
+        elif len(same) == len(changes) and len({reason.text for _, reason in same}) == 1:
+            lines.append(f"Everywhere: {reason.text}.")
+        else:
+            lines.append(f"In {len(same)} of {len(changes)} comparisons: {reason.text}"
+                         f" ({where(change, changes)}).")
+    return lines
 
 
 # The reasons, each of which may apply ------------------------------------------------
@@ -200,3 +226,30 @@ def _flights(change: WindowChange) -> list[Reason]:
 def _trips(record: Record) -> str:
     count = record.response_round_trips
     return f"{count} flight{'' if count == 1 else 's'}"
+
+
+# Queues far from the path's bandwidth-delay product ------------------------------------
+
+SHORT_BDP, LONG_BDP = 0.5, 5.0
+
+
+def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]:
+    """A queue that is far from one BDP, where that matters: what to try."""
+    by_ratio = {}
+    for trial in trials:
+        bdp = trial.rtt_ms * trial.bandwidth_kbps / 8 / (trial.mss + HEADER_BYTES)
+        if trial.qdisc == "fifo" and trial.queue_from != AUTO:
+            by_ratio[trial.queue_packets / bdp] = (trial, bdp)
+    lines = []
+    if by_ratio and min(by_ratio) < SHORT_BDP and any(record.queue_drops for record in records):
+        trial, bdp = by_ratio[min(by_ratio)]
+        lines.append(f"The queue of {trial.queue_packets} packets is"
+                     f" {number(100 * min(by_ratio), 0)} % of the path's bandwidth-delay product"
+                     f" ({number(bdp, 0)} packets): compare with --queue 1bdp.")
+    if by_ratio and max(by_ratio) > LONG_BDP:
+        trial, bdp = by_ratio[max(by_ratio)]
+        if trial.response_bytes / trial.mss > LONG_BDP * bdp:
+            lines.append(f"The queue of {trial.queue_packets} packets is {number(max(by_ratio), 0)}"
+                         " times the path's bandwidth-delay product, and the response can fill it:"
+                         " compare with --queue 1bdp.")
+    return lines

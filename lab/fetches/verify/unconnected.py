@@ -18,8 +18,8 @@ CONNECTION = Check("no connection", "no packet leaves where ARP gives up before 
                    seldom=True)
 
 
-def judged(trial: Trial, observation: Mapping[str, Any], failure: str,
-           client_pcap: bytes) -> Record:
+def unconnected_record(trial: Trial, observation: Mapping[str, Any], failure: str,
+                       client_pcap: bytes) -> Record:
     """The record of a fetch that has to fail: as requested where no packet of IP left the client.
 
     It has no times: what a client reports of it is not the network's.

@@ -39,13 +39,13 @@ class Seen:
         return self.wire.rtt_ms(trial.down_kbps, trial.up_kbps)
 
 
-def judged(evidence: Evidence, observation: Mapping[str, Any], client_pcap: bytes,
-           server_pcap: bytes, exact: bool) -> Record:
+def quic_record(evidence: Evidence, observation: Mapping[str, Any], client_pcap: bytes,
+                server_pcap: bytes, exact: bool) -> Record:
     """The record of a transfer that was whole. exact: in virtual time."""
     columns: dict[str, Any]
     try:
         if exact:
-            evidence = path.judged(evidence, client_pcap, server_pcap)
+            evidence = path.judge_path(evidence, client_pcap, server_pcap)
         observed = Seen(evidence, read(client_pcap, server_pcap))
         columns = {**_columns(observed), **checks.verdict((PACKETS, *ON_THE_WIRE), observed)}
     except CaptureError as error:

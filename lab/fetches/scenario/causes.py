@@ -31,7 +31,6 @@ from lab.core.scenario import scenario_file, schema
 from lab.core.scenario.schema import key
 from lab.core.words import plain
 from lab.fetches.scenario.sweep import SWEPT, Sweep
-from lab.fetches.verify.record import Record
 
 CODE, KERNEL, CALIBRATED, INFERRED = "code", "kernel", "calibrated", "inferred"
 # From what is certain to what only fits; the first two count as one.
@@ -53,17 +52,6 @@ class Reading:
     process_ms: float = 0.0
     failed_ms: float = 0.0
     truncated: bool = False
-
-    def of(self, records: Iterable[Record]) -> list[Record]:
-        """The records with the times that such a script would have written down."""
-        return [self._of(record) for record in records]
-
-    def _of(self, record: Record) -> Record:
-        if record.failed_as_expected and self.failed_ms:
-            return replace(record, ok=True, total_ms=self.failed_ms)
-        if self.process_ms and record.counts and record.total_ms is not None:
-            return replace(record, total_ms=record.total_ms + self.process_ms)
-        return record
 
 
 READINGS = tuple(field.name for field in fields(Reading))

@@ -22,8 +22,8 @@ from lab.core.findings.findings import Column
 from lab.core.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from lab.core.scenario.curves import Numbers
 from lab.core.stats import percentile_interval, portions
-from lab.fetches.features.population.paired import Paired, Responses, quantity_of
-from lab.fetches.features.population.population import Populations, percentile_of
+from lab.fetches.figures.paired import Paired, Responses, quantity_of
+from lab.fetches.scenario.population import Populations, percentile_of
 from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, Shown,
                                          published_bars)
 from lab.fetches.figures.figure import interval
@@ -106,10 +106,10 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
         return PopulationPanel(
             figure, tuple(rows), client, algorithm, samples=samples,
-            remarks=notes.common(responses.of(figure.sweep, drawn.windows(figure.sweep))))
+            remarks=notes.limiting_notes(responses.of(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.common(responses.of(figure.sweep, windows))
+    remarked = notes.limiting_notes(responses.of(figure.sweep, windows))
     if figure.by != "percentile":
         return PopulationPanel(figure, tuple(buckets(paired, figure)), client, algorithm,
                                samples=paired.samples(windows), remarks=remarked)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hosts.tls_records import LEAST_PADDED_BYTES
-from lab.core.results.checks import Compared
+from lab.core.results.checks import Check, Compared
 from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.integrity import is_on_wire
 from lab.fetches.verify.transfers import sealed
 
 RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
@@ -41,3 +42,8 @@ def _accepted(accepted: int) -> str:
     if accepted < 0:
         return f"{-accepted} bytes sent and refused"
     return f"{accepted} bytes accepted" if accepted else "none sent"
+
+
+EARLY_DATA = Check(
+    "early data", "it left with the hello, the server took it, and answered at once", early_data,
+    lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True)

@@ -10,10 +10,12 @@ from typing import Literal
 from lab.core import files
 from lab.core.findings.charts import Mark, PacketsChart, Timeline
 from lab.core.findings.findings import Finding
+from lab.core.run.kinds import RunData
+from lab.core.run.measuring import CAPTURES
 from lab.core.words import plain, short
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.figure import Analysis, Made, heading
-from lab.fetches.scenario.scenario import Figure
+from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import sealed_sizes
@@ -142,3 +144,10 @@ def packets(analysis: Analysis, figure: Figure) -> Made | None:
         figure.name, figure.title, text="; ".join(line.text for line in lines),
         sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
         chart=PacketsChart(figure.title, (heading(analysis.records),), timelines=lines)))
+
+
+def run_timelines(scenario: Scenario, run: RunData, changes: Sequence[WindowChange]
+                  ) -> tuple[Timeline, ...]:
+    """Of a run's kept captures; changes: what windows changed in its cells."""
+    shown = by_effect(changes) if scenario.cells else by_round_trips(run.records)
+    return timelines(shown, run.folder / CAPTURES)

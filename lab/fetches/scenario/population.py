@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.schema import key
-from lab.fetches.features.population import rows
-from lab.fetches.features.population.rows import Row
+from lab.fetches.scenario import rows
+from lab.fetches.scenario.rows import Row
 from lab.fetches.scenario.trial import Trial
 
 # What a trial has of its row, and what it has in its place before a cause adds the column: one
@@ -69,15 +69,15 @@ class Population:
 class Populations:
     """The populations of a scenario, and the steps by which one of them is explained.
 
-    scenario: whose table has the rows; full: those of the large sample. like: what their trials
-    have that is not drawn.
+    scenario: whose table has the rows; in_full: those of the large sample. like: what their
+    trials have that is not drawn.
     """
 
     scenario: str
     populations: tuple[Population, ...]
     steps: tuple[Cause, ...]
     like: Trial
-    full: bool = False
+    in_full: bool = False
 
     def population(self, name: str) -> Population | None:
         return next((population for population in self.populations if population.name == name),
@@ -86,6 +86,11 @@ class Populations:
     def windows(self, sweep: str) -> tuple[int, ...]:
         """The initial windows of a population, by its name. Raises KeyError."""
         return {population.name: population.initcwnd for population in self.populations}[sweep]
+
+    def under(self, initcwnd: tuple[int, ...]) -> Populations:
+        """The same, under other initial windows."""
+        return replace(self, populations=tuple(replace(population, initcwnd=initcwnd)
+                                               for population in self.populations))
 
     @property
     def explained(self) -> Population | None:
@@ -101,21 +106,21 @@ class Populations:
                              f" no [[step]] adds {', '.join(lacking)}")
 
     @property
-    def count_of_rows(self) -> int:
+    def count(self) -> int:
         """How many trials there are without those of causes, as far as rows are drawn."""
-        path = rows.path_of(self.scenario, self.full)
+        path = rows.path_of(self.scenario, self.in_full)
         parts = Counter(row.part for row in rows.read(path)) if path.exists() else Counter()
         return sum(parts[made.name] * len(made.initcwnd) for made in self.populations)
 
-    def trials_of_rows(self, seed: int) -> list[Trial]:
+    def trials(self, seed: int) -> list[Trial]:
         """The trials, of each population those of its steps last. Raises UsageError.
 
         The windows of one response follow each other, on the same network with the same losses.
         seed: with which the rows were drawn.
         """
-        path = rows.path_of(self.scenario, self.full, seed)
+        path = rows.path_of(self.scenario, self.in_full, seed)
         if not path.exists():
-            flags = (" --full" if self.full else "") + (f" --seed {seed}" if seed != 1 else "")
+            flags = (" --full" if self.in_full else "") + (f" --seed {seed}" if seed != 1 else "")
             raise UsageError(f"{self.scenario}: its rows are not drawn: /usr/bin/python3 -m"
                              f" paper.draw {self.scenario}{flags} draws them")
         by_part: dict[str, list[Row]] = {}

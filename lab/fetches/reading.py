@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.scenario import schema
+from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
-from lab.fetches import features
-from lab.fetches.scenario.feature import Tables
-from lab.fetches.scenario.scenario import Axis, Claim, Figure, Scenario
+from lab.fetches.scenario import causes, population
+from lab.fetches.scenario.population import Populations
+from lab.fetches.scenario.scenario import Axis, Claim, Defect, Figure, Raw, Scenario, read_published
 from lab.fetches.scenario.server import OwnServer
 from lab.fetches.scenario.sweep import Sweep
+from lab.fetches.scenario.users import Users
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
-         "one_in")
+         "one_in", "users", "population", "step", "raw", "as_published", "cause")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
-T = TypeVar("T")
 
 
 def read(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
     where = file.where
-    known = features.registered()
-    own = (name for feature in known for name in feature.tables)
-    schema.known_keys(file.raw, (*_KEYS, *own), where)
-    raw: Mapping[str, Any] = file.raw
-    for feature in known:
-        raw = feature.merged(raw, where)
+    schema.known_keys(file.raw, _KEYS, where)
+    raw = causes.merged(file.raw, where)
     defaults = schema.table(raw, "defaults", where)
     schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
     sweeps = _sweeps(raw, defaults, where)
-    tables = Tables(file.name, where, raw, defaults, sweeps)
     scenario = Scenario(
         head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
-        parts=tuple(part for feature in known if (part := feature.read(tables)) is not None))
+        users=_users(raw, defaults, where), drawn=_populations(file.name, raw, defaults, where),
+        raw=_raw(raw, where), as_published=causes.read(raw, sweeps, where))
     _check(scenario, where)
     return scenario
 
@@ -62,6 +59,40 @@ def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
     return sweeps
 
 
+def _common(defaults: Mapping[str, Any], initcwnd: Sequence[int], where: str) -> Sweep:
+    """What drawn trials do not decide themselves, of one network. Raises UsageError."""
+    drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
+             "name": "defaults", "uplink": "same"}
+    return schema.read(Sweep, {**drawn, **defaults, "initcwnd": list(initcwnd)},
+                       f"{where}: [defaults]")
+
+
+def _users(raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> Users | None:
+    if "users" not in raw:
+        return None
+    users = schema.read(Users, schema.table(raw, "users", where), f"{where}: [users]", like=None)
+    return replace(users, like=_common(defaults, users.initcwnd, where))
+
+
+def _populations(name: str, raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str
+                 ) -> Populations | None:
+    """The [[population]]s with their [[step]]s; name: of the scenario."""
+    populations = schema.read_tables(population.Population, raw, "population", where)
+    steps = schema.read_tables(population.Cause, raw, "step", where)
+    if not populations:
+        return None
+    return Populations(name, populations, steps,
+                       next(_common(defaults, [1], where).trials(name, seed=1)))
+
+
+def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
+    if "raw" not in raw:
+        return None
+    table, where = schema.table(raw, "raw", where), f"{where}: [raw]"
+    return schema.read(Raw, table, where, defects=schema.read_tables(
+        Defect, table, "defect", where, called="mark"))
+
+
 def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
     if OWN_SERVER not in raw:
         return None
@@ -72,12 +103,23 @@ def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
 
 def _check(scenario: Scenario, where: str) -> None:
     """Raises UsageError where one table names or needs what another does not have."""
-    if not (scenario.sweeps or any(part.has_trials for part in scenario.parts)):
+    if not (scenario.sweeps or scenario.drawn or scenario.users):
         raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
                          " to measure")
-    for part in scenario.parts:
-        part.check(scenario, where)
+    if scenario.drawn is not None:
+        scenario.drawn.check_causes(where)
+    if scenario.raw is not None:
+        _check_raw(scenario, scenario.raw, f"{where}: [raw]")
     _check_images(scenario, where)
+
+
+def _check_raw(scenario: Scenario, raw: Raw, where: str) -> None:
+    """The sweep and the file are there, and the defects are of what the file has."""
+    schema.one_of(raw.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
+    read_published(f"{where}: file", lambda: published.fetches(raw.file))
+    for defect in raw.defects:
+        schema.one_of(defect.by, ("rtt_ms", "bandwidth_kbps", "initcwnd", "bdp_bytes"),
+                      f"{where}: [[defect]]: by")
 
 
 def _check_images(scenario: Scenario, where: str) -> None:
@@ -87,11 +129,3 @@ def _check_images(scenario: Scenario, where: str) -> None:
     for name, count in drawn.items():
         if count > 1:
             raise UsageError(f"{where}: [[figure]]: two would be drawn as {name!r}")
-
-
-def there(where: str, read: Callable[[], T]) -> T:
-    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
-    try:
-        return read()
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error

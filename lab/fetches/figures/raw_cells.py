@@ -1,17 +1,5 @@
-"""Published raw values of single cells, next to ours. A scenario file has them as
+"""Published raw values of single cells, next to ours (the [raw] of a scenario)."""
 
-    [raw]                  # optional: published raw values, one fetch per cell
-    file = "zhao2019_raw.csv"
-    sweep = "grid"
-    metric = "total_ms"
-    extra_rtts = 1         # optional: round trips that the published values hold besides
-    extra_why = "…"
-    [[raw.defect]]         # optional: published values that cannot be compared
-    by = "rtt_ms"
-    values = [3000, 5000]
-    mark = "f"
-    why = "…"
-"""
 
 from __future__ import annotations
 
@@ -20,41 +8,15 @@ from dataclasses import dataclass, replace
 
 from lab.core import stats
 from lab.core.findings.findings import Column, Finding, Table
-from lab.core.scenario import published, quantities, schema
-from lab.core.scenario.schema import key
+from lab.core.scenario import published
 from lab.core.words import number, plain
-from lab.fetches.figures.buckets import of_sweep
+from lab.fetches.figures.buckets import NoPanel, of_sweep
 from lab.fetches.figures.panels import counting
-from lab.fetches.scenario.scenario import BUCKETED, Scenario
+from lab.fetches.scenario.scenario import Raw, Scenario
 from lab.fetches.scenario.sweep import bucket_value
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import shown
 from lab.fetches.verify.record import Record
-
-
-@dataclass(frozen=True)
-class Defect:
-    """Published values that cannot be compared: where, a mark of one letter, and why."""
-
-    by: str = key(reader=schema.word(BUCKETED))
-    values: tuple[float, ...] = key(quantity_in="by")
-    mark: str = key()
-    why: str = key()
-
-
-@dataclass(frozen=True)
-class Raw:
-    """Published raw values of a sweep's cells, file in paper/.
-
-    extra_rtts: round trips that the published values hold and ours do not.
-    """
-
-    file: str
-    sweep: str
-    metric: str = key(reader=schema.word(quantities.METRICS))
-    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
-    extra_why: str = ""
-    defects: tuple[Defect, ...] = key((), name="defect")
 
 
 @dataclass(frozen=True)
@@ -95,8 +57,12 @@ class PublishedCells:
         return lines
 
 
-def published_cells(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
-    """Raises NoPanel where the records mix clients."""
+def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedCells | None:
+    """None where the scenario has no [raw]. Raises NoPanel where the records mix clients."""
+    return _compared(scenario, scenario.raw, records) if scenario.raw else None
+
+
+def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
     by_cell: dict[tuple[int, float, float], list[Record]] = {}
     for record in of_sweep(scenario.sweep(raw.sweep), records):
         trial = record.trial
@@ -115,8 +81,12 @@ def published_cells(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> 
     return PublishedCells(raw, rows, of_trial)
 
 
-def finding(cells: PublishedCells) -> Finding:
+def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
     """A grid for each window, RTT down, bandwidth across: measured / published, in ms."""
+    try:
+        cells = _compared(scenario, raw, records)
+    except NoPanel as error:
+        return Finding("raw", f"paper/{raw.file}", missing=str(error))
     rows = cells.rows
     counts = sorted({row.n for row in rows})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -1,1 +1,0 @@
-"""Why a larger window changed the time of a transfer, or why none can; and what to try."""

@@ -1,1 +1,0 @@
-"""Figures by random loss: what a larger window gains beyond the lossless network."""

@@ -1,1 +1,0 @@
-"""Published raw values, one fetch a cell, next to what was measured."""

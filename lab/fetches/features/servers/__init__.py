@@ -1,1 +1,0 @@
-"""Servers besides server.py: nginx, and one of the user's own."""

@@ -1,1 +1,0 @@
-"""Figures of single cells over one quantity, lines or squares, with claims on their trials."""

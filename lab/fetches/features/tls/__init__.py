@@ -1,1 +1,0 @@
-"""TLS, early data and QUIC: chains, records, their checks."""
