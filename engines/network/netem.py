@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from engines.network.netlink import NLA_F_NESTED, attribute, attributes
-from engines.network.qdiscs import MOST_U32, ticks
-from hosts.distribution import normal_distribution
+from engines.network.qdiscs import ticks
+from hosts.netem import MOST_U32, normal_distribution, probability
 
 # netem counts the packets that it delays against its limit, so the limit of
 # a delay has to exceed any bandwidth-delay product ever requested.
@@ -61,13 +61,8 @@ def _time(default: float, argument: Callable[[float], str], place: tuple[int, in
 
 def _probability(argument: str, place: tuple[int, int]) -> Any:
     """A field in percent, 0 by default; argument: what tc has before it."""
-    return _parameter(0.0, lambda percent: f"{argument} {percent:g}%".lstrip(), _share, place,
+    return _parameter(0.0, lambda percent: f"{argument} {percent:g}%".lstrip(), probability, place,
                       units=_PERCENT, random=True)
-
-
-def _share(percent: float) -> int:
-    """A probability as the kernel and tc count it, in 2³² - 1 parts of what tc is given."""
-    return round(float(f"{percent:g}") / 100 * MOST_U32)
 
 
 def bits(kbps: float) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from engines.network import qdiscs
 from engines.network.netem import Netem, bits
 from engines.network.qdiscs import InstalledQdisc
+from hosts.netem import HTB_CEILING_BURST_BYTES
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class HtbShaper:
     @property
     def class_arguments(self) -> str:
         return (f"rate {bits(self.rate_kbps)}bit burst {self.burst_bytes}b"
-                f" cburst {qdiscs.HTB_CEILING_BURST_BYTES}b")
+                f" cburst {HTB_CEILING_BURST_BYTES}b")
 
     @property
     def class_options(self) -> bytes:

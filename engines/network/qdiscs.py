@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 
 from engines.network.netlink import attribute, attributes, u32
+from hosts.netem import HTB_CEILING_BURST_BYTES, MOST_U32
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
@@ -17,7 +18,6 @@ _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 1, 3
 _TC_H_ROOT = 0xFFFFFFFF
 _TCMSG = struct.Struct("=BxxxiIII")  # family, interface, handle, parent, info
-MOST_U32 = 0xFFFFFFFF
 
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF_QOPT = struct.Struct("=BBHhHIBBHhHIIII")  # struct tc_tbf_qopt with its two tc_ratespec
@@ -26,7 +26,6 @@ _HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
 _RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
 _HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
 _HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
-HTB_CEILING_BURST_BYTES = 1600  # tc's default: its MTU
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12

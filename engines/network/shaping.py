@@ -20,12 +20,12 @@ from engines.network import qdiscs
 from engines.network.netem import Netem, bits
 from engines.network.ports import HtbShaper, Port, Queue
 from engines.network.qdiscs import InstalledQdisc
+from hosts.netem import FULL_FRAME_BYTES
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
 SERVER_PORT = "s1-eth2"  # to the server: the way back
 BOTTLENECK, WAY_BACK = "router-eth0", "router-eth1"  # the dumbbell's router's, to its two sides
 
-FRAME_BYTES = 1514  # a full one, of Ethernet
 TBF_LIMIT_BYTES = 1_000_000_000  # never reached: its child has the queue
 
 
@@ -188,13 +188,13 @@ def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem |
     rate = bits(rate_kbps)
     if kind == "cake":
         # Bytes, since cake has no limit in packets; one host is not to have one share.
-        memory_bytes = packets * FRAME_BYTES
+        memory_bytes = packets * FULL_FRAME_BYTES
         return (Queue("cake", f"bandwidth {rate}bit raw flows memlimit {memory_bytes}",
                       qdiscs.cake(rate // 8, memory_bytes)),)
     if kind == "fq_codel":
         # netem would keep the queue to itself: a token bucket of one packet leaves it to its
         # child.
-        return (Queue("tbf", f"rate {rate}bit burst {FRAME_BYTES} limit {TBF_LIMIT_BYTES}",
-                      qdiscs.tbf(rate // 8, FRAME_BYTES, TBF_LIMIT_BYTES)),
+        return (Queue("tbf", f"rate {rate}bit burst {FULL_FRAME_BYTES} limit {TBF_LIMIT_BYTES}",
+                      qdiscs.tbf(rate // 8, FULL_FRAME_BYTES, TBF_LIMIT_BYTES)),
                 Queue("fq_codel", f"limit {packets} noecn", qdiscs.fq_codel(packets)))
     return (bottleneck(rate_kbps, packets),)

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from lab.tcp.delivery.qdiscs import CEILING_BURST_BYTES, MOST_U32, Way
+from hosts.netem import HTB_CEILING_BURST_BYTES, MOST_U32
+from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.path import TICK_NS
 
 _NEWQDISC, _NEWTCLASS = 36, 40
@@ -317,8 +318,8 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
     if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
         return None, " → ".join(kinds)
     shaped = queues[1]
-    if shaped.ceiling_burst_bytes not in range(CEILING_BURST_BYTES - 20,
-                                               CEILING_BURST_BYTES + 20):
+    if shaped.ceiling_burst_bytes not in range(HTB_CEILING_BURST_BYTES - 20,
+                                               HTB_CEILING_BURST_BYTES + 20):
         return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
     leaf = queues[2] if len(queues) == 3 else None
     base = _netem_way(netem) if netem else Way(0.0, math.inf, (leaf and leaf.limit_packets)

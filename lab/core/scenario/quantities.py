@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from hosts.netem import FULL_FRAME_BYTES
 from lab.core.errors import UsageError
 from lab.core.scenario import typed
 from lab.core.scenario.quantity import Quantity, Sizes, Windows, Word
@@ -19,7 +20,6 @@ from lab.core.words import plain
 
 # A queue that is long enough for slow start to fill the path: what routers are built with.
 AUTO, LEAST_AUTO_PACKETS = "auto", 100
-_PACKET_BYTES = 1514  # of a full one on Ethernet
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Length(Quantity):
         for word in typed.spread(words, "packets", whole=True):
             low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
             if re.fullmatch(r"[\d.]+[kmg]?i?b(ytes)?", low):
-                packets = math.ceil(typed.number(low, "bytes") / _PACKET_BYTES)
+                packets = math.ceil(typed.number(low, "bytes") / FULL_FRAME_BYTES)
                 raise ValueError(f"{word!r} is a length in bytes; a queue holds packets, here"
-                                 f" {packets} of {_PACKET_BYTES} bytes: write {packets}, 50ms or"
+                                 f" {packets} of {FULL_FRAME_BYTES} bytes: write {packets}, 50ms or"
                                  " 1bdp")
             if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
                 low = f"{plain(typed.number(seconds[0], 'ms'))}ms"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from hosts.distribution import normal_distribution
+from hosts.netem import normal_distribution
 from lab.core.results.checks import Check, Compared
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from hosts.netem import FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, probability
 from lab.tcp.path import LATE_NS, LEAST_TIMER_NS, TICK_NS, bytes_per_s, delay_ns
 
 CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
-MOST_U32 = 0xFFFFFFFF
 _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
 _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 
@@ -78,23 +78,18 @@ def _losses(way: Way, numbers: Iterator[int]) -> Iterator[bool]:
         while True:
             yield False
     if way.loss_burst == 1:
-        limit = _share(way.loss_percent)
+        limit = probability(way.loss_percent)
         while True:
             yield next(numbers) <= limit
     # Gilbert's model (loss_gilb_ell): a transfer begins among packets that go through. Each
     # packet may change the state for the next; those of the lossy state are lost.
     ends_percent = 100 / way.loss_burst
-    begins = _share(way.loss_percent * ends_percent / (100 - way.loss_percent))
-    ends, is_lossy = _share(ends_percent), False
+    begins = probability(way.loss_percent * ends_percent / (100 - way.loss_percent))
+    ends, is_lossy = probability(ends_percent), False
     while True:
         changes = next(numbers) < (ends if is_lossy else begins)
         yield next(numbers) > 0 and is_lossy
         is_lossy ^= changes
-
-
-def _share(percent: float) -> int:
-    """A probability in the kernel's unit, with as many digits as tc is given."""
-    return round(float(f"{percent:g}") / 100 * MOST_U32)
 
 
 def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) -> int:
@@ -110,8 +105,6 @@ def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) 
 # Bottlenecks --------------------------------------------------------------------------
 
 SECOND = 1_000_000_000
-FULL_FRAME_BYTES = 1514  # the burst of the token bucket above fq_codel (engines.network.shaping)
-CEILING_BURST_BYTES = 1600  # of HTB's ceiling (engines.network.qdiscs)
 _LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
 
 
@@ -194,7 +187,7 @@ class TokenBucket:
 
     def __init__(self, rate: int) -> None:
         self.scale = Scale.for_rate(rate)
-        self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)
+        self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)  # engines.network.shaping
         self.left = 0
 
     def due(self, reached: int, size: int) -> int:
@@ -225,7 +218,7 @@ class Htb:
 
     def __init__(self, rate: int, burst_bytes: int) -> None:
         self.scale = Scale.for_rate(rate)
-        self.bursts = [_burst_ns(rate, size) for size in (burst_bytes, CEILING_BURST_BYTES)]
+        self.bursts = [_burst_ns(rate, size) for size in (burst_bytes, HTB_CEILING_BURST_BYTES)]
         self.tokens = list(self.bursts)
         self.left = 0
 

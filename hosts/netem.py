@@ -1,4 +1,4 @@
-"""netem's table of the normal distribution, as iproute2 installs it."""
+"""What netem and tc count by: for who sets qdiscs, and for who computes what they do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from functools import lru_cache
 from pathlib import Path
 
 TABLE = "tc/normal.dist"  # below /usr/lib or a folder of it
+MOST_U32 = 0xFFFFFFFF
+FULL_FRAME_BYTES = 1514  # of Ethernet
+HTB_CEILING_BURST_BYTES = 1600  # of HTB's ceiling, tc's default: its MTU
+
+
+def probability(percent: float) -> int:
+    """As the kernel and tc count it, in parts of MOST_U32, with as many digits as tc is given."""
+    return round(float(f"{percent:g}") / 100 * MOST_U32)
 
 
 @lru_cache(1)
