@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri  # the quantiles of a normal distribution
 from scipy.stats import gamma
 
-from lab.core.errors import UsageError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.scenario import scenario_file
 from lab.core.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
                                       network_curve, size_curve)
@@ -329,13 +330,16 @@ def _stratified(generator: numpy.random.Generator, count: int) -> Numbers:
 # Files -------------------------------------------------------------------------------
 
 def populations(path: Path) -> list[Population]:
-    """Those of a TOML file; `like` takes over what another has. Raises UsageError, TypeError."""
+    """Those of a TOML file; `like` takes over what another has. Raises UsageError."""
     made: dict[str, Population] = {}
     for table in scenario_file.read(path, str(path)).raw["population"]:
         values = {**table, **table.get("mechanism", {})}
         values.pop("mechanism", None)
         like = made.get(values.pop("like", ""))
-        made[table["name"]] = replace(like, **values) if like else Population(**values)
+        try:
+            made[table["name"]] = replace(like, **values) if like else Population(**values)
+        except TypeError as error:
+            raise UsageError(f"{path}: {error}") from None
     return list(made.values())
 
 
@@ -377,4 +381,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--full", action="store_true", help="the large sample")
     given = parser.parse_args()
-    print(write(given.name, given.full, given.seed))
+    try:
+        print(write(given.name, given.full, given.seed))
+    except FirstFlightError as error:
+        sys.exit(f"paper.draw: {error}")

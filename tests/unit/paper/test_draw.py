@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -79,6 +81,18 @@ mechanism = { first_share = 0.3 }
     first, second = draw.populations(tmp_path / "some.toml")
     assert second == replace(first, name="more", clients=7, first_share=0.3)
     assert second.two_stages and second.burst_segments == [3, 3, 4]
+
+
+def test_a_slip_in_the_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "some.toml").write_text(
+        '[[population]]\nname = "some"\ndatacenter = "average"\nclients = 3\nresponses = 2\n'
+        'mechanism = { los_percent = 1 }\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="some.toml: .*'los_percent'"):
+        draw.populations(tmp_path / "some.toml")
+    run = subprocess.run([sys.executable, "-m", "paper.draw", "nosuch"], capture_output=True,
+                         text=True, cwd=Path(draw.__file__).parents[1])
+    assert run.returncode == 1 and len(run.stderr.splitlines()) == 1
+    assert run.stderr.startswith("paper.draw: ") and "nosuch.toml" in run.stderr
 
 
 # The joint distribution --------------------------------------------------------------
