@@ -11,7 +11,7 @@ from lab.core.errors import UsageError
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches.scenario import causes, population
-from lab.fetches.scenario.population import Populations, check_causes
+from lab.fetches.scenario.population import Populations
 from lab.fetches.scenario.scenario import Axis, Claim, Defect, Figure, Raw, Scenario, read_published
 from lab.fetches.scenario.server import OwnServer
 from lab.fetches.scenario.sweep import Sweep
@@ -77,11 +77,11 @@ def _users(raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> U
 def _populations(name: str, raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str
                  ) -> Populations | None:
     """The [[population]]s with their [[step]]s; name: of the scenario."""
-    populations = population.read(raw, where)
+    populations = schema.read_tables(population.Population, raw, "population", where)
     steps = schema.read_tables(population.Cause, raw, "step", where)
     if not populations:
         return None
-    return Populations(populations, steps,
+    return Populations(name, populations, steps,
                        next(_common(defaults, [1], where).trials(name, seed=1)))
 
 
@@ -107,7 +107,7 @@ def _check(scenario: Scenario, where: str) -> None:
         raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
                          " to measure")
     if scenario.drawn is not None:
-        check_causes(scenario.drawn.steps, scenario.drawn.populations, where)
+        scenario.drawn.check_causes(where)
     if scenario.raw is not None:
         _check_raw(scenario, scenario.raw, f"{where}: [raw]")
     _check_images(scenario, where)

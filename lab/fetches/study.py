@@ -35,10 +35,9 @@ def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
 
 def in_full(scenario: Scenario) -> Scenario:
     """The scenario with the large sample of its populations. Raises UsageError without one."""
-    large = scenario.drawn.in_full if scenario.drawn else None
-    if large is None:
+    if scenario.drawn is None:
         raise UsageError(f"{scenario.name}: --sample: it has no large sample")
-    return replace(scenario, drawn=large)
+    return replace(scenario, drawn=replace(scenario.drawn, in_full=True))
 
 
 # Trials ------------------------------------------------------------------------------
@@ -64,8 +63,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     if requested.users:
         made += requested.users.trials(scenario.name, seed)
     if requested.drawn:
-        from lab.fetches.features.population import draws  # numpy is slow to import
-        made += draws.every_trial(requested.drawn, seed)
+        made += requested.drawn.trials(seed)
     return made
 
 

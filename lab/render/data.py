@@ -12,15 +12,16 @@ from typing import Any
 
 from lab.core import files
 from lab.core.errors import FirstFlightError
-from lab.core.findings.charts import Chart
+from lab.core.findings.charts import Chart, Line, LineChart, Plot
 from lab.core.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Statement,
                                         Table)
 from lab.core.results.records import to_text
 from lab.core.stats import Estimate
 from lab.render import markdown
 
-KINDS = {kind.__name__: kind for kind in (Chart, Column, Estimate, Finding, Interval, Report,
-                                          Rounded, Statement, Table)}
+KINDS = {kind.__name__: kind for kind in (
+    Chart, Column, Estimate, Finding, Interval, Line, LineChart, Plot, Report, Rounded, Statement,
+    Table)}
 FACTS = ("engine", "kernel", "machine", "virtual_time", "seed", "started_at", "finished_at",
          "emulated_s", "wall_s", "project", "partial")
 KIND = "is"  # the key that names a value's class

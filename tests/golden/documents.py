@@ -17,7 +17,7 @@ from lab.core.results.records import columns_of, trial_class
 from lab.core.scenario.quantities import QUANTITIES, Length
 from lab.core.scenario.quantity import Sizes, Windows, Word
 from lab.core.words import plain
-from lab.fetches.scenario.population import Mechanism, Population
+from lab.fetches.scenario.population import Cause, Population
 from lab.fetches.scenario.scenario import Defect, Raw
 from lab.fetches.scenario.users import Users
 from lab.fetches.figures.kinds import FIGURES
@@ -40,7 +40,7 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
                 ("[[figure]]", fetches.Figure), ("[[claim]]", Claim),
                 ("[raw]", Raw), ("[[raw.defect]]", Defect),
-                ("[[population]]", Population), ("[population.mechanism]", Mechanism),
+                ("[[population]]", Population), ("[[step]]", Cause),
                 ("[users], which --users writes", Users)],
     "load": [("[defaults] and [[sweep]]", load.LoadSweep),
              ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
@@ -68,7 +68,7 @@ COMMON = {
     "defect": "tables of their own", "paced": "whether fq paces the servers",
     "population": "who the clients are, by its name", "clients": "who they are, or how many",
     "writes": "of one response, in order of time", "requests": "one after another",
-    "schedule": "by its name", "mechanism": "a table of its own, what happens to a response", "at_s": "when, after the request", "curves": "trace/tcp each, or"
+    "schedule": "by its name", "at_s": "when, after the request", "curves": "trace/tcp each, or"
     " trace/tcp/IW and its number", "segments": "in place of bytes",
     "data_center": "of the means that it is to add up to", "bytes": "how many",
     "means": "file in paper/ with the means of each data center", "mixes": "lists of [initcwnd, share]",

@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario.quantities import QUANTITIES, Quantity
-from lab.fetches.scenario import population, users
+from lab.fetches.scenario import users
 from lab.load import trial
 
 # Beyond and at the ends of each range, and what is no number or word at all.
@@ -25,7 +25,7 @@ def text() -> str:
 def _of_their_own() -> list[Quantity]:
     """Those of a module alone, and of the keys of its tables."""
     found: dict[Quantity, None] = {}
-    for module in (population, users, trial):
+    for module in (users, trial):
         kept: dict[str, Any] = vars(module)
         keys = [option["reader"] for table in kept.values() if is_dataclass(table)
                 for each in fields(table) for option in each.metadata.values()

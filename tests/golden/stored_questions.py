@@ -27,11 +27,11 @@ from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed
+from lab.fetches.scenario import rows
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import MSS
 from lab.tcp.model.predict import predict
 from tests.golden import stored as stored_trials
-from tests.golden import stored_fetches
 from tests.golden.stored_fetches import FACTS
 
 FOLDER = Path(__file__).resolve().parent / "fetches"
@@ -75,9 +75,10 @@ def compared() -> Report:
 @cache
 def population() -> Report:
     """Of a small population, whose trials took what `took` says."""
-    drawn = KIND.study(scenario_file.read(FOLDER / "population.toml"))
-    return drawn.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
-                                [took(trial) for trial in drawn.trials]))
+    with patch.object(rows, "FOLDER", FOLDER.parent / "populations"):
+        drawn = KIND.study(scenario_file.read(FOLDER / "population.toml"))
+        return drawn.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
+                                    [took(trial) for trial in drawn.trials]))
 
 
 @cache
@@ -105,10 +106,9 @@ def goodput() -> Report:
 @cache
 def fitted() -> Report:
     """What stands behind the kept fit, which stands beside the scenario."""
-    scenario = stored_fetches.scenario("dukkipati2010")
-    found = fit_findings(scenario, scenario.drawn)
+    found = fit_findings("dukkipati2010")
     return Report("dukkipati2010", "What was fitted", "A claim.", "A source.", "", {}, 0, 0,
-                  tuple(found))
+                  found)
 
 
 @cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
-from lab.core.errors import FirstFlightError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings.charts import Ends, Sample
 from lab.core.findings.findings import Cell as TableCell
 from lab.core.findings.findings import Column
@@ -22,6 +22,8 @@ from lab.core.words import plain
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
 from lab.fetches.verify.record import Record
+
+JOINT_SHARES = "joint_shares.csv"  # of paper/: paper.draw.bucket_shares computed them
 
 
 class NoPanel(FirstFlightError):
@@ -343,28 +345,24 @@ def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCell
 
     A cell stands for the responses of its RTT bucket and its bandwidth
     bucket. Some of them are in one BDP bucket and some in the next, so that a
-    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
+    cell can enter several. Raises UsageError where the axes are not the paper's.
     """
-    import numpy
+    check_joint_labels(scenario, scenario.name)
+    columns = ("RTT", "BW", "BDP", "share")
+    shares = {(row["RTT"], row["BW"], row["BDP"]): published.number(row, "share", JOINT_SHARES)
+              for row in published.rows(published.path_of(JOINT_SHARES), columns)}
+    rtts, bandwidths = (known for by in ("rtt_ms", "bandwidth_kbps")
+                        if (known := scenario.axis(by)) is not None)  # both: the check has looked
+    return [[(cell, 100 * share) for cell in scenario.sweep(figure.sweep).cells
+             if (share := shares.get((rtts.label(cell.rtt_ms),
+                                      bandwidths.label(cell.bandwidth_kbps), label)))]
+            for label in axis.labels]
 
-    from lab.fetches.figures.joint import average_datacenter  # imports numpy
 
-    joint, cells = average_datacenter(), scenario.sweep(figure.sweep).cells
-    axes = [known for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")
-            if (known := scenario.axis(by)) is not None]  # all: the check has looked
-    for own, marginal in zip(axes, joint.marginals):
-        if own.labels != marginal.labels:
-            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
-                                   f" {', '.join(own.labels)}; the joint distribution has"
-                                   f" {', '.join(marginal.labels)}")
-    of_rtt, of_bandwidth, of_product = (
-        marginal.bucket(values) for marginal, values in
-        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
-    shares = numpy.zeros([len(own.values) for own in axes])
-    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
-    rtts, bandwidths, _ = axes
-    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
-                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
-                 for cell in cells] for bucket in range(len(axis.values))]
-    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
-            for bucket in weighted]
+def check_joint_labels(scenario: Scenario, where: str) -> None:
+    """The axes have the buckets of the joint distribution. Raises UsageError."""
+    for by in published.SHARES_PANELS:
+        axis, known = scenario.axis(by), tuple(published.shares(by))
+        if axis and axis.labels != known:
+            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
+                             f" the joint distribution has {', '.join(known)}")

@@ -2,10 +2,10 @@
 
 Every response was measured under each initial window, so that results can be
 paired: what differs between two windows is the window. Where the baseline had
-a week of its own (population.Mechanism.baseline_week) its responses stand for
+a week of its own (rows.Row.baseline_weight) its responses stand for
 other shares there: then a bar is unpaired, as the paper compared, and the paired
 one stands beside it. Means carry the weights of the draw
-(lab.fetches.features.population.draws.sample); intervals come from resampling clients, not
+(paper/draw.py); intervals come from resampling clients, not
 responses, since the responses of one client share its network (a cluster
 bootstrap, Efron and Tibshirani 1993, section 8.5).
 """

@@ -16,8 +16,8 @@ from lab.core.findings.charts import Ends, Sample
 from lab.core.results.records import PASS
 from lab.core.scenario import published
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
-                                         by_cell, percent_of, published_bars, sign_of,
-                                         weighted_cells)
+                                         by_cell, check_joint_labels, percent_of, published_bars,
+                                         sign_of, weighted_cells)
 from lab.fetches.scenario.path import is_random
 from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value
@@ -266,8 +266,4 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
             check_same_values(axis.values, sweep, by, where)
     if sweep.cell_count > len(sweep.networks):
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
-    for by in published.SHARES_PANELS:
-        axis, known = scenario.axis(by), tuple(published.shares(by))
-        if axis and axis.labels != known:
-            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
-                             f" the joint distribution has {', '.join(known)}")
+    check_joint_labels(scenario, where)

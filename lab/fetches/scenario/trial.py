@@ -21,7 +21,7 @@ TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnParameters:
-    """Where a trial stands in a population (lab.fetches.features.population.draws).
+    """Where a trial stands in a population (lab.fetches.scenario.rows).
 
     part: which population or variant; sample: its number there.
     key_rtt_ms, key_bandwidth_kbps: what the paper files the response under.

@@ -16,7 +16,7 @@ from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
 from lab.fetches.figures import grid
-from lab.fetches.features.population import ablation, fit
+from lab.fetches.features.population import ablation
 from lab.fetches.figures import bars, figure, panels
 from lab.fetches import reading
 from lab.fetches.scenario.response import segments_at_once
@@ -267,30 +267,8 @@ def test_who_answered_stands_in_a_figures_context() -> None:
     assert told(("nginx", "3")).startswith("real Linux TCP and QUIC, 1 of 1")
 
 
-# A fit and its population ------------------------------------------------------------
+# Samples -----------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("rows", "word"), [
-    ([(1, 20, 0.0), (2, 22, 0.0), (3, 20, 0.0)], "yes"),
-    ([(1, 20, 0.0), (2, 21, 0.5), (3, 22, 0.0), (4, 21, 0.51)], "roughly, free from 2 to 3"),
-    ([(1, 20, 0.0), (2, 22, 0.0), (3, 21, 0.0)], "roughly, free from 2 to 3 or more"),
-    ([(1, 21, 0.0), (2, 22, 0.0), (3, 20, 0.0)], "roughly, free from 1 to 2"),
-    ([(1, 21, 0.0), (2, 22, 0.0), (3, 21, 0.0)], "no, free from 1 to 3 or more"),
-    ([(1, 0, 9.0), (2, 0, 9.0), (3, 0, 9.0)], "yes"), ([], "")])
-def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -> None:
-    found = {"profiles": {"x": rows}, "as_fitted": {"figure5": 22, "loss": 0.0}}
-    assert fit.free(found, "x") == word
-    assert [fit._rendered(value) for value in (True, False, (1.5, 2.0), 0.25)] == [
-        "yes", "no", "1.5, 2", "0.25"]
-
-
-def test_a_large_sample_has_as_many_clients_as_it_says_or_the_same() -> None:
-    (small, *_) = reading.read(scenario_file.find("dukkipati2010")).drawn.populations
-    small = replace(small, clients=5, full_clients=0)
-    assert small.in_full.clients == 5
-    assert replace(small, full_clients=50).in_full.clients == 50
-    whole = reading.read(scenario_file.find("dukkipati2010"))
-    large = study.in_full(whole)
-    assert [each.clients for each in large.drawn.populations] == [
-        each.full_clients or each.clients for each in whole.drawn.populations]
+def test_a_scenario_of_sweeps_has_no_large_sample() -> None:
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
         study.in_full(reading.read(scenario_file.find("zhao2019")))

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -14,11 +13,8 @@ import pytest
 
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING
 from lab.core.scenario import scenario_file
 from lab.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
-from lab.fetches.study import expand
-from tests.unit.fetches.small import scenario_of
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LISTS = {"loss_percent": (0.0, 1.0, 2.0), "jitter_ms": (0.0, 3.0), "queue": ("10", "50", "1bdp"),
@@ -119,15 +115,6 @@ response_bytes = {[100] * 1000}
 """)
     with pytest.raises(UsageError, match="^5998000 trials are requested, at most 1000000"):
         registry.study_of(file)
-
-
-def test_trials_of_causes_count() -> None:
-    scenario = scenario_of("dukkipati2010")
-    part = scenario.drawn
-    most = replace(part.populations[0], clients=50_000, responses=5, explained=5, initcwnd=(3,))
-    requested = replace(scenario, drawn=replace(part, populations=(most,)))
-    with pytest.raises(UsageError, match=r"^2000000 trials of causes are requested"):
-        expand(requested, NOTHING)
 
 
 def test_trials_of_one_schedule_share_its_words() -> None:

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from lab import registry
-from lab.core.errors import UsageError
 from lab.core.findings.charts import GroupChart
 from lab.core.findings.findings import Report
 from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation
-from lab.fetches.figures import joint
 from lab.fetches.figures.timelines import timelines
 from lab.fetches import reading
 from lab.fetches.scenario.server import OWN
@@ -115,17 +113,11 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
 
 def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
     part = stored_fetches.scenario("dukkipati2010").drawn
-    plain = tuple(replace(each, explained=0) for each in part.populations)
+    plain = tuple(replace(each, explained=False) for each in part.populations)
     assert ablation.explained(replace(part, populations=plain), []) == []
 
 
 # In the files ------------------------------------------------------------------------
-
-def test_a_joint_distribution_needs_shares_of_both() -> None:
-    average = joint.average_datacenter()
-    with pytest.raises(UsageError, match="needs the shares of BW"):
-        joint._named(average.marginals[:1], "BW")
-
 
 def test_sweeps_of_which_raw_values_alone_are_published_are_measured_too() -> None:
     """The figures of another scenario come along only where something is published of them."""

@@ -11,8 +11,6 @@ import pytest
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides, Study
 from lab.core.scenario import scenario_file
-from lab.core.scenario.published import PublishedBucket
-from lab.fetches.figures import joint
 from lab.fetches.features.users import findings
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import KIND
@@ -171,29 +169,6 @@ def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
         " by 3 ms.")
     said_less = replace(made.scenario, head=replace(made.scenario.head, note=""))
     assert findings._assumed(said_less, users).startswith("Each user fetches once, after")
-
-
-# Published shares ---------------------------------------------------------------------
-
-def bars(*shares: tuple[str, float]) -> dict[str, PublishedBucket]:
-    return {label: PublishedBucket(label, share, 1.0, 1.0) for label, share in shares}
-
-
-@pytest.mark.parametrize("shares, message", [
-    ((("20", 40), ("50", 59.8), (">50", 0)), "RTT: the shares of the buckets sum to 99.8 %, not"),
-    ((("20", 101), ("50", -1), (">50", 0)), "RTT: bucket 50 has a share below 0 %"),
-    ((("20", 40), ("20", 60)), "sum to 60 %"),
-    ((("50", 40), ("20", 60), (">20", 0)), "the buckets are not in order: 20 follows 50"),
-    ((("0.5", 40), (">0.5", 60)), "the buckets are not in order: 0.5 follows 1")])
-def test_shares_that_are_none_are_refused(shares: tuple[tuple[str, float], ...], message: str
-                                          ) -> None:
-    with pytest.raises(UsageError, match=message):
-        joint.marginal("RTT", bars(*shares), (1.0, 1000.0))
-
-
-def test_shares_may_miss_a_tenth_by_rounding() -> None:
-    found = joint.marginal("RTT", bars(("20", 40.05), ("50", 59.85), (">50", 0)), (1.0, 1000.0))
-    assert sum(found.shares) == pytest.approx(1) and found.shares[0] == pytest.approx(40.05 / 99.9)
 
 
 # Judging ------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_marrama2012_is_what_they_measured() -> None:
      ["[raw]: sweep", "did you mean 'grid'?"]),
     ("[defaults]", "[raw]\nfile = 'f'\nsweep = 'grid'\nmetrics = 'total_ms'\n[defaults]",
      ["[raw]", "did you mean 'metric'?"]),
-    ("[[sweep]]", "[[population]]\nname = 'p'\nlike = []\n[[sweep]]", ["like = [] names no"]),
+    ("[[sweep]]", "[[population]]\nname = 'p'\nlike = []\n[[sweep]]", ["unknown key 'like'"]),
     # What is published is looked for before anything is measured.
     ("initcwnd = 10\n", "initcwnd = 10\npublished = 'none.csv'\n",
      ['"by_rtt": published', "paper/none.csv", "cannot be read"]),

@@ -9,26 +9,24 @@ responses stand for, the records are the panel's. So the last step is the panel.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy
 
 from lab.core.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.scenario.published import SHARES_FILE, SHARES_PANELS
-from lab.fetches.figures.paired import Paired, Responses, Rows, pair_of
-from lab.fetches.figures.drawn_panels import buckets
-from lab.fetches.scenario.population import (Cause, Mechanism, Population, Populations,
-                                                        steps)
 from lab.fetches.figures.buckets import Bucket
+from lab.fetches.figures.drawn_panels import buckets
+from lab.fetches.figures.paired import Paired, Responses, Rows, pair_of
+from lab.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT, Cause, Population,
+                                             Populations, steps)
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify.record import Record
 
 METRIC = "latency_ms"
 AXES = {panel: by for by, panel in SHARES_PANELS.items()}
 SLOWER_MS = 1.0  # more than a timer's rounding
-_TOGETHER = ("far_and_slow", "very_far_and_slow")
-_WEEK = ("baseline_week", "baseline_gap")
 
 
 @dataclass(frozen=True)
@@ -80,30 +78,28 @@ def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     panel = responses.by_sample(made.name)
     so_far: dict[int, Rows] = {}
     levels = []
-    for cause, mechanism in zip(drawn.steps, steps(made.mechanism, drawn.steps)):
+    for cause, added in steps(drawn.steps):
         so_far.update(responses.by_sample(f"{made.name}-{cause.name}"))
-        rows = _rows(made, mechanism, panel, so_far)
+        rows = _rows(made.initcwnd[-1], added, panel, so_far)
         levels.append(_step(made, cause, pair_of(
             f"{made.name}-{cause.name}", rows, windows, METRIC), rows, windows))
     return levels
 
 
-def _rows(made: Population, mechanism: Mechanism, panel: Mapping[int, Rows],
+def _rows(last: int, added: Collection[str], panel: Mapping[int, Rows],
           so_far: Mapping[int, Rows]) -> Mapping[int, Rows]:
-    """The records of a step, by response and window, with what they stand for there."""
-    full, last = made.mechanism, made.initcwnd[-1]
-    if not _alike(mechanism, full, but=_TOGETHER + _WEEK):  # those change no trial
+    """The records of a step, by response and window, with what they stand for there.
+
+    last: the largest window; added: the columns in force.
+    """
+    if not {*OF_TRIALS} <= {*added}:
         return so_far
-    if _alike(mechanism, full, but=_WEEK):
-        if mechanism == full:
-            return panel
+    if WEIGHT not in added:
+        return {sample: _weighed(rows, last, so_far[sample])
+                for sample, rows in panel.items() if sample in so_far}
+    if BASELINE_WEIGHT not in added:
         return {sample: _weighed(rows, last, rows) for sample, rows in panel.items()}
-    return {sample: _weighed(rows, last, so_far[sample])
-            for sample, rows in panel.items() if sample in so_far}
-
-
-def _alike(one: Mechanism, other: Mechanism, but: Sequence[str]) -> bool:
-    return replace(one, **{name: getattr(other, name) for name in but}) == other
+    return panel
 
 
 def _weighed(rows: Rows, window: int, like: Rows) -> Rows:

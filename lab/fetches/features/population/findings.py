@@ -18,16 +18,15 @@ from lab.core.scenario.quantities import quantity
 from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
-from lab.fetches.figures.joint import DATACENTERS, Joint
 from lab.fetches.figures.drawn_panels import same_of
-from lab.fetches.scenario.population import Populations
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
+from lab.fetches.scenario import rows
+from lab.fetches.scenario.population import Populations
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
-LEAST_SHARE = 1e-9  # of a cell that is shown
 TWINS = "kind", "by", "published", "panel"  # what the same figure of two populations shares
 
 
@@ -47,11 +46,7 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
                  ] if levels else []
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
-    return made + _held_out(judged, drawn) + [_joint(*population) for population in dict.fromkeys(
-        (population.datacenter, population.mechanism.far_and_slow,
-         population.mechanism.very_far_and_slow)
-        for population in drawn.populations)
-    ] + fit_findings(scenario, drawn)
+    return [*made, *_held_out(judged, drawn), *_joints(scenario.name), *fit_findings(scenario.name)]
 
 
 def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
@@ -235,22 +230,22 @@ def _found(judged: JudgedPanel) -> tuple[int, int]:
 
 # The joint distribution --------------------------------------------------------------
 
-def _joint(datacenter: str, far_and_slow: float, very_far_and_slow: float) -> Finding:
-    """The share of responses by RTT and bandwidth, and products of both as lines."""
-    joint: Joint = DATACENTERS[datacenter](far_and_slow, very_far_and_slow)
-    names = [known.name for known in joint.marginals]
-    how = ("maximum entropy among all that meet the paper's shares of RTT, bandwidth and BDP"
-           if "BDP" in names else "the paper's shares of RTT and bandwidth, and AvgDC's odds"
-           " ratios between them")
-    if far_and_slow or very_far_and_slow:
-        how += (f"; far and slow together by {far_and_slow:g}, very far and slow by"
-                f" {very_far_and_slow:g}")
-    title = f"RTT and bandwidth together, {datacenter} data centre"
-    chart = GridChart(
-        f"RTT and bandwidth, {datacenter} data centre", (how,), x=joint.rtt_ms,
-        y=joint.bandwidth_kbps,
-        shares=numpy.where(joint.share > LEAST_SHARE, 100 * joint.share, numpy.nan),
-        x_label=quantity("rtt_ms").axis, y_label=quantity("bandwidth_kbps").axis,
-        colour_label="share of responses per grid cell (%)",
-        diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES))
-    return Finding(f"joint_{datacenter}", title, chart=chart, text=f"{title}: {how}.")
+def _joints(name: str) -> list[Finding]:
+    """The share of responses by RTT and bandwidth, as drawn, and products of both as lines.
+
+    One for each data centre that has a file beside the rows. Raises UsageError.
+    """
+    made = []
+    for path in sorted(rows.FOLDER.glob(rows.joint_path_of(name, "*").name)):
+        (how, *bandwidths), *lines = rows.table(path)
+        datacenter = path.name.removesuffix(rows.ENDING).rpartition("_")[2]
+        grid = numpy.array(lines, dtype=float)
+        title = f"RTT and bandwidth together, {datacenter} data centre"
+        chart = GridChart(
+            f"RTT and bandwidth, {datacenter} data centre", (how,), x=grid[:, 0],
+            y=numpy.array(bandwidths, dtype=float), shares=grid[:, 1:],
+            x_label=quantity("rtt_ms").axis, y_label=quantity("bandwidth_kbps").axis,
+            colour_label="share of responses per grid cell (%)",
+            diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES))
+        made.append(Finding(f"joint_{datacenter}", title, chart=chart, text=f"{title}: {how}."))
+    return made
