@@ -25,7 +25,7 @@ from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, 
 from engines.command.inside import IN_PLACE, OURS
 from engines.job import EngineCannot, EngineError
 from engines.readable import OF_COMMANDS, Places, led_to
-from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
+from engines.uml import MEMINFO, available, built_kernel_for_commands, check_machine, made_from
 from lab.core import files
 from lab.core.command_line import Parser, file_path, output_folder, say, whole
 from lab.core.errors import FAILED, OK, CannotError, UsageError
@@ -84,6 +84,7 @@ def run(argv: Sequence[str]) -> int:
     for line in advice(words, shutil.which):
         say(f"run.sh: {line}")
     with engine_errors():
+        check_machine()
         places = Places(OF_COMMANDS)  # looks at them while the kernel is found
         kernel = built_kernel_for_commands()
         folder = new_folder(arguments.results, "commands")
