@@ -380,7 +380,10 @@ def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -
     marks (character device 0/0) are no files.
     """
     removed = []
-    for name, place in _walk(above):
+
+    def tell(name: bytes, why: str) -> None:
+        send(TROUBLE, f"{shown(name)}: {why}".encode())
+    for name, place in _walk(above, tell):
         try:
             info = os.stat(place, follow_symlinks=False)
             if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
@@ -400,9 +403,9 @@ def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -
         except OSError as error:
             why = error.strerror
         if why:
-            send(TROUBLE, f"{shown(name)}: {why}".encode())
+            tell(name, why)
     for name in removed:
-        send(TROUBLE, f"{shown(name)}: removed".encode())
+        tell(name, "removed")
 
 
 def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None],
@@ -435,18 +438,22 @@ def shown(name: bytes) -> str:
                    character.encode("unicode_escape").decode() for character in text)
 
 
-def _walk(above: int) -> Iterator[tuple[bytes, bytes]]:
+def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[bytes, bytes]]:
     """All names below a folder, each folder before what is in it, and their paths.
 
-    Not os.walk, which calls itself for each folder in a folder and says nothing of what it cannot
-    list.
+    tell: takes a folder that cannot be listed, and why. Not os.walk, which calls itself for each
+    folder in a folder, and says nothing of such a one.
     """
     root = b"/proc/self/fd/%d/" % above
     waiting = [b""]
     while waiting:
         folder = waiting.pop()
-        with os.scandir(root + folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+        try:
+            with os.scandir(root + folder) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:  # its path may be longer than one can be
+            tell(folder.rstrip(b"/"), f"what is in it: {error.strerror}")
+            continue
         for entry in found:
             yield folder + entry.name, entry.path
         waiting += [folder + entry.name + b"/" for entry in reversed(found)

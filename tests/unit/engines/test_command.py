@@ -116,6 +116,16 @@ def test_names_of_any_bytes_and_folders_of_any_depth_are_sent(tmp_path: Path) ->
     subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
+def test_a_folder_too_deep_to_be_named_costs_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "z").write_text("last")
+    subprocess.run(["sh", "-c", "for n in $(seq 300); do mkdir a$0 && cd -P a$0; done", "d" * 20],
+                   cwd=tmp_path, check=True)
+    entries, lines = sent_of(tmp_path, most_files=1000)
+    assert entries[b"z"][1] == b"last" and len(entries) > 100
+    assert "File name too long" in lines[-1] and all(len(line) < 300 for line in lines)
+    subprocess.run(["rm", "-rf", str(tmp_path / f"a{'d' * 20}")], check=True)
+
+
 # Pipes, files, terminals -------------------------------------------------------------
 
 def test_what_a_full_pipe_does_not_take_is_kept() -> None:
