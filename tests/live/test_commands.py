@@ -349,7 +349,7 @@ def test_a_hostile_command_reads_no_secret_and_reaches_nothing(tmp_path: Path) -
     private = [str(path) for path in sorted(Path("/etc").rglob("*"))
                if path.is_file() and not path.is_symlink() and not path.stat().st_mode & 0o004]
     assert "/etc/shadow" in private
-    with subprocess.Popen([sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"],
+    with subprocess.Popen([sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"],
                           cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline().split(b"port ")[1].split()[0])
