@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO
 
 from commands.runners import engine_errors
 from commands.virtual.received import Received
@@ -118,9 +117,7 @@ def run(argv: Sequence[str]) -> int:
                     raise
                 outcome.status = FAILED
                 outcome.note(str(error))
-            if request.capture_bytes:
-                with saving(outcome):
-                    copy(guest.capture(), request.capture_bytes + LAST_BLOCK, folder, outcome.note)
+            is_captured = request.capture_bytes > 0 and kept_capture(guest, folder)
     facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
              "wall_s": round(outcome.wall_s, 3), "files": received.count,
@@ -129,7 +126,7 @@ def run(argv: Sequence[str]) -> int:
     with saving(outcome):
         files.save(folder, "command.json", json.dumps(facts, indent=1) + "\n")
     show_end(folder, outcome, received.count, arguments.quiet)
-    if request.capture_bytes:
+    if is_captured:
         from commands.virtual import captured  # and with it matplotlib
         captured.write(folder, facts)
     return outcome.status or (FAILED if outcome.unsaved else OK)
@@ -193,14 +190,27 @@ def show_end(folder: Path, outcome: CommandEnd, count: int, quiet: bool) -> None
             f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
 
 
-def copy(packets: BinaryIO, most_bytes: int, folder: Path, note: Callable[[str], None]) -> None:
-    """Copy the packets that the guest's kernel captured, no more than it may. Raises WriteError."""
-    with packets, files.Folder(folder) as opened, opened.replacing(CAPTURE) as file:
-        while most_bytes and (piece := packets.read(min(PIECE_BYTES, most_bytes))):
-            files.write_all(file, piece)
-            most_bytes -= len(piece)
-        if packets.read(1):
-            note(f"{CAPTURE}: the guest wrote more than --capture allows; the rest is left out")
+def kept_capture(guest: CommandGuest, folder: Path) -> bool:
+    """Copy the packets that the guest's kernel captured, no more than it may; whether it was done.
+
+    The command, which is root in the guest, may have put anything in their place.
+    """
+    try:
+        packets = guest.capture()
+    except (OSError, ValueError) as error:
+        guest.outcome.lose(f"{CAPTURE}: the guest took it away: {error}")
+        return False
+    most_bytes, is_saved = guest.request.capture_bytes + LAST_BLOCK, False
+    with saving(guest.outcome):
+        with packets, files.Folder(folder) as opened, opened.replacing(CAPTURE) as file:
+            while most_bytes and (piece := packets.read(min(PIECE_BYTES, most_bytes))):
+                files.write_all(file, piece)
+                most_bytes -= len(piece)
+            if packets.read(1):
+                guest.outcome.note(f"{CAPTURE}: the guest wrote more than --capture allows; the"
+                                   " rest is left out")
+        is_saved = True
+    return is_saved
 
 
 def heed_signals(guest: CommandGuest, terminal: bool) -> None:

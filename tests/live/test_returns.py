@@ -114,6 +114,15 @@ def test_a_capture_is_no_larger_than_it_may_be(work: Path) -> None:
     assert "the guest wrote more than --capture allows" in ended.err and "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize("forged", ["os.mkdir(at['/'] + '/capture.pcapng')", ""])
+def test_a_capture_that_is_gone_is_a_line(work: Path, forged: str) -> None:
+    (work / "forge.py").write_text(FORGE + f"os.remove(at['/'] + '/capture.pcapng')\n{forged}")
+    ended = Ended(work, "sh", "-c", "python3 forge.py; echo x > r.txt", flags=("--capture",))
+    assert ended.status == 1 and "capture.pcapng: the guest took it away" in ended.err, ended.err
+    assert len(ended.err.splitlines()) == 2 and "internal error" not in ended.err
+    assert (ended.kept / "files" / "r.txt").exists() and (ended.kept / "command.json").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int) -> None:
     (work / "forge.py").write_text(
