@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,9 @@ from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError, kept
 from lab.core.results import provenance
+from lab.core.run import batches
 from lab.core.run.kinds import Study
 from lab.core.run.measuring import Measurer, OneMachine
-
-# What measures on other machines, by its flag: a package that has add_flags() and connected().
-# A package without a line is not missed.
-ELSEWHERE = {
-    "cluster": "engines.cluster",
-}
 
 
 def congestion_controls() -> list[str]:
@@ -40,11 +34,6 @@ def congestion_controls() -> list[str]:
     return ["reno", *(name.lower() for name in
                       re.findall(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", config, re.MULTILINE)),
             *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
-
-
-def elsewhere(arguments: argparse.Namespace) -> str:
-    """Of which flag of ELSEWHERE the machines measure, "" for this one."""
-    return next((flag for flag in ELSEWHERE if getattr(arguments, flag)), "")
 
 
 @contextmanager
@@ -83,20 +72,15 @@ def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
 @contextmanager
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
-    flag = elsewhere(arguments)
-    if not flag or not study.trials:
+    if not arguments.cluster or not study.trials:
         this_machine = engine_for(study, arguments)
         say_once(this_machine.warning)
         yield OneMachine(this_machine)
         return
-    from lab.core.run.batches import ManyMachines
+    from engines.cluster import cluster  # and asyncio with it: only where it is requested
     kernel = built_kernel()
-    machines = import_module(ELSEWHERE[flag]).connected(
-        arguments, kernel, tools_of(study), lambda line: say(f"run.sh: {line}"))
-    try:
-        yield ManyMachines(machines, made_from(kernel))
-    finally:
-        machines.close()
+    with cluster.connect(arguments.cluster, kernel, tools_of(study)) as machines:
+        yield batches.ManyMachines(machines, made_from(kernel))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 
 from engines.job import shared_out
 from lab import registry
+from lab.core.errors import FirstFlightError
 from lab.core.results.records import RowWriter, columns_of, trial_class
 from lab.core.run import batches
 from lab.core.run.batches import ManyMachines, TrialBatch
@@ -72,17 +73,16 @@ def batch(count: int = 5) -> TrialBatch:
 class Cluster:
     """Two machines of this process's, the second one in turn; it answers at once."""
 
-    build, guests, doing = "7.2", 2, "on 2 machines"
+    build, guests = "7.2", 2
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, spoil: Callable[[bytes], bytes] = bytes) -> None:
+        self.folder, self.spoil = folder, spoil
         self.facts = {"address": "here"}
 
-    def results(self, tasks: Any) -> Iterator[Any]:
-        for number, task in enumerate(tasks):
-            content = batches.measured(task.payload(), Engine(9), kind_of, {"cpus": 2},
-                                       self.folder)
-            yield f"machine{number % 2}", task.read(content)
+    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+        for number, payload in enumerate(payloads):
+            yield f"machine{number % 2}", self.spoil(
+                batches.measured(payload, Engine(9), kind_of, {"cpus": 2}, self.folder))
 
 
 def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
     assert many.facts["cluster"]["machines"] == {
         name: {"trials": 20, "cpus": 2} for name in ("machine0", "machine1")}
     assert (many.name, many.build, many.jobs, many.exact) == ("uml", "7.2", 2, True)
-    assert many.doing == "on 2 machines"
+    assert many.doing == "2 guests on 2 machines"
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -118,10 +118,12 @@ def test_who_judges_knows_whether_the_model_knows_the_kernel(known: bool, tmp_pa
         assert {each.files["known"] for each in judged} == {str(known).encode()}
 
 
-def test_a_batch_that_nobody_measures_is_failed_trials() -> None:
-    judged, facts = batch(3).failed("3 workers failed: no memory")
-    assert [each.record.error for each in judged] == ["3 workers failed: no memory"] * 3
-    assert not any(each.record.ok for each in judged) and facts == {}
+def test_rows_that_are_not_the_batch_s_end_the_run(tmp_path: Path) -> None:
+    """With a line that names the machine."""
+    requested = study(3)
+    many = ManyMachines(Cluster(tmp_path, lambda result: result[:-9]), {"kernel_known": True})
+    with pytest.raises(FirstFlightError, match="machine0 sent what is no result of its batch: "):
+        list(many.judged(requested, requested.trials, set(), tmp_path))
 
 
 # What is no result of the batch ------------------------------------------------------
