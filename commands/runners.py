@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import engine, uml
-from engines.engine import Engine, HostEngine, NoEngine, choose_engine
+from engines.engine import HostEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from engines.uml import UmlEngine, built_kernel, made_from
 from lab.core import files
@@ -54,16 +54,9 @@ def check_rights(arguments: argparse.Namespace) -> None:
             engine.check_rights(arguments.engine)
 
 
-def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
-    """What runs its trials on this machine. Raises EngineCannot."""
-    return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
-
-
-def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
-    """The engine that would run its trials and its guests, also where run.sh has to build its
+def planned(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The engine that would run trials and its guests, also where run.sh has to build its
     kernel first. Raises EngineCannot."""
-    if not study.trials:
-        return NoEngine.name, NoEngine.jobs
     if arguments.engine == HostEngine.name or platform.machine() != "x86_64":
         return HostEngine.name, HostEngine.jobs
     return UmlEngine.name, uml.guests(arguments.jobs)
@@ -72,8 +65,8 @@ def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
 @contextmanager
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
-    if not arguments.cluster or not study.trials:
-        this_machine = engine_for(study, arguments)
+    if not arguments.cluster:
+        this_machine = choose_engine(arguments.engine, arguments.jobs)
         say_once(this_machine.warning)
         yield OneMachine(this_machine)
         return

@@ -97,7 +97,7 @@ def chapter(report: Report) -> str:
              *_opening(report),
              f"{_run(report)}; {escaped(verified)}.", *counts]
     for finding in report.findings:
-        parts += _finding(report.name, finding)
+        parts += section(report.name, finding)
     return "\n\n".join(parts) + "\n"
 
 
@@ -134,7 +134,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _finding(scenario: str, finding: Finding) -> list[str]:
+def section(scenario: str, finding: Finding) -> list[str]:
     """The paragraphs of a section of the second level."""
     parts = [f"## {escaped(finding.name)}: {escaped(finding.title)}"]
     if finding.missing:

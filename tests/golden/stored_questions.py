@@ -112,13 +112,6 @@ def fitted() -> Report:
 
 
 @cache
-def arithmetic() -> Report:
-    """The paper's own arithmetic, which measures nothing."""
-    return registry.study_of(scenario_file.find("paper_arithmetic")).report(
-        RunData(FOLDER, {"scenario": "paper_arithmetic", "state": "complete"}, []))
-
-
-@cache
 def steps() -> Report:
     """The time to the first byte, and round trips, over the length of a chain, as modelled."""
     return steps_of(slice(None))
