@@ -23,7 +23,7 @@ from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import PASS, read_records
-from lab.fetches.features.population.fit import fit_findings
+from lab.fetches.features.population.findings import fit_findings
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed
