@@ -207,6 +207,8 @@ class Tally:
         self.failed_checks.update(set(names))
         self.judged.update(check.name for check in every_check()
                            if check.judged(record) or check.name in names)
+        if record.verdict == SKIPPED:
+            return
         if record.lost_segments or record.queue_drops:
             self.lost += 1
         elif record.model_retransmissions not in (None, record.retransmissions):
