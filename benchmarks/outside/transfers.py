@@ -211,7 +211,8 @@ class Tally:
             return
         if record.lost_segments or record.queue_drops:
             self.lost += 1
-        elif record.model_retransmissions not in (None, record.retransmissions):
+        elif (record.retransmissions != record.model_retransmissions
+              and not trial.is_random):  # jitter reorders, which the model does not follow
             self.lines["unpredicted"].append(
                 f"{line}{record.retransmissions} segments retransmitted, predicted"
                 f" {record.model_retransmissions}{requested}")
