@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 from commands.stored import add_results, with_each
 from lab.core import errors, files
@@ -116,7 +115,7 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
             f" ./run.sh --scenario {name}")
 
 
-def finished(facts: Mapping[str, Any]) -> str:
+def finished(facts: Mapping[str, object]) -> str:
     return str(facts.get("finished_at", ""))
 
 

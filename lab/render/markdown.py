@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from lab.core.errors import FirstFlightError
 from lab.core.findings import claims
@@ -83,7 +82,7 @@ def _run(report: Report) -> str:
     return f"Run {code(report.path)}, {escaped(', '.join(parts))}"
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
