@@ -132,9 +132,9 @@ class Sums:
         return 100 * self.other_shares_ms / self.printed_saving_ms
 
 
-def sums_of(panel: Panel, buckets: Iterable[PublishedBucket], means: Mapping[str, str]) -> Sums:
+def add_up(panel: Panel, buckets: Iterable[PublishedBucket], means: Mapping[str, str]) -> Sums:
     """A panel added up. means: the two that are printed of its data center, by their columns."""
-    parts = tuple(map(means_of, buckets))
+    parts = tuple(map(derive_means, buckets))
     return Sums(panel, parts,
                 _sum(bucket.share.times(bucket.experiment) for bucket in parts),
                 _sum(bucket.share.times(bucket.baseline) for bucket in parts),
@@ -142,7 +142,7 @@ def sums_of(panel: Panel, buckets: Iterable[PublishedBucket], means: Mapping[str
                   (float(means["experiment_ms"]), float(means["baseline_ms"]))))
 
 
-def means_of(bucket: PublishedBucket) -> BucketMeans:
+def derive_means(bucket: PublishedBucket) -> BucketMeans:
     """The latencies behind an improvement: a/p, and a/p - a, which grow with a and fall with p."""
     share, saved_ms, percent = bucket.responses_percent, bucket.absolute_ms, bucket.percent
     assert share is not None and saved_ms is not None and percent is not None
@@ -171,12 +171,12 @@ UNDECIDED = (
 
 
 def page(panels: Sequence[Sums]) -> str:
-    findings = (adding_up(panels), *map(bucket_by_bucket, panels))
+    findings = (show_sums(panels), *map(show_buckets, panels))
     return "\n\n".join([HEAD.rstrip(), *(paragraph for finding in findings for paragraph in
                                           markdown.section("paper_arithmetic", finding))]) + "\n"
 
 
-def adding_up(panels: Sequence[Sums]) -> Finding:
+def show_sums(panels: Sequence[Sums]) -> Finding:
     """The sums beside the means that are printed, and what follows."""
     columns = [Column("panel", is_text=True), Column("data center", is_text=True),
                Column("shares", "%", digits=2)]
@@ -186,8 +186,8 @@ def adding_up(panels: Sequence[Sums]) -> Finding:
                     Column("diff.", "ms", window, signed=True)]
     sums = Table("", tuple(columns), tuple(
         (sums.panel.title, sums.panel.data_center, sums.shares_percent,
-         *compared(sums.experiment, sums.printed_experiment),
-         *compared(sums.baseline, sums.printed_baseline)) for sums in panels),
+         *compare(sums.experiment, sums.printed_experiment),
+         *compare(sums.baseline, sums.printed_baseline)) for sums in panels),
         ("Sum: of share × mean latency of the bucket. With three segments the latency is"
          " the saving in ms / the saving in percent; with ten it is that less the saving in ms.",))
     savings = Table(
@@ -217,7 +217,7 @@ def adding_up(panels: Sequence[Sums]) -> Finding:
             Statement("What cannot be decided?", UNDECIDED)))
 
 
-def compared(summed: Bounded, printed: Bounded) -> tuple[Cell, ...]:
+def compare(summed: Bounded, printed: Bounded) -> tuple[Cell, ...]:
     return (summed.value, Interval(summed.low, summed.high), printed.value,
             summed.value - printed.value)
 
@@ -239,7 +239,7 @@ def what_follows(differing: Sequence[Sums], panels: int) -> str:
     return " ".join(parts)
 
 
-def bucket_by_bucket(sums: Sums) -> Finding:
+def show_buckets(sums: Sums) -> Finding:
     """One panel, for a calculator."""
     rows: list[tuple[Cell, ...]] = [
         (bucket.published.label, bucket.published.responses_percent, bucket.published.absolute_ms,
@@ -260,15 +260,15 @@ def bucket_by_bucket(sums: Sums) -> Finding:
                           tuple(rows)),))
 
 
-def every_sum() -> list[Sums]:
+def add_up_all() -> list[Sums]:
     means = {row["data_center"]: row for row in published.rows(
         published.path_of("paper_means.csv"), ("data_center", "experiment_ms", "baseline_ms"))}
-    return [sums_of(panel, published.buckets(panel.file, panel.panel).values(),
+    return [add_up(panel, published.buckets(panel.file, panel.panel).values(),
                     means[panel.data_center]) for panel in PANELS]
 
 
 def main(output: Path = PAGE) -> None:
-    print(files.write(output, page(every_sum())))
+    print(files.write(output, page(add_up_all())))
 
 
 if __name__ == "__main__":

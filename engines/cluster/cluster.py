@@ -78,7 +78,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
         cluster = Cluster(client, address, kernel.parent.name,
                           {"address": address, "dask": str(dask.__version__)})
         try:
-            cluster.prepare(node.Node(packed(kernel), tools))
+            cluster.prepare(node.Node(pack(kernel), tools))
             yield cluster
         finally:
             with suppress(Exception):  # of Dask's client without a scheduler
@@ -112,7 +112,7 @@ class Cluster:
                     raise EngineCannot(f"{quoted(worker)} cannot measure: its Dask runs on Python"
                                        f" {quoted(version)}, this one's on {PYTHON_VERSION}")
             self.client.register_worker_plugin(plugin, self.name)
-            refused = self.client.run(node.refusal, self.name)
+            refused = self.client.run(node.why_refused, self.name)
         except EngineCannot:
             raise
         except Exception as error:  # noqa: BLE001  whatever a worker raises comes through Dask
@@ -189,7 +189,7 @@ def _look(event: str, arguments: tuple[object, ...]) -> None:
         raise Unreadable("what is no data was not unpickled")
 
 
-def packed(kernel: Path) -> bytes:
+def pack(kernel: Path) -> bytes:
     """The project's programs and the guest kernel, as a zip file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -103,7 +103,7 @@ def last_line(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1]
 
 
-def refusal(name: str) -> str:
+def why_refused(name: str) -> str:
     """Why this worker's plugin of that name measures nothing; "" where it does."""
     refused: str = import_module("distributed").get_worker().plugins[name].refused
     return refused

@@ -71,19 +71,15 @@ def _opening(report: Report) -> list[str]:
 
 def _run(report: Report) -> str:
     """Which run it is from, in words."""
-    facts, project = report.facts, _mapping(report.facts.get("project"))
+    facts, project = report.facts, report.facts.get("project")
     parts = [f"finished {facts.get('finished_at', 'at an unknown time')}",
              f"engine {facts.get('engine')}", f"kernel {report.kernel or 'unknown'}"]
-    if project.get("commit"):
+    if isinstance(project, dict) and project.get("commit"):
         parts.append(f"commit {str(project['commit'])[:12]}"
                      + (" with changes" if project.get("changed") else ""))
     if facts.get("wall_s") is not None:
         parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
     return f"Run {code(report.path)}, {escaped(', '.join(parts))}"
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def section(scenario: str, finding: Finding) -> list[str]:

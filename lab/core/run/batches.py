@@ -31,7 +31,7 @@ BATCH_S = 25.0
 SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest, at least, so that all end at about the same time
 
-# What a machine may send, as `measured` makes it; each value of a row is checked by its column.
+# What a machine may send, as `measure` makes it; each value of a row is checked by its column.
 RESULT_BYTES = 1 << 28  # of all, once it is inflated
 LINE_BYTES = 1 << 21
 _word = text(300)
@@ -80,18 +80,18 @@ class TrialBatch:
     known_kernel: bool = True
 
     def payload(self) -> bytes:
-        """As a machine reads it (measured)."""
+        """As a machine reads it (measure)."""
         return gzip.compress(json.dumps({
             "kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
             "captured": self.captured, "known_kernel": self.known_kernel,
-            "trials": list(map(given, self.trials))}).encode())
+            "trials": list(map(named_values, self.trials))}).encode())
 
     def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
         """What a machine made of it, and what it reported of itself.
 
         Raises ValueError where that is not a result of these trials.
         """
-        stream = io.BytesIO(inflated(result))
+        stream = io.BytesIO(inflate(result))
         rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
         judged = []
         try:
@@ -101,7 +101,7 @@ class TrialBatch:
                 record = rows.record(reply["row"])
                 if record.trial != trial:
                     raise ValueError(f"it has another trial than {trial.id}")
-                captures, files = ({name: taken(stream, size)
+                captures, files = ({name: take(stream, size)
                                     for name, size in reply[what].items()}
                                    for what in ("captures", "files"))
                 judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
@@ -112,7 +112,7 @@ class TrialBatch:
         return judged, facts
 
 
-def inflated(content: bytes) -> bytes:
+def inflate(content: bytes) -> bytes:
     """RESULT_BYTES of it at most. Raises ValueError where it has more, or is damaged."""
     stream = zlib.decompressobj(wbits=31)  # gzip's
     try:
@@ -124,7 +124,7 @@ def inflated(content: bytes) -> bytes:
     return data
 
 
-def taken(stream: io.BytesIO, size: int) -> bytes:
+def take(stream: io.BytesIO, size: int) -> bytes:
     """So many bytes. Raises ValueError where there are fewer."""
     content = stream.read(size)
     if len(content) != size:
@@ -163,7 +163,7 @@ class ManyMachines:
 
         Raises FirstFlightError where what comes back is no result.
         """
-        sent = list(batches(study, trials, captured, self.jobs, self.kernel["kernel_known"]))
+        sent = list(deal(study, trials, captured, self.jobs, self.kernel["kernel_known"]))
         results = self.cluster.results([batch.payload() for batch in sent])
         for batch, (name, result) in zip(sent, results):
             try:
@@ -180,7 +180,7 @@ class ManyMachines:
             yield from judged
 
 
-def batches(study: Study, trials: Sequence[Any], captured: set[str],
+def deal(study: Study, trials: Sequence[Any], captured: set[str],
             guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """The trials in batches of about one length, those of one network together."""
     whole_s = sum(map(study.kind.guest_s, trials))
@@ -189,7 +189,7 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
     longest_s = whole_s / rounds / guests
     hand: list[Any] = []
     hand_s = 0.0
-    ordered = by_network(trials)
+    ordered = order_by_network(trials)
     for place, trial in enumerate(ordered, start=1):
         hand.append(trial)
         hand_s += study.kind.guest_s(trial)
@@ -199,7 +199,7 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
             hand, hand_s = [], 0.0
 
 
-def by_network(trials: Sequence[Any]) -> list[Any]:
+def order_by_network(trials: Sequence[Any]) -> list[Any]:
     """The trials in the order in which one guest is given them (engines.job.shared_out)."""
     shapes: dict[str, list[Any]] = {}
     for trial in trials:
@@ -210,7 +210,7 @@ def by_network(trials: Sequence[Any]) -> list[Any]:
     return [trial for group in shapes.values() for trial in group]
 
 
-def given(trial: Any) -> dict[str, Any]:
+def named_values(trial: Any) -> dict[str, Any]:
     """A trial by the names of its fields, without those that have their default."""
     return {field.name: value for field in fields(trial)
             if (value := getattr(trial, field.name)) != field.default}
@@ -218,7 +218,7 @@ def given(trial: Any) -> dict[str, Any]:
 
 # On the machine that measures --------------------------------------------------------
 
-def measured(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
+def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
              machine: Mapping[str, Any], folder: Path) -> bytes:
     """The result of a batch, by an engine of this machine's (TrialBatch.read).
 

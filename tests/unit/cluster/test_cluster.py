@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engines import cluster
-from engines.cluster.cluster import PROJECT, connect, packed
+from engines.cluster.cluster import PROJECT, connect, pack
 from engines.cluster.node import CODE, KERNEL
 from engines.job import EngineCannot
 
@@ -38,7 +38,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
-    with zipfile.ZipFile(io.BytesIO(packed(tmp_path / "linux"))) as files:
+    with zipfile.ZipFile(io.BytesIO(pack(tmp_path / "linux"))) as files:
         assert files.read(KERNEL) == b"kernel"
         for name in ("install.sh", "commands/batch.py", "engines/worker/worker.py"):
             mode = files.getinfo(f"{CODE}/{name}").external_attr >> 16 & 0o755

@@ -62,7 +62,7 @@ def kind_of(name: str) -> Any:
 
 
 def measured(batch: TrialBatch, folder: Path) -> bytes:
-    return batches.measured(batch.payload(), Engine(9), kind_of, {"cpus": 2}, folder)
+    return batches.measure(batch.payload(), Engine(9), kind_of, {"cpus": 2}, folder)
 
 
 def batch(count: int = 5) -> TrialBatch:
@@ -82,7 +82,7 @@ class Cluster:
     def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
         for number, payload in enumerate(payloads):
             yield f"machine{number % 2}", self.spoil(
-                batches.measured(payload, Engine(9), kind_of, {"cpus": 2}, self.folder))
+                batches.measure(payload, Engine(9), kind_of, {"cpus": 2}, self.folder))
 
 
 def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     value = json.loads(gzip.decompress(batch().payload()))
     payload = gzip.compress(json.dumps({**value, "kind": "os.system"}).encode())
     with pytest.raises(ValueError, match="no kind 'os.system'"):
-        batches.measured(payload, Engine(9), kind_of, {}, tmp_path)
+        batches.measure(payload, Engine(9), kind_of, {}, tmp_path)
 
 
 # How trials are dealt ----------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
 def test_batches_are_of_one_length_and_each_guest_gets_as_many(
         count: int, guests: int, sizes: list[int]) -> None:
     requested = study(count)
-    made = list(batches.batches(requested, requested.trials, {requested.trials[0].id}, guests))
+    made = list(batches.deal(requested, requested.trials, {requested.trials[0].id}, guests))
     assert [len(each.trials) for each in made] == sizes
     assert [trial for each in made for trial in each.trials] == list(requested.trials)
     assert [len(each.captured) for each in made] == [1] + [0] * (len(made) - 1)
@@ -241,7 +241,7 @@ def test_the_order_is_that_of_one_guest(name: str) -> None:
     trials = whole(name).trials
     dealt = [job["id"] for hand in shared_out([trial.job() for trial in trials], 1)
              for job in hand]
-    assert [trial.id for trial in batches.by_network(trials)] == dealt
+    assert [trial.id for trial in batches.order_by_network(trials)] == dealt
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_memory", "ietf78_losses"])
@@ -249,10 +249,10 @@ def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
     requested = whole(name)
     kind = trial_class(requested.kind.record)
     for trial in requested.trials:
-        told = json.loads(json.dumps(batches.given(trial)))
+        told = json.loads(json.dumps(batches.named_values(trial)))
         assert kind(**told) == trial
     # What has its default is not sent.
-    assert batches.given(Trial("small", 20.0, 1)) == {"scenario": "small", "rtt_ms": 20.0,
+    assert batches.named_values(Trial("small", 20.0, 1)) == {"scenario": "small", "rtt_ms": 20.0,
                                                       "repeat": 1}
 
 

@@ -13,7 +13,7 @@ from lab.core.scenario import published, scenario_file
 from lab.core.scenario.published import PublishedBucket
 from lab.registry import study_of
 from paper import arithmetic
-from paper.arithmetic import PANELS, Bounded, means_of, sums_of
+from paper.arithmetic import PANELS, Bounded, add_up, derive_means
 
 BDP = PANELS[2]
 MEANS = {"experiment_ms": "514", "baseline_ms": "582"}
@@ -21,7 +21,7 @@ MEANS = {"experiment_ms": "514", "baseline_ms": "582"}
 
 def test_a_bucket_by_hand() -> None:
     """10 ms are 5 % of 200 ms; 10.013 / 4.993 % and 9.987 / 5.007 % are the ends."""
-    means = means_of(PublishedBucket("20", 25.0, 10.0, 5.0))
+    means = derive_means(PublishedBucket("20", 25.0, 10.0, 5.0))
     assert means.baseline.value == pytest.approx(200)
     assert means.experiment.value == pytest.approx(190)
     assert means.baseline.high == pytest.approx(10.013 / 0.04993)
@@ -41,12 +41,12 @@ def test_numbers_meet_where_their_ends_overlap(ends: tuple[float, float], meets:
 
 def test_a_changed_share_is_seen_and_else_nothing_follows() -> None:
     buckets = published.buckets(BDP.file, BDP.panel)
-    same = sums_of(BDP, buckets.values(), MEANS)
+    same = add_up(BDP, buckets.values(), MEANS)
     first = buckets["1000"]
     assert first.responses_percent is not None
     changed = {**buckets, "1000": replace(first, responses_percent=first.responses_percent + 1)}
-    assert not sums_of(BDP, changed.values(), MEANS).baseline.meets(same.printed_baseline)
-    assert arithmetic.adding_up([same]).statements[2].found == (
+    assert not add_up(BDP, changed.values(), MEANS).baseline.meets(same.printed_baseline)
+    assert arithmetic.show_sums([same]).statements[2].found == (
         "The buckets add up to the printed means with both windows: 1 of 1 panels.")
 
 
