@@ -93,26 +93,7 @@ def netem_advice() -> str:
             " sch_netem), or use --engine uml")
 
 
-class NoEngine:
-    """What a study without trials is given: it runs nothing, and needs no kernel."""
-
-    name = "none"
-    build = ""
-    exact = False
-    known_kernel = False
-    jobs = 1
-    warning = ""
-
-    def __init__(self) -> None:
-        self.facts: dict[str, Any] = {}
-
-    def run(self, trials: list[Job], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Observation]:
-        assert not trials
-        return iter(())
-
-
-Engine = HostEngine | UmlEngine | NoEngine  # as lab.core.run.measuring.Engine has it
+Engine = HostEngine | UmlEngine  # as lab.core.run.measuring.Engine has it
 
 
 def check_rights(name: str) -> None:
