@@ -31,7 +31,8 @@ from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Obs
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
 # Programs of ours that run in guests, and what they import.
-PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/**/*.py", "engines/**/*.py")
+PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/**/*.py", "engines/**/*.py",
+            "net/**/*.py")
 # The most that a guest may take; it is allocated as it is touched.
 MEMORY_MB = 512
 # A guest boots in a fifth of a second and builds its network in another. Neither counts

@@ -22,7 +22,8 @@ from itertools import islice
 from typing import Any
 from urllib.parse import SplitResult, quote
 
-from probe.tap import ConnectionTap, Packet, attach, detach
+from net.bpf import attach, detach
+from probe.tap import ConnectionTap, Packet
 
 CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the response
 RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then

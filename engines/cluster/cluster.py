@@ -33,7 +33,8 @@ from engines.job import PROJECT, EngineCannot, EngineError
 from hosts.untrusted import by_name, quoted, text, whole
 
 # What a machine needs of the project to measure a batch.
-SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py", "lab/**/*.py")
+SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py", "lab/**/*.py",
+        "net/**/*.py")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 REACH_S, CONNECT_S, CLOSE_S = 10.0, 30.0, 5.0
 ANSWER_S = 300.0  # for an answer to come, once the scheduler reports it

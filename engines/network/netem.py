@@ -14,7 +14,7 @@ from typing import Any
 
 from engines.network.netlink import NLA_F_NESTED, attribute, attributes
 from engines.network.qdiscs import ticks
-from hosts.netem import MOST_U32, normal_distribution, probability
+from net.tc import MOST_U32, normal_distribution, probability
 
 # netem counts the packets that it delays against its limit, so the limit of
 # a delay has to exceed any bandwidth-delay product ever requested.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from engines.network import qdiscs
 from engines.network.netem import Netem, bits
 from engines.network.qdiscs import InstalledQdisc
-from hosts.netem import HTB_CEILING_BURST_BYTES
+from net.tc import HTB_CEILING_BURST_BYTES
 
 
 @dataclass(frozen=True)

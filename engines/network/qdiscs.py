@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 
 from engines.network.netlink import attribute, attributes, u32
-from hosts.netem import HTB_CEILING_BURST_BYTES, MOST_U32
+from net.tc import HTB_CEILING_BURST_BYTES, MOST_U32
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42

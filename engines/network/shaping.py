@@ -20,7 +20,7 @@ from engines.network import qdiscs
 from engines.network.netem import Netem, bits
 from engines.network.ports import HtbShaper, Port, Queue
 from engines.network.qdiscs import InstalledQdisc
-from hosts.netem import FULL_FRAME_BYTES
+from net.tc import FULL_FRAME_BYTES
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
 SERVER_PORT = "s1-eth2"  # to the server: the way back

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from hosts.netem import HTB_CEILING_BURST_BYTES, MOST_U32
 from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.path import TICK_NS
+from net.tc import HTB_CEILING_BURST_BYTES, MOST_U32
 
 _NEWQDISC, _NEWTCLASS = 36, 40
 _HEADER = struct.Struct("=IHHII")  # nlmsghdr

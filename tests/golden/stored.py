@@ -16,7 +16,8 @@ from typing import Any
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.verify import judge
-from lab.tcp.packets import PCAP_HEADER, SERVER_PORTS
+from lab.tcp.packets import SERVER_PORTS
+from net.pcap import HEADER as PCAP_HEADER
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from hosts.netem import normal_distribution
 from lab.core.results.checks import Check, Compared
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
@@ -20,6 +19,7 @@ from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.packets import frames
 from lab.tcp.path import bytes_per_s
 from lab.tcp.wire.exchange import read_exchanges
+from net.tc import normal_distribution
 
 _BOTH_WAYS = ("queue_packets", "htb_burst_bytes")
 STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet

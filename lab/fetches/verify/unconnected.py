@@ -10,7 +10,8 @@ from lab.core.results.checks import Check
 from lab.core.results.records import started_at
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.tcp.packets import frames, is_ip
+from lab.tcp.packets import frames
+from net.headers import IPV4, network
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
@@ -25,7 +26,7 @@ def unconnected_record(trial: Trial, observation: Mapping[str, Any], failure: st
     It has no times: what a client reports of it is not the network's.
     """
     fetch = observation.get("fetch") or {}
-    left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
+    left = sum(network(head)[0] == IPV4 for _, head, _ in frames(client_pcap, "client"))
     differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
                *([f"observed {failure!r}, expected that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]

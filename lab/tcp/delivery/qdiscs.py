@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hosts.netem import FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, probability
 from hosts.waiting import LATE_NS
 from lab.tcp.path import LEAST_TIMER_NS, TICK_NS, bytes_per_s, delay_ns
+from net.tc import FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, probability
 
 CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes

@@ -10,7 +10,7 @@ import pytest
 from lab.fetches.verify import verify
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.observed import EXACT
-from lab.tcp.packets import ACK
+from net.headers import ACK
 from tests.golden import stored
 from tests.unit.tcp.conversation import Conversation
 

@@ -9,7 +9,8 @@ import pytest
 from lab.fetches.verify import verify
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.observed import EXACT
-from lab.tcp.packets import ACK, MS, PUSH, SYN
+from lab.tcp.packets import MS
+from net.headers import ACK, PUSH, SYN
 from tests.golden import stored
 from tests.unit.tcp.conversation import MSS, Conversation
 

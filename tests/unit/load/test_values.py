@@ -15,7 +15,7 @@ from lab.load.record import joined, read, wire_flights
 from lab.load.scenario import LoadClaim
 from lab.load.study import START_S
 from lab.load.verify import judge
-from lab.tcp.packets import ACK, SYN
+from net.headers import ACK, SYN
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 from tests.unit.load.test_verify import RAW, TRIAL, edited

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.tcp.packets import ACK, SYN
+from net.headers import ACK, SYN
 from probe import verdict
 
 FIRST, MSS = 0xFFFFFF00, 1448  # the numbers pass their circle within the flight

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.tcp.wire.messages import Messages, messages
-from lab.tcp.packets import ACK, PUSH, SYN
+from net.headers import ACK, PUSH, SYN
 from tests.unit.tcp.conversation import MSS, Conversation, plain
 
 HELLO, FINISHED, REQUEST = 300, 80, 120
