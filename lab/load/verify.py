@@ -9,13 +9,14 @@ that let through what it may.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from lab.core.results import checks, records
+from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.run.kinds import ObservedTrial
 from lab.core.run.runs import now_text
 from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,
-                             LoadRecord, joined, whole_numbers)
+                             LoadRecord, joined, record_of, whole_numbers)
 from lab.load.trial import FIXED, LoadTrial
 from lab.tcp.packets import MSS, CaptureError
 
@@ -39,8 +40,8 @@ def judge(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mappin
         return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers
     error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
-    columns = {**records.measure(LoadRecord, evidence), **checks.verdict(CHECKS, evidence)}
-    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), files
+    record = replace(record_of(evidence), ok=not dead, error=error, measured_at=now_text())
+    return checks.give_verdict(record, checks.failures(CHECKS, evidence)), files
 
 
 def _failed(trial: LoadTrial, error: str) -> LoadRecord:
@@ -113,7 +114,7 @@ def _fills_a_flight(trial: LoadTrial) -> bool:
         host.initcwnd for host in trial.hosts))
 
 
-CHECKS = (
+CHECKS: tuple[Check[LoadEvidence, LoadRecord], ...] = (
     Check("servers", "whether all servers lived until the run ended", _servers,
           lambda record: record.arrivals is not None),
     Check("arrivals", "connections that arrived, against the offered load", _arrivals,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from statistics import mode
-from typing import Any
 
 from lab.core.errors import FirstFlightError
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
-from lab.core.results.records import SKIPPED, measure, started_at
+from lab.core.results.observation import Fetch, Observation, Response, started_at
+from lab.core.results.records import SKIPPED
 from lab.core.run.kinds import ObservedTrial
 from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.packet_path import deliveries
 from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.wire.exchange import read_exchange
-from lab.trace.record import TraceEvidence, TraceRecord
+from lab.trace.record import TraceEvidence, TraceRecord, record_of
 from lab.trace.trial import TraceTrial
 from lab.trace.view import view_of
 from lab.trace.window import WINDOW_FILE, parse
@@ -38,9 +39,8 @@ def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceRecor
     try:
         if not error:
             evidence = _evidence(trial, observed, exact)
-            columns: dict[str, Any] = {**measure(TraceRecord, evidence),
-                                       **checks.verdict(CHECKS, evidence)}
-            return TraceRecord(trial, True, measured_at=measured_at, **columns)
+            record = replace(record_of(evidence), measured_at=measured_at)
+            return checks.give_verdict(record, checks.failures(CHECKS, evidence))
     except FirstFlightError as fault:
         error = str(fault)
     return TraceRecord(trial, False, error, measured_at=measured_at)
@@ -52,31 +52,30 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
     if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
-    both: dict[str, Any] = {"delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets}
-    ways = (Way(rate_kbps=trial.bandwidth_kbps,
-                outage_ms=(trial.outage_from_ms, trial.outage_to_ms), **both),
-            Way(rate_kbps=trial.uplink_kbps, **both))
+    ways = (Way(trial.rtt_ms / 2, trial.bandwidth_kbps, trial.queue_packets,
+                outage_ms=(trial.outage_from_ms, trial.outage_to_ms)),
+            Way(trial.rtt_ms / 2, trial.uplink_kbps, trial.queue_packets))
     path = deliveries(observed.client_pcap, observed.server_pcap, *ways, tuple) if exact else None
     return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
 
 
-def _failure(observation: dict[str, Any]) -> str:
+def _failure(observation: Observation) -> str:
     if observation.get("error"):
-        return str(observation["error"])
-    fetches = observation.get("fetches") or []
+        return observation["error"]
+    fetches = observation.get("fetches", ())
     if not fetches:
         return "the worker reported no transfer"
     failed = next((fetch for fetch in fetches if not fetch["ok"]), None)
     if failed is not None:
-        return str(failed["error"] or "the transfer failed")
-    count = len(observation.get("responses") or [])
+        return failed["error"] or "the transfer failed"
+    count = len(observation.get("responses", ()))
     return ("" if count == len(fetches) else
             f"the server reported {count} responses of {len(fetches)}")
 
 
 # What is compared --------------------------------------------------------------------
 
-def _transfers(evidence: TraceEvidence) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _transfers(evidence: TraceEvidence) -> Iterator[tuple[Fetch, Response]]:
     """What the client reported of each response, and what the server did."""
     return zip(evidence.observation["fetches"], evidence.observation["responses"])
 
@@ -176,39 +175,39 @@ def _restarts(evidence: TraceEvidence) -> Iterator[Compared]:
                        f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
 
 
-def _measured(record: TraceRecord) -> bool:
+def _is_whole(record: TraceRecord) -> bool:
     return record.ok and record.verdict != SKIPPED
 
 
 def _is_estimated(record: TraceRecord) -> bool:
     """Whether RTT and losses were, since no packet was judged by itself."""
-    return _measured(record) and packet_path.PATH not in record.judged_by.split()
+    return _is_whole(record) and packet_path.PATH not in record.judged_by.split()
 
 
 # Whether it was in virtual time a record does not hold: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
-CHECKS = (
-    Check("size", "bytes of each response, at both ends and as requested", _sizes, _measured),
-    Check("digest", "SHA-256 of each response, received compared with sent", _digests, _measured),
+CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
+    Check("size", "bytes of each response, at both ends and as requested", _sizes, _is_whole),
+    Check("digest", "SHA-256 of each response, received compared with sent", _digests, _is_whole),
     Check("initial window", "TCP_INFO at accept, compared with the route's initcwnd",
-          _initial_window, _measured),
+          _initial_window, _is_whole),
     Check("segment size", "TCP_INFO's segment, compared with the requested one",
-          _segment_size, _measured),
+          _segment_size, _is_whole),
     Check(packet_path.NAME, packet_path.WHY, _path,
           lambda record: packet_path.PATH in record.judged_by.split(), exact_only=True),
     Check("RTT", "the handshake on the wire less serialisation, compared with the requested RTT",
           _rtt,
           lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
     Check("receive window", "the most that the client advertises, compared with the one requested",
-          _receive_window, lambda record: _measured(record) and record.trial.receive_window > 0),
+          _receive_window, lambda record: _is_whole(record) and record.trial.receive_window > 0),
     Check("lost packets", "none, where the queue holds all", _lost_packets,
           lambda record: _is_estimated(record) and _may_lose_nothing(record.trial)),
     Check("retransmissions", "none, where the queue holds all", _retransmissions,
-          lambda record: _measured(record) and _may_lose_nothing(record.trial)),
+          lambda record: _is_whole(record) and _may_lose_nothing(record.trial)),
     Check("outage", "data was lost in it", _outage,
-          lambda record: _measured(record) and record.trial.outage_to_ms > 0),
+          lambda record: _is_whole(record) and record.trial.outage_to_ms > 0),
     Check("schedule", "writes are on the wire when they were due", _schedule,
-          lambda record: _measured(record) and bool(record.trial.schedule)),
+          lambda record: _is_whole(record) and bool(record.trial.schedule)),
     Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
           _window, lambda record: bool(record.rule_checked) and not record.rule_wrong),
     Check("restart", "window and first flight after more than an RTO, as the rule requires",

@@ -247,7 +247,7 @@ def test_in_real_time_the_rules_judge_nothing() -> None:
     for name in ("window", "restart"):
         record = judge(trial(NAME), TAMPERED[name][2](), exact=False)
         assert record.rule_wrong and not set(failed(record)) & {"window", "restart"}
-        assert not any(check.judged(record) for check in CHECKS
+        assert not any(check.applies_to(record) for check in CHECKS
                        if check.name in ("window", "restart"))
 
 
@@ -272,13 +272,13 @@ def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str,
     (check,) = (one for one in CHECKS if one.name == name)
     kept = next(record for record in stored_trace.run().records if record.trial.id == NAME)
     record = replace(kept, trial=replace(kept.trial, **of_trial))  # type: ignore[type-var]
-    assert check.judged(record) == judged
-    assert not check.judged(replace(record, ok=False))
+    assert check.applies_to(record) == judged
+    assert not check.applies_to(replace(record, ok=False))
 
 
 def test_a_handshake_that_was_not_seen_tells_no_rtt() -> None:
     (check,) = (one for one in CHECKS if one.name == "RTT")
     (kept,) = (record for record in stored_trace.run().records if record.trial.id == NAME)
-    assert isinstance(kept, TraceRecord) and check.judged(kept)
-    assert not check.judged(replace(kept, seen_rtt_ms=None))
-    assert not check.judged(replace(kept, ok=False))
+    assert isinstance(kept, TraceRecord) and check.applies_to(kept)
+    assert not check.applies_to(replace(kept, seen_rtt_ms=None))
+    assert not check.applies_to(replace(kept, ok=False))

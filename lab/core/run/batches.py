@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from hosts.untrusted import (Schema, any_text, by_name, items, matching, maybe, number, quoted,
                              read, table, text, whole, yes_or_no)
+from lab.core.results.observation import Observation
 from lab.core.results.records import RowReader, RowWriter, columns_of, trial_class
 from lab.core.run.kinds import Kind, Study
 from lab.core.run.measuring import Engine, JudgedTrial, judge
@@ -164,7 +165,7 @@ class _Failed:
     """The observation of a trial that no machine measured (lab.core.run.kinds.ObservedTrial)."""
 
     trial_id: str
-    content: dict[str, Any]
+    content: Observation
     client_pcap: bytes = b""
     server_pcap: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from lab.core.results.checks import Check, Compared
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import is_modelled
+from lab.fetches.verify.record import Record
+
 
 def _modelled(evidence: Evidence) -> Iterable[Compared]:
     """The end of TLS's handshake, the first byte, the server's window."""
@@ -22,6 +24,6 @@ def _modelled(evidence: Evidence) -> Iterable[Compared]:
                    f"{prediction.handshake_round_trips}")
 
 
-MODEL = Check(
+MODEL: Check[Evidence, Record] = Check(
     "model handshake", "TLS's handshake, the first byte, the window then, computed", _modelled,
     lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True, seldom=True)

@@ -30,7 +30,7 @@ def is_fetched(record: Record) -> bool:
 
 
 # What reads the packets compares: see judge.
-CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
+CAPTURE: Check[Evidence, Record] = Check("capture", "both captures are whole", lambda evidence: (),
                 lambda record: is_fetched(record) and record.ok)
 
 
@@ -127,7 +127,7 @@ def _session(evidence: Evidence) -> Iterable[Compared]:
                        f"a chain of {least} and at most {more} more")
 
 
-INTEGRITY = (
+INTEGRITY: tuple[Check[Evidence, Record], ...] = (
     Check("exit status", "the client ended without an error", _exit_status, is_fetched),
     Check("HTTP status", "the server answered 200", _http_status, is_fetched),
     Check("HTTP version", "as the client reports it", _http_version,

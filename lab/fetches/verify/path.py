@@ -7,12 +7,12 @@ processors are busy and timers late, RTT, bandwidth and losses are estimated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from lab.core.results.checks import Check, Compared
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.record import Record
 from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.packet_path import PATH, deliveries
 from lab.tcp.delivery.qdiscs import Way
@@ -21,7 +21,6 @@ from lab.tcp.path import bytes_per_s
 from lab.tcp.wire.exchange import read_exchanges
 from net.tc import normal_distribution
 
-_BOTH_WAYS = ("queue_packets", "htb_burst_bytes")
 STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
 
 
@@ -30,15 +29,14 @@ def packets(evidence: Evidence) -> Iterable[Compared]:
 
 
 def ways(trial: Trial) -> tuple[Way, Way]:
-    """Towards the client and towards the server.
-
-    What a Way has under the name of a trial's parameter is that of the way to the client.
-    """
-    both: dict[str, Any] = {name: getattr(trial, name) for name in _BOTH_WAYS}
-    to_client: dict[str, Any] = {column.name: getattr(trial, column.name)
-                                 for column in fields(Way) if hasattr(trial, column.name)}
-    return (Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps, **to_client),
-            Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps, **both))
+    """Towards the client and towards the server."""
+    to_client = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps,
+                    queue_packets=trial.queue_packets, loss_percent=trial.loss_percent,
+                    loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
+                    qdisc=trial.qdisc, htb_burst_bytes=trial.htb_burst_bytes)
+    to_server = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps,
+                    queue_packets=trial.queue_packets, htb_burst_bytes=trial.htb_burst_bytes)
+    return to_client, to_server
 
 
 def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
@@ -58,7 +56,7 @@ def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Ev
     return replace(evidence, path=path, tick_ns=first_ns - STARTING_NS)
 
 
-PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
+PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, packets,
                 lambda record: PATH in record.judged_by.split(), exact_only=True)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
-from lab.core.results.records import SKIPPED, measure, started_at
+from lab.core.results.observation import Fetch, Observation, Response, started_at
 from lab.fetches.scenario.server import BUILTIN, HTTP_3
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import handshake, path, quic, unconnected, zero_rtt
@@ -24,7 +24,7 @@ from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is_estimated,
                                           is_modelled, is_on_wire, shows_window)
 from lab.fetches.verify.observed import HOST
-from lab.fetches.verify.record import Record
+from lab.fetches.verify.record import Record, record_of
 from lab.fetches.verify.observed import EXACT, REAL_TIME
 from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.packets import CaptureError
@@ -35,7 +35,7 @@ NAMED = 3  # segments in one reason
 FQ = "fq"
 
 
-def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
+def judge(trial: Trial, observation: Observation, client_pcap: bytes, server_pcap: bytes,
           *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
     """The record of a trial: its measurements, what the wire shows, and the verdict.
 
@@ -46,20 +46,20 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     judge.
     """
     if observation.get("skipped"):
-        return Record(trial=trial, ok=True, measured_at=started_at(observation),
+        return Record(trial, True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
     if failure and trial.cannot_connect:
         return unconnected.unconnected_record(trial, observation, failure, client_pcap)
-    fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
-    evidence = Evidence(trial, fetch, report, None,
+    evidence = Evidence(trial, {} if failure else observation["fetch"],
+                        {} if failure else observation["server"], None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     if not (failure or broken) and trial.http == HTTP_3:
         return quic.quic_record(evidence, observation, client_pcap, server_pcap, exact)
-    faults = list(broken)
+    failed = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
             evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
@@ -70,38 +70,37 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                 evidence = replace(evidence,
                                    lost_in_all=path.lost_in_all(client_pcap, server_pcap))
         except CaptureError as error:
-            faults.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
-    judged: dict[str, Any] = (
-        {"verdict": SKIPPED} if failure else
-        checks.columns(faults) if faults else checks.verdict(ON_THE_WIRE, evidence))
-    return Record(trial=trial, ok=not (failure or broken),
-                  error=failure or checks.columns(broken)["verdict_reason"],
-                  measured_at=started_at(observation), **measure(Record, evidence), **judged)
+            failed.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
+    record = replace(record_of(evidence), ok=not (failure or broken),
+                     error=failure or checks.reasons(broken), measured_at=started_at(observation))
+    if failure:
+        return record
+    return checks.give_verdict(record, failed or checks.failures(ON_THE_WIRE, evidence))
 
 
-def _failure(observation: Mapping[str, Any]) -> str:
+def _failure(observation: Observation) -> str:
     """Why there is nothing to judge, "" if there is."""
     if observation.get("error"):
-        return str(observation["error"])
-    fetch, report = observation.get("fetch"), observation.get("server")
+        return observation["error"]
+    fetch, report = observation.get("fetch"), observation.get("server", Response())
     if not fetch:
         return "the worker reported no fetch"
     if not fetch["ok"]:
-        return str(fetch["error"] or "the fetch failed")
-    if not report or not {"latency_ms", "samples"} & report.keys():
-        return f"the server reported no response: {(report or {}).get('error') or 'no reason'}"
+        return fetch["error"] or "the fetch failed"
+    if not {"latency_ms", "samples"} & report.keys():
+        return f"the server reported no response: {report.get('error') or 'no reason'}"
     if report.get("error"):
         return f"server: {report['error']}"
     return ""
 
 
-def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes) -> Exchange:
+def _exchange(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> Exchange:
     for side, packets in (("client", client_pcap), ("server", server_pcap)):
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
         if len(packets) != expected:
             raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
-    report, fetch = observation.get("server") or {}, observation.get("fetch") or {}
-    port = int(report.get("client_port") or fetch.get("port") or 0)
+    report = observation.get("server", Response())
+    port = report.get("client_port") or observation.get("fetch", Fetch()).get("port") or 0
     return read_exchange(client_pcap, server_pcap, port, wire_bytes(report))
 
 
@@ -264,7 +263,7 @@ def _flight(evidence: Evidence) -> Iterable[Compared]:
 
 # The checks ---------------------------------------------------------------------------
 
-ON_THE_WIRE = (
+ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
     path.PACKETS,
     Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
           _causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
@@ -294,6 +293,6 @@ ON_THE_WIRE = (
 )
 
 
-def every_check() -> tuple[Check, ...]:
+def every_check() -> tuple[Check[Any, Record], ...]:
     """All that a record of a fetch can be judged by."""
     return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, unconnected.CONNECTION)

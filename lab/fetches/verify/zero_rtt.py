@@ -8,6 +8,7 @@ from hosts.tls_records import LEAST_PADDED_BYTES
 from lab.core.results.checks import Check, Compared
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import is_on_wire
+from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import sealed
 
 RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
@@ -44,6 +45,6 @@ def _accepted(accepted: int) -> str:
     return f"{accepted} bytes accepted" if accepted else "none sent"
 
 
-EARLY_DATA = Check(
+EARLY_DATA: Check[Evidence, Record] = Check(
     "early data", "it left with the hello, the server took it, and answered at once", early_data,
     lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True)

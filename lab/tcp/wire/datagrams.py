@@ -98,7 +98,7 @@ class Datagrams:
         return bits / ((self.busy[-1].time_ns - self.busy[0].time_ns) / 1e6)
 
 
-def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
+def read_datagrams(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
     """Raises CaptureError where there is no connection, or it is damaged."""
     at_client, at_server = (_datagrams(pcap, side) for pcap, side in
                             ((client_pcap, "client"), (server_pcap, "server")))

@@ -174,7 +174,7 @@ def test_every_check_refuses_something(good: Stored, check: checks.Check) -> Non
     good = stored.load(OTHER_GOOD[check.name]) if check.name in OTHER_GOOD else good
     exact = check.name not in IN_REAL_TIME
     passed, refused = good.judge(exact), REFUSED[check.name](good).judge(exact)
-    assert passed.counts and check.judged(passed)
+    assert passed.counts and check.applies_to(passed)
     assert refused.verdict == FAIL
     assert check.name in checks.failed_checks(every_check(), refused)
 

@@ -64,4 +64,4 @@ def test_no_flight_on_the_wire_is_longer_than_the_window(flights: list[int],
 def test_small_responses_have_no_flight_to_be_judged(given: dict[str, Any], fills: bool) -> None:
     (check,) = (each for each in verify.CHECKS if each.name == "first flight")
     record = LoadRecord(replace(TRIAL, **given), True, seen_first_flight="3")
-    assert check.judged(record) == fills
+    assert check.applies_to(record) == fills
