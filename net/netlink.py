@@ -76,7 +76,7 @@ def u64(kind: int, value: int) -> bytes:
     return attribute(kind, struct.pack("=Q", value))
 
 
-def text(kind: int, value: str) -> bytes:
+def text_attribute(kind: int, value: str) -> bytes:
     return attribute(kind, value.encode() + b"\0")
 
 

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from net.netlink import attribute, attributes, text, u32, u64
+from net.netlink import attribute, attributes, text_attribute, u32, u64
 from net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, htb_ticks
 
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38  # types of messages: RTM_…
@@ -54,7 +54,7 @@ class InstalledQdisc:
     queued: int = 0
 
     @property
-    def number(self) -> int:
+    def major(self) -> int:
         """1 for `1:`, and for its class 1:1."""
         return self.handle >> 16
 
@@ -67,13 +67,13 @@ def request(interface: int, number: int, kind: str, options: bytes) -> bytes:
     """Replace qdisc `number`: of an interface, counted from the root, 1, each in the one before."""
     parent = ROOT if number == 1 else (number - 1) << 16 | 1
     return (_TCMSG.pack(0, interface, number << 16, parent, 0)
-            + text(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
+            + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
 
 
 def class_request(interface: int, number: int, kind: str, options: bytes) -> bytes:
     """Replace class 1 of qdisc `number`: of an interface."""
     return (_TCMSG.pack(0, interface, number << 16 | 1, number << 16, 0)
-            + text(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
+            + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
 
 
 def class_question(interface: int) -> bytes:

@@ -142,7 +142,7 @@ class SecuredProbe(PlainProbe):
 
 
 def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
-    """Fetch a URL as described above; what was observed, as probe.verdict.judged takes it.
+    """Fetch a URL as described above; what was observed, as probe.verdict.judge_probe takes it.
 
     url: http or https with a host. capture: whether to tap the connection, where that is
     allowed. Raises NoAnswer.

@@ -88,7 +88,7 @@ class Probed:
         return f"{self.segments} segment{'s' if self.segments != 1 else ''}"
 
 
-def judged(observed: dict[str, Any]) -> Probed:
+def judge_probe(observed: dict[str, Any]) -> Probed:
     """The first flight of what probe.client.observe observed."""
     common: dict[str, Any] = {name: observed[name] for name in (
         "rtt_ms", "response_bytes", "ended", "size_bytes", "segments_before")}

@@ -58,7 +58,7 @@ from lab.fetches.verify.record import Record
 from lab.fetches.verify.integrity import is_modelled
 from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import transfer_of
-from lab.fetches.verify.verify import every_check, judge
+from lab.fetches.verify.verify import every_check, judge_fetch
 from lab.tcp.model.predict import predict
 from lab.tcp.packets import capture_file
 
@@ -399,7 +399,7 @@ def main(words: Sequence[str]) -> int:
         with Progress(len(numbers), 0, "transfers") as progress:
             for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,
                                                sysctls):
-                record = judge(trial, cast(Reported, observation.content),
+                record = judge_fetch(trial, cast(Reported, observation.content),
                                observation.client_pcap, observation.server_pcap, exact=True,
                                sysctls=sysctls)
                 tally.add(record)

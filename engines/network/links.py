@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from net.netlink import NESTED, attribute, attributes, text, u32
+from net.netlink import NESTED, attribute, attributes, text_attribute, u32
 
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
@@ -73,7 +73,7 @@ def address(name: str, number: int, requested: str) -> Request:
 
 
 def _named(name: str) -> bytes:
-    return text(_IFLA_IFNAME, name)
+    return text_attribute(_IFLA_IFNAME, name)
 
 
 def _addressed(mac: str) -> bytes:
@@ -81,7 +81,7 @@ def _addressed(mac: str) -> bytes:
 
 
 def _kind(kind: str, data: bytes) -> bytes:
-    return attribute(_IFLA_LINKINFO | NESTED, text(_INFO_KIND, kind)
+    return attribute(_IFLA_LINKINFO | NESTED, text_attribute(_INFO_KIND, kind)
                      + attribute(_INFO_DATA | NESTED, data))
 
 

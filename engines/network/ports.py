@@ -109,7 +109,7 @@ class Port:
 
     def differences(self, installed: Iterable[InstalledQdisc]) -> list[str]:
         """How what a kernel reports of the port differs from the request; empty if it does not."""
-        by_number = {qdisc.number: qdisc for qdisc in installed}
+        by_number = {qdisc.major: qdisc for qdisc in installed}
         wrong: list[str] = []
         for number, requested in enumerate(self.qdiscs, start=1):
             qdisc = by_number.get(number)

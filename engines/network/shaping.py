@@ -35,7 +35,7 @@ def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
     The outer netem counts what it takes at random and also what the inner one
     refuses (netem_dequeue); that counts what finds its queue full.
     """
-    counted = {qdisc.number: qdisc.drops for qdisc in installed}
+    counted = {qdisc.major: qdisc.drops for qdisc in installed}
     queue = counted.get(2, 0)
     return {"queue": queue, "random": counted[1] - queue}
 

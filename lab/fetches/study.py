@@ -20,7 +20,7 @@ from lab.fetches.scenario.server import OwnServer, OWN
 from lab.fetches.scenario.sweep import CLIENTS, cell_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import every_check, judge
+from lab.fetches.verify.verify import every_check, judge_fetch
 
 # For the expected time, from runs on two cores: what a fetch costs in a guest.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
@@ -119,7 +119,8 @@ def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
 
 def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
            known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-    return judge(trial, observed.content, observed.client_pcap, observed.server_pcap, exact=exact,
+    return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                       exact=exact,
                  sysctls=sysctls, known_kernel=known_kernel), observed.files
 
 

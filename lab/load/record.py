@@ -68,19 +68,19 @@ class Connections:
     def __len__(self) -> int:
         return len(self.host)
 
-    def where(self, chosen: NDArray[numpy.bool_]) -> Connections:
+    def select(self, chosen: NDArray[numpy.bool_]) -> Connections:
         return Connections(*(getattr(self, name)[chosen] for name in COLUMNS[:-1]))
 
     def counted(self, between_s: tuple[float, float]) -> Connections:
         """Those that arrived in the time that counts."""
-        return self.where((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
+        return self.select((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
 
-    def of_hosts(self, hosts: set[int]) -> Connections:
+    def select_hosts(self, hosts: set[int]) -> Connections:
         import numpy
-        return self.where(numpy.isin(self.host, sorted(hosts)))
+        return self.select(numpy.isin(self.host, sorted(hosts)))
 
     def ended(self, end: str) -> Connections:
-        return self.where(self.end == ENDS.index(end))
+        return self.select(self.end == ENDS.index(end))
 
     @property
     def retransmission_percent(self) -> float:
@@ -101,7 +101,7 @@ class Connections:
         return value if numpy.isfinite(value) else None
 
 
-def joined(files: Mapping[str, bytes]) -> bytes:
+def join_rows(files: Mapping[str, bytes]) -> bytes:
     """The rows of client<n>.csv and server<n>.csv as one file, ordered by arrival, gzipped.
 
     A server's row belongs to the client's with the same id. The file has no
@@ -126,8 +126,8 @@ def joined(files: Mapping[str, bytes]) -> bytes:
     return gzip.compress(text.getvalue().encode(), compresslevel=6, mtime=0)
 
 
-def read(content: bytes, where: str = FILE) -> Connections:
-    """The reverse of `joined`, as arrays. Raises ConnectionsError where it is damaged."""
+def parse_connections(content: bytes, where: str = FILE) -> Connections:
+    """The reverse of `join_rows`, as arrays. Raises ConnectionsError where it is damaged."""
     import numpy
     try:
         lines = gzip.decompress(content).decode("utf-8").splitlines()
@@ -211,9 +211,9 @@ class LoadEvidence:
     ended_servers: tuple[int, ...]
 
     @classmethod
-    def read(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
+    def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
         """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
-        return cls(trial, read(connections),
+        return cls(trial, parse_connections(connections),
                    read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
                    wire_flights(observed.client_pcap, observed.server_pcap),
                    tuple(observed.content.get("ended_servers", ())))
@@ -231,12 +231,12 @@ class LoadEvidence:
     @cached_property
     def hit(self) -> Connections:
         """Those of them that retransmitted."""
-        return self.done.where(self.done.retransmitted_bytes > 0)
+        return self.done.select(self.done.retransmitted_bytes > 0)
 
     @cached_property
     def smooth(self) -> Connections:
         """All without a repeated handshake."""
-        return self.everything.where(~(self.everything.connect_ms >= REPEATED_MS))
+        return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
 
     def grown(self, counter: str) -> float:
         """What a counter of the bottleneck rose by."""

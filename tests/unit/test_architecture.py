@@ -248,6 +248,6 @@ def defined(path: Path) -> set[str]:
 
 
 def test_a_name_that_is_not_there_is_seen() -> None:
-    assert is_there("lab.fetches.verify.verify.judge") and is_there("lab.tcp.path.bytes_per_s")
+    assert is_there("lab.fetches.verify.verify.judge_fetch") and is_there("lab.tcp.path.bytes_per_s")
     assert not is_there("lab.fetches.verify.verify.evidence.Evidence")
     assert not is_there("benchmarks.paper")

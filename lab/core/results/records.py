@@ -57,7 +57,7 @@ class Record:
     verdict_reason: str = field(default="", kw_only=True)
     measured_at: str = field(default="", compare=False, kw_only=True)
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raises ValueError where it lacks what a record like it has."""
 
     @property
@@ -189,7 +189,7 @@ class RowReader:
                                 if row[place] or not has_default}
                                for columns in (self.of_trial, self.of_record))
         record = self.kind(trial=self.trial(**requested), **observed)
-        record.check()
+        record.validate()
         return record
 
 

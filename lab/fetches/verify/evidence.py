@@ -184,12 +184,12 @@ class Evidence(Observed):
 
     # Against the model; nothing where it does not know all of it.
 
-    def total_compared(self) -> list[Compared]:
-        return ([self.near(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+    def compare_total(self) -> list[Compared]:
+        return ([self.compare_time(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
                 if self.is_comparable else [])
 
-    def latency_compared(self) -> list[Compared]:
-        return ([self.near(self.latency_ms, self.prediction.latency_ms)]
+    def compare_latency(self) -> list[Compared]:
+        return ([self.compare_time(self.latency_ms, self.prediction.latency_ms)]
                 if self.is_comparable else [])
 
     @property
@@ -199,7 +199,7 @@ class Evidence(Observed):
                 and not (self.wire.lost_to_client or self.wire.lost_to_server)
                 and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
-    def near(self, observed: float | None, predicted_ms: float) -> Compared:
+    def compare_time(self, observed: float | None, predicted_ms: float) -> Compared:
         """A time that the model predicts, within its tolerance."""
         late_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)

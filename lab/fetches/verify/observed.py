@@ -12,7 +12,7 @@ from lab.core.results.observation import Drops, Fetch, Response
 from lab.fetches.scenario.server import OWN
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.transfers import wire_bytes
-from lab.tcp.delivery.host import without_cause
+from lab.tcp.delivery.host import find_uncaused
 from lab.tcp.delivery.packet_path import Delivery
 from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.model.transfer import CONGESTION_CONTROLS
@@ -287,13 +287,13 @@ class Observed:
                 and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
 
     @cached_property
-    def without_cause(self) -> tuple[Segment, ...]:
+    def uncaused(self) -> tuple[Segment, ...]:
         """Data that left although nothing had happened at its host."""
         if not self.shows_causes:
             return ()
         tick_ns = self._tick_ns
-        return (*without_cause(self.wire, True, tick_ns, (self.trial.gap_ms,)),
-                *without_cause(self.wire, False, tick_ns, (self.trial.idle_ms,)))
+        return (*find_uncaused(self.wire, True, tick_ns, (self.trial.gap_ms,)),
+                *find_uncaused(self.wire, False, tick_ns, (self.trial.idle_ms,)))
 
     @property
     def _tick_ns(self) -> int:

@@ -24,8 +24,8 @@ from net.tc import normal_distribution
 STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
 
 
-def packets(evidence: Evidence) -> Iterable[Compared]:
-    return packet_path.compared(evidence.path, evidence.drops)
+def compare_packets(evidence: Evidence) -> Iterable[Compared]:
+    return packet_path.compare_path(evidence.path, evidence.drops)
 
 
 def ways(trial: Trial) -> tuple[Way, Way]:
@@ -56,7 +56,7 @@ def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Ev
     return replace(evidence, path=path, tick_ns=first_ns - STARTING_NS)
 
 
-PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, packets,
+PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, compare_packets,
                 lambda record: PATH in record.judged_by.split(), exact_only=True)
 
 
@@ -65,14 +65,15 @@ def is_estimated(evidence: Evidence) -> bool:
     return evidence.path is None and evidence.trial.is_computed
 
 
-def rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
+def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
     requested = evidence.trial.rtt_ms
     if observed_ms is not None and is_estimated(evidence):
         yield Compared(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
                        f"{observed_ms:.3f} ms", f"{requested:g} ms")
 
 
-def bandwidth(evidence: Evidence, observed_kbps: float, observed_ms: float) -> Iterable[Compared]:
+def compare_bandwidth(evidence: Evidence, observed_kbps: float,
+                      observed_ms: float) -> Iterable[Compared]:
     """Compared as times: over a short flight a tick of the clock is a larger share.
 
     observed_ms: from the first to the last of what left at once, of which observed_kbps is.
@@ -93,7 +94,7 @@ def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
             "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
 
 
-def losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
+def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
     """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
     for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
         counted = sum(dropped.values())

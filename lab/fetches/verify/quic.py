@@ -75,28 +75,29 @@ def _with_datagrams(record: Record, observed: Seen) -> Record:
 
 # What is compared --------------------------------------------------------------------
 
-def _rtt(observed: Seen) -> Iterable[Compared]:
-    return path.rtt(observed.evidence, observed.rtt_ms)
+def _compare_rtt(observed: Seen) -> Iterable[Compared]:
+    return path.compare_rtt(observed.evidence, observed.rtt_ms)
 
 
-def _bandwidth(observed: Seen) -> Iterable[Compared]:
+def _compare_bandwidth(observed: Seen) -> Iterable[Compared]:
     kbps, busy = observed.wire.bandwidth_kbps, observed.wire.busy
     if kbps is not None and not observed.evidence.trial.disorder:
-        yield from path.bandwidth(observed.evidence, kbps,
+        yield from path.compare_bandwidth(observed.evidence, kbps,
                                   (busy[-1].time_ns - busy[0].time_ns) / 1e6)
 
 
-def _losses(observed: Seen) -> Iterable[Compared]:
-    return path.losses(observed.evidence, dict(zip(("to_client", "to_server"), observed.wire.lost)))
+def _compare_losses(observed: Seen) -> Iterable[Compared]:
+    return path.compare_losses(observed.evidence, dict(zip(("to_client", "to_server"),
+                                                           observed.wire.lost)))
 
 
-def _amplification(observed: Seen) -> Iterable[Compared]:
+def _compare_amplification(observed: Seen) -> Iterable[Compared]:
     sent, allowed = observed.wire.unvalidated_bytes, observed.wire.allowed_bytes
     yield Compared(sent <= allowed, f"{sent} bytes before the client's second flight",
                    f"at most {allowed}, three times its first")
 
 
-def _flight(observed: Seen) -> Iterable[Compared]:
+def _compare_flight(observed: Seen) -> Iterable[Compared]:
     """The chain was sent: QUIC's headers, acknowledgements and padding come on top."""
     sent = sum(datagram.payload_bytes for part in observed.wire.rounds for datagram in part)
     least = observed.evidence.trial.chain_bytes
@@ -118,16 +119,17 @@ def _is_estimated(record: Record) -> bool:
 
 # Judged of every trial alike, and in its table.
 PACKETS: Check[Seen, Record] = Check(path.PACKETS.name, path.PACKETS.why,
-                lambda observed: path.packets(observed.evidence), path.PACKETS.applies_to,
+                lambda observed: path.compare_packets(observed.evidence), path.PACKETS.applies_to,
                 exact_only=True)
 ON_THE_WIRE: tuple[Check[Seen, Record], ...] = (
-    Check("QUIC RTT", "the first datagram each way, less its serialisation", _rtt, _is_estimated,
+    Check("QUIC RTT", "the first datagram each way, less its serialisation", _compare_rtt,
+          _is_estimated,
           seldom=True),
-    Check("QUIC bandwidth", "the spacing of datagrams that left at once", _bandwidth,
+    Check("QUIC bandwidth", "the spacing of datagrams that left at once", _compare_bandwidth,
           _is_estimated, seldom=True),
-    Check("QUIC losses", "those that queue and random loss dropped, no others", _losses,
+    Check("QUIC losses", "those that queue and random loss dropped, no others", _compare_losses,
           _is_estimated, seldom=True),
     Check("QUIC amplification", "three times the client's first datagrams (RFC 9000, 8.1)",
-          _amplification, is_quic, seldom=True),
-    Check("QUIC flight", "the handshake's datagrams hold the chain", _flight, is_quic,
+          _compare_amplification, is_quic, seldom=True),
+    Check("QUIC flight", "the handshake's datagrams hold the chain", _compare_flight, is_quic,
           seldom=True))

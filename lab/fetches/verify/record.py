@@ -109,7 +109,7 @@ class Record(records.Record):
     response_flights: str = ""
     PATTERNS: ClassVar = {"response_flights": FLIGHTS}
 
-    def check(self) -> None:
+    def validate(self) -> None:
         if self.counts and self.total_ms is None:
             raise ValueError("it counts, and has no total_ms")
         if self.trial.weight < 0:

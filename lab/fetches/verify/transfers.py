@@ -102,6 +102,6 @@ def wire_bytes(report: Response) -> int:
     return report.get("header_bytes", 0) + report.get("body_bytes", 0)
 
 
-def sealed(early_bytes: int) -> int:
+def sealed_bytes(early_bytes: int) -> int:
     """Early data as it goes over the wire: one record."""
     return early_bytes + RECORD_OVERHEAD_BYTES

@@ -352,7 +352,7 @@ WHY = ("each packet arrives to the microsecond when delay, rate and queue let it
 _EXAMPLES = 3  # deviations in one reason
 
 
-def compared(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
+def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
              ) -> Iterable[Compared]:
     """Each packet, and as many dropped as the qdiscs counted; nothing where it is not judged.
 

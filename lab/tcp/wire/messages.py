@@ -37,7 +37,7 @@ class Messages:
     end: int
 
 
-def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
+def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
     """What the packets show; None where there is no whole request, or no answer to it.
 
     before: so many requests come before the one that counts, a packet each; over TLS none.
@@ -60,7 +60,7 @@ def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages |
                     finished.end - 1 if finished else 0, start - 1, end - 1)
 
 
-def timed(exchange: Exchange, response: Messages) -> Exchange:
+def retime(exchange: Exchange, response: Messages) -> Exchange:
     """The exchange with the response's times as these messages have them."""
     sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
@@ -113,7 +113,7 @@ class Early:
     segments: int
 
 
-def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
+def find_early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
     """Of a connection with early data that was accepted. Raises CaptureError.
 
     sealed_bytes: as long as it is on the wire.

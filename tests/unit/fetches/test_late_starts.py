@@ -35,7 +35,7 @@ def evidence(latency_ms: float, qdisc: str = "fifo", tls: bool = True,
 
 
 def passes(seen: Evidence) -> bool:
-    (compared,) = verify._server_latency(seen)
+    (compared,) = verify._compare_server_latency(seen)
     return compared.passed
 
 

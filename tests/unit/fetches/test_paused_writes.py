@@ -60,7 +60,7 @@ def paused(segments: int, initcwnd: int = 9, control: str = "cubic", lost: bool 
 
 
 def compared(evidence: Evidence) -> tuple[bool, str, str]:
-    (found,) = verify._first_flight(evidence)
+    (found,) = verify._compare_first_flight(evidence)
     return found.passed, found.observed, found.requested
 
 

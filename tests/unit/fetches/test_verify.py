@@ -14,7 +14,7 @@ from lab.core.results.records import FAIL, PASS, columns_of, to_text, value_of
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT
-from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge
+from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
@@ -88,7 +88,7 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
                                      {"net.ipv4.tcp_wmem": "4096 4608 4608"}])
 def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
     trial = stored.load("receive_window")
-    record = judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+    record = judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
                    sysctls=sysctls)
     assert "first flight: observed 12 segments" in record.verdict_reason
 
@@ -338,7 +338,7 @@ def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> Non
 
 def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(good: Stored) -> None:
     def judged(trial: Stored) -> Record:
-        return judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+        return judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
                      sysctls={}, known_kernel=False)
     slow = judged(later(good, "fetch", "total_ms", 50))
     assert (slow.verdict, slow.judged_by) == (PASS, "path host") and slow.model_ms is not None
