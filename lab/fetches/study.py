@@ -42,6 +42,11 @@ def in_full(scenario: Scenario) -> Scenario:
 
 # Trials ------------------------------------------------------------------------------
 
+# Of cake's queue, which is given to it as the memory of so many full packets: the kernel's
+# bookkeeping is counted as well (skb->truesize), so that a full packet does not fit into one.
+LEAST_CAKE_PACKETS = 2
+
+
 def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
     """All trials of the scenario, without duplicates, in the order to measure them.
 
@@ -58,6 +63,11 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     for level in requested.levels:
         for sweep in level:
             for trial in sweep.trials(scenario.name, seed):
+                if trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS:
+                    raise UsageError(
+                        f"{scenario.name}: cake lets nothing through a queue of"
+                        f" {trial.queue_packets} packet (--queue, --qdisc), since it counts the"
+                        f" memory that one takes: write {LEAST_CAKE_PACKETS} or more")
                 shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
     if requested.users:
