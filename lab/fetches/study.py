@@ -44,6 +44,7 @@ def in_full(scenario: Scenario) -> Scenario:
 
 # Of cake's queue, which is given to it as the memory of so many full packets: the kernel's
 # bookkeeping is counted as well (skb->truesize), so that a full packet does not fit into one.
+# A length in time or products may come to that in one cell of a grid: its trials fail.
 LEAST_CAKE_PACKETS = 2
 
 
@@ -63,7 +64,8 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     for level in requested.levels:
         for sweep in level:
             for trial in sweep.trials(scenario.name, seed):
-                if trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS:
+                if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
+                        and not trial.queue_from):
                     raise UsageError(
                         f"{scenario.name}: cake lets nothing through a queue of"
                         f" {trial.queue_packets} packet (--queue, --qdisc), since it counts the"

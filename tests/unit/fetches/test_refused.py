@@ -116,13 +116,12 @@ def test_flags_that_mean_nothing_there_are_refused(tmp_path: Path, more: dict[st
     assert str(refused.value).startswith(message)
 
 
-@pytest.mark.parametrize("queue", ["1", "0.01ms"])
-def test_a_cake_that_lets_nothing_through_is_refused(tmp_path: Path, queue: str) -> None:
+def test_a_cake_that_lets_nothing_through_is_refused(tmp_path: Path) -> None:
     """Its memory holds no full packet: every transfer would time out."""
     with pytest.raises(UsageError, match="^small: cake lets nothing through a queue of 1 packet"):
-        requested(tmp_path, lists={"queue": [queue], "qdisc": ["fifo", "cake"]})
+        requested(tmp_path, lists={"queue": ["1"], "qdisc": ["fifo", "cake"]})
     assert requested(tmp_path, lists={"queue": ["2"], "qdisc": ["cake"]}).trials
-    assert requested(tmp_path, lists={"queue": [queue], "qdisc": ["fifo", "fq_codel"]}).trials
+    assert requested(tmp_path, lists={"queue": ["1"], "qdisc": ["fifo", "fq_codel"]}).trials
 
 
 def test_flags_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
