@@ -277,16 +277,16 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
             records: Sequence[Record]) -> tuple[list[Record], ByCell]:
     """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
     sweep = scenario.sweep(figure.sweep)
-    chosen = of_sweep(sweep, records)
+    chosen, cells = of_sweep(sweep, records), sweep.cells
     made: ByCell = {}
     for record in chosen:
         made.setdefault((cell_of(record.trial), record.trial.initcwnd), []).append(record)
-    missing = [cell for cell in sweep.cells
+    missing = [cell for cell in cells
                if any((cell, initcwnd) not in made for initcwnd in windows)]
     if missing:
         named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
                           for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise NoPanel(f"{len(missing)} of {len(sweep.cells)} cells ({named}) of {scenario.name}"
+        raise NoPanel(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"
                       f" {figure.name} were not measured; measure with"
                       f" {_command(scenario, missing)}")
     return chosen, made
