@@ -8,13 +8,11 @@ are read, which is exact (see of_baseline).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings.charts import Ends, Sample
-from lab.core.findings.findings import Cell as TableCell
-from lab.core.findings.findings import Column
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
@@ -80,6 +78,18 @@ class Published:
 
 
 @dataclass(frozen=True)
+class SameResponses:
+    """What the window alone changes: the same responses under both, each with the same weight.
+
+    absolute, percent: the improvement, with the 95 % interval of absolute.
+    """
+
+    absolute: float
+    percent: float
+    interval: Ends | None
+
+
+@dataclass(frozen=True)
 class Bucket:
     """One bucket of an improvement figure, or one window of a window sweep.
 
@@ -90,7 +100,9 @@ class Bucket:
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once; draws: how many independent values of a window they
     rest on: clients of a population, else fetches. In a window sweep the experiment is the
-    bucket's window. lossless: nothing in the bucket is left to chance.
+    bucket's window. lossless: nothing in the bucket is left to chance. same: None where the
+    windows were measured side by side; else the baseline had a week with other responses of its
+    own, as the paper's, and base is a mean over those.
     """
 
     label: str
@@ -110,6 +122,7 @@ class Bucket:
     lossless: bool = False
     sign: int = 1
     draws: int = 0
+    same: SameResponses | None = None
 
     @property
     def absolute(self) -> float:
@@ -138,18 +151,14 @@ class Bucket:
         return self.sign * (self.base_median - self.experiment_median)
 
 
-Shown = tuple[Column, Callable[[Bucket], TableCell]]
-
-
 @dataclass(frozen=True)
 class Panel:
     """The rows of one figure, and which client and algorithm measured them.
 
     counted, left_out: fetches in all, where one can enter several buckets;
     None where it enters one at most. samples: the values behind it, by window.
-    remarks: what else than the windows decided on what is behind it.
-
-    What other panels have besides is a property, of which others have none.
+    remarks: what else than the windows decided on what is behind it. is_of_loss: whether its
+    bars are shown beyond the lossless one (lab.fetches.figures.recovery).
     """
 
     figure: Figure
@@ -160,6 +169,7 @@ class Panel:
     left_out: Excluded | None = None
     samples: tuple[Sample, ...] = field(default=(), compare=False)
     remarks: tuple[str, ...] = ()
+    is_of_loss: bool = False
 
     @property
     def n(self) -> int:
@@ -186,30 +196,6 @@ class Panel:
     def is_sweep(self) -> bool:
         """Whether the buckets are windows."""
         return self.figure.is_of_windows
-
-    @property
-    def has_even_scale(self) -> bool:
-        """Whether its chart's scale is not logarithmic."""
-        return False
-
-    @property
-    def columns(self) -> Sequence[Shown]:
-        """Of its table, before those of published values."""
-        return ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Of its table."""
-        return ()
-
-    @property
-    def sentences(self) -> Sequence[str]:
-        """Behind the one of what the larger window improves."""
-        return ()
-
-    def above(self, bucket: Bucket) -> tuple[str, str]:
-        """Two lines above a bar."""
-        return "", ""
 
     def is_baseline(self, bucket: Bucket) -> bool:
         """Whether a bucket is the window that the others are compared with."""

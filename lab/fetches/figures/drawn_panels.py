@@ -13,75 +13,21 @@ bootstrap, Efron and Tibshirani 1993, section 8.5).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy
 
-from lab.core.findings.charts import Ends, Sample
-from lab.core.findings.findings import Column
+from lab.core.findings.charts import Sample
 from lab.core.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from lab.core.scenario.curves import Numbers
 from lab.core.stats import percentile_interval, portions
 from lab.fetches.figures.paired import Paired, Responses, quantity_of
 from lab.fetches.scenario.population import Populations, percentile_of
-from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, Shown,
+from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, SameResponses,
                                          published_bars)
-from lab.fetches.figures.figure import interval
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
-
-
-TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
-             " with more far and slow responses. It answers how the two printed weeks differ. The"
-             " window alone: the same responses under both. It answers what the window does.")
-
-
-@dataclass(frozen=True)
-class SameResponses:
-    """What the window alone changes: the same responses under both, each with the same weight.
-
-    absolute, percent: the improvement, with the 95 % interval of absolute.
-    """
-
-    absolute: float
-    percent: float
-    interval: Ends | None
-
-
-@dataclass(frozen=True)
-class PairedBucket(Bucket):
-    """A bucket of drawn responses.
-
-    same: None where the windows were measured side by side; else the baseline had a week with
-    other responses of its own, as the paper's, and base is a mean over those.
-    """
-
-    same: SameResponses | None = None
-
-
-@dataclass(frozen=True)
-class PopulationPanel(Panel):
-    """A panel of drawn responses, also with what the window alone does."""
-
-    @property
-    def columns(self) -> Sequence[Shown]:
-        unit, group = self.metric.unit, "the window alone"
-        return [(Column("", unit, group),
-                 lambda bucket: same.absolute if (same := same_of(bucket)) else ""),
-                (Column("95 % interval", unit, group, rank=0),
-                 lambda bucket: interval(same.interval) if (same := same_of(bucket)) else ""),
-                (Column("", "%", group),
-                 lambda bucket: same.percent if (same := same_of(bucket)) else "")]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        return [TWO_WEEKS] if any(map(same_of, self.buckets)) else []
-
-
-def same_of(bucket: Bucket) -> SameResponses | None:
-    """What the window alone changes in a bucket; None where the bucket itself says so."""
-    return bucket.same if isinstance(bucket, PairedBucket) else None
 
 
 def panels(drawn: Populations, figures: Iterable[Figure],
@@ -104,21 +50,21 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     client, algorithm = drawn.like.client, drawn.like.congestion_control
     if figure.is_of_windows:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
-        return PopulationPanel(
+        return Panel(
             figure, tuple(rows), client, algorithm, samples=samples,
             remarks=notes.limiting_notes(responses.of(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
     remarked = notes.limiting_notes(responses.of(figure.sweep, windows))
     if figure.by != "percentile":
-        return PopulationPanel(figure, tuple(buckets(paired, figure)), client, algorithm,
+        return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                                samples=paired.samples(windows), remarks=remarked)
     if figure.bandwidth_at_most_kbps:
         paired = paired.only(
             quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
-    return PopulationPanel(
+    return Panel(
         figure, tuple(rows), client, algorithm, counted=rows[0].n, left_out=rows[0].excluded,
         samples=paired.samples(windows), remarks=remarked)
 
@@ -164,8 +110,9 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
     drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
     """
     gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
+    alone = numpy.multiply(paired.sign, drawn[:, 2] - drawn[:, 1], dtype=float)
     cells = len(set(paired.client.tolist()))
-    return PairedBucket(
+    return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
         excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_requested=cells,
         draws=cells,
@@ -175,14 +122,8 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
         absolute_interval=percentile_interval(gains),
         percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
         published=bar, sign=paired.sign,
-        same=None if paired.side_by_side else _same(drawn, paired.sign))
-
-
-def _same(drawn: Numbers, sign: int) -> SameResponses:
-    """drawn: see _made."""
-    gains = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
-    return SameResponses(float(gains[0]), float(100 * gains[0] / drawn[0, 2]),
-                         percentile_interval(gains[1:]))
+        same=None if paired.side_by_side else SameResponses(
+            float(alone[0]), float(100 * alone[0] / drawn[0, 2]), percentile_interval(alone[1:])))
 
 
 def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:

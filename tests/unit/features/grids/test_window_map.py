@@ -17,7 +17,7 @@ from lab.core.findings.charts import SquareChart
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
-from lab.fetches.analysis import analyse
+from lab.fetches.findings import analyse
 from lab.fetches.figures import kinds
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
