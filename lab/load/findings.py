@@ -18,7 +18,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
 from lab.load import analysis, charts, tables
-from lab.load.analysis import Distribution, Gain, GainLine, Hit, MissingRuns, Mixes, Runs, describe
+from lab.load.analysis import Distribution, Gain, GainPoint, Hit, MissingRuns, Mixes, Runs, describe
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
                                SHARE, LoadClaim, LoadFigure, LoadScenario)
@@ -150,22 +150,21 @@ def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
 
 
 def _gain(runs: Runs) -> Content:
-    lines = analysis.lines(runs)
-    return Content((tables.gains(runs, lines),), charts.gain(runs, lines),
-                   _gain_answers(runs, lines))
+    points = analysis.points(runs)
+    return Content((tables.gains(runs, points),), charts.gain(runs, points),
+                   _gain_answers(runs, points))
 
 
-def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...]:
+def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, ...]:
     """Where the gain turns to loss: cells whose interval lies below zero."""
     worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
-    for line in lines:
-        for point in line.points:
-            where = ", ".join(tables.where(runs, line, point))
-            for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
-                if gain is not None and gain.absolute.sign < 0:
-                    worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
+    for point in points:
+        where = ", ".join(tables.where(runs, point))
+        for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
+            if gain is not None and gain.absolute.sign < 0:
+                worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
     nowhere = ("in no cell whose 95 % interval excludes zero."
-               if any(point.mean.absolute.interval for line in lines for point in line.points)
+               if any(point.mean.absolute.interval for point in points)
                else "undetermined: one seed has no interval.")
     return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
                            " longer:", "; ".join(cells) + "." if cells else nowhere)

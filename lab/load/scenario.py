@@ -390,18 +390,10 @@ def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[Load
 
 def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
-    for name, flag in overrides.given.items():
-        if name not in OVERRIDES:
-            why = ("a load scenario has clients of its own" if name == "client"
-                   else "a load scenario has none")
-            raise UsageError(f"{scenario.head.name}: {flag}: {why}")
-    changes: dict[str, Any] = dict(overrides.checked())
-    for name in ("rtt_ms", "bandwidth_kbps"):
-        if name in changes:
-            if len(changes[name]) != 1:
-                raise UsageError(f"{overrides.given[name]}: a load scenario takes one value at a"
-                                 " time")
-            (changes[name],) = changes[name]
+    changes = overrides.replacing(OVERRIDES, lambda name, flag: (
+        f"{scenario.head.name}: {flag}: a load scenario has"
+        f" {'clients of its own' if name == 'client' else 'none'}"),
+        "a load scenario takes one value at a time")
     if "initcwnd" in changes:
         changes["mixes"] = ()
     if overrides.repeat is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
 from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
+from lab.core.results.cells import Cells
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.run.kinds import RunData
 from lab.core.words import plain
@@ -208,15 +209,11 @@ ROW_INCHES = 2.5
 ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
 
 
-def by_think_time(records: Iterable[TraceRecord], curve: TraceCurve) -> ByThinkTime:
+def by_think_time(records: Sequence[TraceRecord], curve: TraceCurve) -> ByThinkTime:
     """The records of one trace and TCP that count, in the order of their think times."""
-    by_time: ByThinkTime = {}
-    for record in records:
-        trial = record.trial
-        if ((trial.trace, trial.tcp) == (curve.trace, curve.tcp) and trial.think_s is not None
-                and record.counts):
-            by_time.setdefault(trial.think_s, {})[trial.initcwnd] = record
-    return {think_s: by_time[think_s] for think_s in sorted(by_time)}
+    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp).by("think_s")
+    return {think_s: {record.trial.initcwnd: record for record in of_curve[think_s,].records}
+            for think_s in sorted(think_s for think_s, in of_curve if think_s is not None)}
 
 
 def windows_of(measured: ByThinkTime) -> list[int]:

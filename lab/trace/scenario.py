@@ -412,15 +412,7 @@ def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
 
 def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
-    for name, flag in overrides.given.items():
-        if name not in OVERRIDDEN:
-            raise UsageError(f"{scenario.head.name}: {flag} does not go with a scenario of kind"
-                             ' "trace": its schedules and TCPs are in its file')
-    changes = overrides.checked()
-    for name, values in changes.items():
-        if name != "initcwnd" and len(values) != 1:
-            raise UsageError(f'{overrides.given[name]}: a scenario of kind "trace" takes one'
-                             " value")
-    requested: dict[str, Any] = {name: values if name == "initcwnd" else values[0]
-                             for name, values in changes.items()}
+    requested = overrides.replacing(OVERRIDDEN, lambda _, flag: (
+        f'{scenario.head.name}: {flag} does not go with a scenario of kind "trace": its schedules'
+        " and TCPs are in its file"), 'a scenario of kind "trace" takes one value')
     return replace(scenario, traces=tuple(replace(trace, **requested) for trace in scenario.traces))

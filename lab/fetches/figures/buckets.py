@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings.charts import Ends, Sample
+from lab.core.results.cells import grouped
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
@@ -264,9 +265,7 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
     """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
     sweep = scenario.sweep(figure.sweep)
     chosen, cells = of_sweep(sweep, records), sweep.cells
-    made: ByCell = {}
-    for record in chosen:
-        made.setdefault((cell_of(record.trial), record.trial.initcwnd), []).append(record)
+    made = grouped(chosen, lambda record: (cell_of(record.trial), record.trial.initcwnd))
     missing = [cell for cell in cells
                if any((cell, initcwnd) not in made for initcwnd in windows)]
     if missing:
@@ -285,11 +284,9 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     all of its records have to agree. Raises NoPanel.
     """
     cells = set(sweep.cells)
-    made: dict[str, list[Record]] = {}
-    for record in records:
-        trial = record.trial
-        if not trial.part and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells:
-            made.setdefault(trial.client, []).append(record)
+    made = grouped([record for record in records if not (trial := record.trial).part
+                    and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells],
+                   lambda record: record.trial.client)
     if sweep.client in made or not made:
         return made.get(sweep.client, [])
     if len(made) > 1:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from lab.core import stats
 from lab.core.findings.findings import Column, Finding, Table
+from lab.core.results.cells import Cells
 from lab.core.scenario import published
 from lab.core.words import number, plain
 from lab.fetches.figures.buckets import NoPanel, of_sweep
@@ -63,13 +64,12 @@ def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedC
 
 
 def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
-    by_cell: dict[tuple[int, float, float], list[Record]] = {}
-    for record in of_sweep(scenario.sweep(raw.sweep), records):
-        trial = record.trial
-        by_cell.setdefault((trial.initcwnd, trial.rtt_ms, trial.bandwidth_kbps), []).append(record)
+    by_cell = Cells(of_sweep(scenario.sweep(raw.sweep), records)).by(
+        "initcwnd", "rtt_ms", "bandwidth_kbps")
     rows, of_trial = [], {}
     for fetch in published.fetches(raw.file):
-        own = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps), [])
+        cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
+        own = cell.records if cell else ()
         values = [value for _, value in counting(own, raw.metric)[0]]
         mark = next((defect.mark for defect in reversed(raw.defects)
                      if bucket_value(defect.by, fetch) in defect.values), "")
