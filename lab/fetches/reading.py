@@ -46,7 +46,8 @@ def read(file: ScenarioFile) -> Scenario:
 def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
             where: str) -> tuple[Sweep, ...]:
     """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
-    own = _own_server(raw, where)
+    own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
+           if OWN_SERVER in raw else None)
     sweeps: tuple[Sweep, ...] = schema.read_tables(
         Sweep, raw, "sweep", where, defaults=defaults, own_server=own.text if own else "")
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
@@ -91,12 +92,6 @@ def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
     table, where = schema.table(raw, "raw", where), f"{where}: [raw]"
     return schema.read(Raw, table, where, defects=schema.read_tables(
         Defect, table, "defect", where, called="mark"))
-
-
-def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
-    if OWN_SERVER not in raw:
-        return None
-    return schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
 
 
 # What goes with what ---------------------------------------------------------------

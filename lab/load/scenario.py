@@ -101,7 +101,7 @@ def window_name(window: Window) -> str:
                     for initcwnd, share in window)
 
 
-def _mix(mix: Any, where: str) -> Window:
+def _mix(mix: object, where: str) -> Window:
     if not isinstance(mix, list) or not mix or not all(
             isinstance(part, list) and len(part) == 2 for part in mix):
         raise UsageError(f"{where}: a mix has to be a list of [initial window, share]")
@@ -111,7 +111,7 @@ def _mix(mix: Any, where: str) -> Window:
     return parts
 
 
-def _links(rows: Any, where: str) -> tuple[Clients, ...]:
+def _links(rows: object, where: str) -> tuple[Clients, ...]:
     if not isinstance(rows, list) or not rows or not all(
             isinstance(row, list) and len(row) == 4 for row in rows):
         raise UsageError(f"{where} has to be a list of [share, rtt_ms, kbit/s, loss %]")
@@ -124,7 +124,7 @@ def _links(rows: Any, where: str) -> tuple[Clients, ...]:
     return links
 
 
-def _sizes(value: Any, where: str) -> str:
+def _sizes(value: object, where: str) -> str:
     """The name of a distribution, or its points."""
     return schema.text(value, where) if isinstance(value, str) else sizes_text(
         points_of(value, where))
@@ -275,13 +275,13 @@ class LoadFigure:
             raise UsageError(f"{where}: windows have to be mixes of two parts, like 10+10")
 
 
-def _two(value: Any, where: str) -> tuple[str, str]:
+def _two(value: object, where: str) -> tuple[str, str]:
     if not isinstance(value, list) or len(value) != 2:
         raise UsageError(f"{where} has to be two windows")
     return str(value[0]), str(value[1])
 
 
-def _places(value: Any, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _places(value: object, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     if not isinstance(value, dict):
         raise UsageError(f"{where} has to be a table like {{load = [0.5]}}")
     schema.known_keys(value, AXES, where)

@@ -28,7 +28,7 @@ EACH_THINK = "each"  # in a request: the think time that the trial is about
 
 def _listed(kind: type[Any]) -> Reader:
     """Tables in a list, as instances of a dataclass."""
-    def read_list(value: Any, where: str) -> tuple[Any, ...]:
+    def read_list(value: object, where: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value \
                 or not all(isinstance(item, dict) for item in value):
             raise UsageError(f"{where} has to be a list of tables, such as"
@@ -38,7 +38,7 @@ def _listed(kind: type[Any]) -> Reader:
     return read_list
 
 
-def _think_s(value: Any, where: str) -> float | None:
+def _think_s(value: object, where: str) -> float | None:
     return None if value == EACH_THINK else schema.number("time_s")(value, where)
 
 
@@ -150,17 +150,17 @@ OVERRIDDEN = ("rtt_ms", "bandwidth_kbps", "initcwnd")  # by the command line
 
 # Readers of what is more than one word or number -------------------------------------
 
-def _settings(value: Any, where: str) -> tuple[str, ...]:
+def _settings(value: object, where: str) -> tuple[str, ...]:
     """A table of sysctls as "name=value" each."""
     sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
     return tuple(f"{name}={word}" for name, word in sysctls.items())
 
 
-def _uplink_kbps(value: Any, where: str) -> float | None:
+def _uplink_kbps(value: object, where: str) -> float | None:
     return None if value == "same" else schema.number("uplink_kbps")(value, where)
 
 
-def _outage_ms(value: Any, where: str) -> tuple[float, ...]:
+def _outage_ms(value: object, where: str) -> tuple[float, ...]:
     check = schema.number("outage_ms")
     times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
     if value != [] and (len(times) != 2 or times[0] >= times[1]):
@@ -222,7 +222,7 @@ class TraceCurve:
     initcwnd: int | None = None
 
     @classmethod
-    def read(cls, value: Any, where: str) -> TraceCurve:
+    def read(cls, value: object, where: str) -> TraceCurve:
         """From its text. Raises UsageError."""
         match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
                  else None)

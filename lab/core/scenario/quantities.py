@@ -29,7 +29,7 @@ class Length(Quantity):
     Values are words: "100", "50ms", "1bdp", or AUTO.
     """
 
-    def check(self, value: Any, where: str) -> str:
+    def check(self, value: object, where: str) -> str:
         if isinstance(value, (int, float)):
             return str(QUANTITIES["queue_packets"].check(value, where))
         if value == AUTO:

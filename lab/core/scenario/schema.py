@@ -7,7 +7,6 @@ A field's annotation and its `key(...)` are what a table may hold:
     int, float                 a number; its range is the quantity of the field's name
     tuple[int, ...]            a list of such values, none twice
     T | None                   as T, and may be missing
-    a dataclass, tuple of it   a table, or tables [[name]]
 
 Every fault is one line that names file, table and key. A class may have a
 method `check(where)` for what one field cannot express; it raises UsageError.
@@ -18,7 +17,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lab.core.errors import UsageError
@@ -26,7 +25,7 @@ from lab.core.scenario.quantities import QUANTITIES
 from lab.core.words import nearest
 
 T = TypeVar("T")
-Reader = Callable[[Any, str], Any]  # (value, where) → checked value; raises UsageError
+Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
 _KEY = "lab.core.scenario.schema"
 
 
@@ -135,19 +134,19 @@ def known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> No
 
 # Readers ---------------------------------------------------------------------------
 
-def text(value: Any, where: str) -> str:
+def text(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{where} has to be a string, it is {value!r}")
     return value
 
 
-def flag(value: Any, where: str) -> bool:
+def flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{where} has to be true or false, it is {value!r}")
     return value
 
 
-def file_name(value: Any, where: str) -> str:
+def file_name(value: object, where: str) -> str:
     """A name that becomes a part of file names."""
     if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
         raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
@@ -164,7 +163,7 @@ def word(known: Sequence[str]) -> Reader:
     return lambda value, where: one_of(value, known, where)
 
 
-def one_of(value: Any, known: Sequence[str], where: str) -> str:
+def one_of(value: object, known: Sequence[str], where: str) -> str:
     if value not in known:
         raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), known)};"
                          f" known: {', '.join(known)}")
@@ -174,7 +173,7 @@ def one_of(value: Any, known: Sequence[str], where: str) -> str:
 def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
     """A list of values, none of them twice if distinct; empty: it may have none."""
-    def read_list(value: Any, where: str) -> tuple[Any, ...]:
+    def read_list(value: object, where: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
         checked = tuple(read_item(item, where) for item in value)
@@ -206,19 +205,9 @@ def _of_hint(hint: Any, quantity: str) -> Reader:
         return word(arguments)
     if origin is tuple:
         inner = arguments[0]
-        if is_dataclass(inner):
-            raise TypeError(f"{inner}: tables are read by read_tables")
         return values(_of_hint(inner, quantity), "strings" if inner is str else "numbers")
-    if isinstance(hint, type) and is_dataclass(hint):
-        return lambda value, where: read(hint, _as_table(value, where), where)
     readers: dict[Any, Reader] = {str: text, bool: flag}
     return readers.get(hint) or number(quantity)
-
-
-def _as_table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{where}: has to be a table")
-    return value
 
 
 def _name(attribute: Field[Any]) -> str:

@@ -58,7 +58,7 @@ READINGS = tuple(field.name for field in fields(Reading))
 SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
 
 
-def _switched(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
+def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
     schema.known_keys(value, SWITCHABLE, where)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from lab.core.errors import UsageError
 from lab.core.scenario import quantities, schema
@@ -30,22 +30,22 @@ _BY = schema.word(BUCKETED)
 _METRIC = schema.word(quantities.METRICS)
 
 
-def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ...]]:
-    def read_two(value: Any, where: str) -> tuple[str, ...]:
-        if not isinstance(value, list) or len(value) != 2:
-            raise UsageError(f"{where} has to be {what}")
-        return tuple(reader(name, where) for name in value)
-    return read_two
-
-
-def _label(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{where} has to be the labels of two bars")
-    return value
-
-
 _COLUMN = schema.word((*quantities.METRICS, "initcwnd"))
-_TWO_BARS = _two(_label, "the labels of two bars")
+
+
+def _two_bars(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2 or not all(
+            isinstance(label, str) for label in value):
+        raise UsageError(f"{where} has to be the labels of two bars")
+    return tuple(value)
+
+
+def _two_columns(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise UsageError(f"{where} has to be two columns")
+    return tuple(_COLUMN(name, where) for name in value)
+
+
 OF_BARS, OF_TRIALS = ("larger", "equal", "highest_percent"), ("at_most", "more_where")
 
 
@@ -93,11 +93,11 @@ class Claim:
 
     figure: str
     says: str
-    larger: tuple[str, ...] = key((), reader=_TWO_BARS)
-    equal: tuple[str, ...] = key((), reader=_TWO_BARS)
+    larger: tuple[str, ...] = key((), reader=_two_bars)
+    equal: tuple[str, ...] = key((), reader=_two_bars)
     highest_percent: float | None = key(None, quantity="shares_percent")
     at_most: str = key("", reader=_COLUMN)
-    more_where: tuple[str, ...] = key((), reader=_two(_COLUMN, "two columns"))
+    more_where: tuple[str, ...] = key((), reader=_two_columns)
 
     def check(self, where: str) -> None:
         """Raises UsageError unless it says one thing."""

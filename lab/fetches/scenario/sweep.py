@@ -48,13 +48,13 @@ def _swept(name: str) -> Any:
     return key(QUANTITIES[name].defaults, reader=_list(name))
 
 
-def _uplink(value: Any, where: str) -> float | None:
+def _uplink(value: object, where: str) -> float | None:
     return None if value == "same" else schema.number("uplink_kbps")(value, where)
 
 
 def _together(*names: str) -> schema.Reader:
     """Lists of one value for each of these quantities, none twice."""
-    def read(value: Any, where: str) -> tuple[tuple[Any, ...], ...]:
+    def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
         if not isinstance(value, list) or not value or not all(
                 isinstance(row, list) and len(row) == len(names) for row in value):
             raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")

@@ -20,7 +20,7 @@ from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
 from lab.fetches.figures.claims import judge_panel
 from lab.fetches.figures.bars import figure_table
-from lab.fetches.figures.paired import Responses
+from lab.fetches.figures.drawn_panels import Responses
 from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
