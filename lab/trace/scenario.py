@@ -38,10 +38,6 @@ def _listed(kind: type[Any]) -> Reader:
     return read_list
 
 
-def _think_s(value: object, where: str) -> float | None:
-    return None if value == EACH_THINK else schema.number("time_s")(value, where)
-
-
 @dataclass(frozen=True)
 class Write:
     """What the application hands to TCP: bytes at a time, or every so often until another.
@@ -95,7 +91,8 @@ class Request:
     """
 
     size_bytes: int = key(quantity="write_bytes", name="bytes")
-    think_s: float | None = key(0.0, reader=_think_s)
+    think_s: float | None = key(0.0, reader=schema.none_for(
+        EACH_THINK, schema.number("time_s")))
 
 
 @dataclass(frozen=True)
@@ -156,10 +153,6 @@ def _settings(value: object, where: str) -> tuple[str, ...]:
     return tuple(f"{name}={word}" for name, word in sysctls.items())
 
 
-def _uplink_kbps(value: object, where: str) -> float | None:
-    return None if value == "same" else schema.number("uplink_kbps")(value, where)
-
-
 def _outage_ms(value: object, where: str) -> tuple[float, ...]:
     check = schema.number("outage_ms")
     times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
@@ -202,7 +195,8 @@ class TraceSetup:
     tcps: tuple[str, ...] = key(name="tcp")
     initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
     title: str = ""
-    uplink_kbps: float | None = key(None, name="uplink", reader=_uplink_kbps)
+    uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
+        "same", schema.number("uplink_kbps")))
     mss: int = MSS
     receive_window: int = 0
     rto_min_ms: int = 0

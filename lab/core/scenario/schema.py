@@ -170,6 +170,11 @@ def one_of(value: object, known: Sequence[str], where: str) -> str:
     return str(value)
 
 
+def none_for(name: str, reader: Reader) -> Reader:
+    """A value, or a word that stands for none."""
+    return lambda value, where: None if value == name else reader(value, where)
+
+
 def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
     """A list of values, none of them twice if distinct; empty: it may have none."""

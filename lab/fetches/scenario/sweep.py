@@ -48,10 +48,6 @@ def _swept(name: str) -> Any:
     return key(QUANTITIES[name].defaults, reader=_list(name))
 
 
-def _uplink(value: object, where: str) -> float | None:
-    return None if value == "same" else schema.number("uplink_kbps")(value, where)
-
-
 def _together(*names: str) -> schema.Reader:
     """Lists of one value for each of these quantities, none twice."""
     def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
@@ -81,8 +77,8 @@ class Sweep:
     rtt_ms: tuple[float, ...] = ()
     bandwidth_kbps: tuple[float, ...] = ()
     pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
-    uplink_kbps: tuple[float | None, ...] = key(name="uplink",
-                                                reader=schema.one_or_more(_uplink))
+    uplink_kbps: tuple[float | None, ...] = key(name="uplink", reader=schema.one_or_more(
+        schema.none_for("same", schema.number("uplink_kbps"))))
     queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
     loss_percent: tuple[float, ...] = key(reader=_list("loss_percent"))
     response_bytes: tuple[int, ...]
