@@ -1,66 +1,6 @@
 """Load scenarios: TOML files of kind "load", expanded into runs.
 
-The first comment line is the claim in one sentence, then::
-
-    kind = "load"
-    title = "…"
-    source = "…"
-
-    [sysctls]                 # optional, as in every scenario
-
-    [defaults]                # what every sweep has unless it has its own
-    bandwidth_kbps = 20000    # the bottleneck
-    rtt_ms = 300
-    queue_bdp = [1.0]         # drop-tail limit as a part of the bandwidth-delay product
-    queue = ["droptail"]      # or "fq_codel", "cake"
-    load = [0.95]             # offered, as a part of the bottleneck, headers counted
-    response_bytes = [50000]
-    sizes = "web_search"      # optional, in place of response_bytes: the paper's Figure 1,
-                              # or points of a distribution function, [[0, 500], [1, 60000]]
-    connections = [1]         # at once, by one arrival
-    initcwnd = [3, 10, 16]
-    initrwnd = 100
-    congestion_control = ["cubic"]
-    paced = [false]           # fq on the servers' interfaces
-    access_queue_packets = 50 # optional: of clients' own links, see [[population]]
-    clients = 2               # hosts, and how many serve
-    servers = 2
-    duration_s = 300          # of arrivals; those in the first warmup_s and the
-    warmup_s = 30             # last cooldown_s do not count
-    cooldown_s = 20
-    repeat = 4                # independent seeds
-
-    [[sweep]]                 # lists are combined
-    name = "loads"
-    load = [0.5, 0.75]
-    population = "far"        # optional, in place of clients and rtt_ms
-    mixes = [[[3, 0.5], [10, 0.5]]]   # optional: [initial window, share] of the clients
-
-    [[population]]            # optional: who the clients are
-    name = "far"
-    clients = [[0.25, 300, 512, 1]]   # share, RTT in ms, own link in kbit/s (0: any),
-                                      # random loss on the way to it in %
-
-    [[figure]]
-    name = "completion"       # figures/<scenario>_completion.png
-    title = "…"
-    kind = "distribution"     # or gain, mix, hit, percentiles, share
-    sweep = "loads"           # or a list of them
-    windows = ["3", "10"]     # the first is the baseline; "3+10" is a mix
-    by = "load"               # gain, hit: along the axis; see AXES
-    series = "response_bytes" # gain: one line each; optional
-                              # share: mixes of two parts, "10+10" first: what the first
-                              # part's window does to the second part
-    published = "Africa, all" # percentiles: a table of paper/ietf78.csv; optional
-
-    [[claim]]                 # optional: what was published in words
-    figure = "completion"
-    says = "…"
-    compares = ["3", "10"]    # or a part of a mix: "3 in 3+10"
-    quantity = "mean_ms"      # a column of lab.load.record.LoadRecord
-    expects = "less"          # of the second window: less, more, or alike
-    where = {load = [0.5]}    # optional: only these
-    why = "…"                 # optional: ours, what a reader should know of the answer
+docs/SCENARIOS.md has an example of a file, docs/examples/load.toml, and every key.
 """
 
 from __future__ import annotations
@@ -147,7 +87,7 @@ class LoadPopulation:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadSweep:
-    """Runs in every combination of the lists; see the module's first lines.
+    """Runs in every combination of the lists; see docs/SCENARIOS.md.
 
     links: the clients, still without a window, as of `population` or `clients`.
     """

@@ -1,23 +1,7 @@
 """Why published numbers are what they are: causes, one after another, as data of a scenario.
 
 A scenario with [as_published] measures another one's published numbers again, with the
-defects and habits of their set-up switched on in turn::
-
-    [as_published]
-    of = "zhao2019"           # whose sweeps, figures and published numbers these are
-    within_percent = 3        # when a number agrees: the larger of the two,
-    within_ms = 10
-    within_points = 3         # and of percentages
-
-    [[cause]]                 # in the order in which they are switched on
-    name = "HTB"
-    says = "…"                # one sentence
-    known = "code"            # to be seen in their code; "kernel": a property of the kernel or
-                              # library of that year; "calibrated": one number fitted;
-                              # "inferred": it fits, and was not seen
-    where = "experiment.py:16"
-    set = {htb_burst_bytes = 15360}   # a list of a sweep, one value; or a field of Reading
-    sweeps = ["windows"]      # optional: only there
+defects and habits of their set-up switched on in turn; docs/examples/as_published.toml has one.
 """
 
 from __future__ import annotations
@@ -68,7 +52,7 @@ def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason why published numbers are what they are; see the module's first lines."""
+    """One reason why published numbers are what they are; see docs/SCENARIOS.md."""
 
     name: str
     says: str
@@ -99,7 +83,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """Whose published numbers are explained, and when one agrees; see the module's first lines."""
+    """Whose published numbers are explained, and when one agrees; see docs/SCENARIOS.md."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")

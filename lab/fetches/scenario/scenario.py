@@ -1,6 +1,6 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-docs/SCENARIOS.md has an example of a file, and every key.
+docs/SCENARIOS.md has an example of a file (docs/examples/fetches.toml), and every key.
 """
 
 from __future__ import annotations
@@ -165,19 +165,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class Raw:
-    """Published raw values of a sweep's cells, file in paper/. A scenario file has them as
-
-        [raw]                  # optional: published raw values, one fetch per cell
-        file = "zhao2019_raw.csv"
-        sweep = "grid"
-        metric = "total_ms"
-        extra_rtts = 1         # optional: round trips that the published values hold besides
-        extra_why = "…"
-        [[raw.defect]]         # optional: published values that cannot be compared
-        by = "rtt_ms"
-        values = [3000, 5000]
-        mark = "f"
-        why = "…"
+    """Published raw values of a sweep's cells, one fetch each, file in paper/.
 
     extra_rtts: round trips that the published values hold and ours do not.
     """
