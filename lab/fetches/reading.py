@@ -23,7 +23,7 @@ _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 
 
-def read(file: ScenarioFile) -> Scenario:
+def read_scenario(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
     where = file.where
     schema.known_keys(file.raw, _KEYS, where)
@@ -38,7 +38,7 @@ def read(file: ScenarioFile) -> Scenario:
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         users=_users(raw, defaults, where), drawn=_populations(file.name, raw, defaults, where),
-        raw=_raw(raw, where), as_published=causes.read(raw, sweeps, where))
+        raw=_raw(raw, where), as_published=causes.read_causes(raw, sweeps, where))
     _check(scenario, where)
     return scenario
 

@@ -26,9 +26,9 @@ from lab.fetches.verify.verify import every_check, judge
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
     """The scenario of a file, its figures checked. Raises UsageError."""
-    scenario = reading.read(file)
+    scenario = reading.read_scenario(file)
     figure_kinds.check(scenario, file.where)
     return in_full(scenario) if overrides.sample else scenario
 
@@ -138,5 +138,5 @@ def _drawings(scenario: Scenario) -> Mapping[str, Sequence[str]]:
     return {figure.name: figure.also for figure in scenario.figures if figure.also}
 
 
-KIND = Kind(Record, read, expand, _judge, _report, lambda trial: GUEST_FETCH_S[trial.client],
-            _network_s, every_check, _drawings, covers)
+KIND = Kind(Record, read_scenario, expand, _judge, _report,
+            lambda trial: GUEST_FETCH_S[trial.client], _network_s, every_check, _drawings, covers)

@@ -66,7 +66,7 @@ class Runs:
         return cls(figure, folder, counting, len(mine) - len(counting))
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def exclusion_notes(self) -> tuple[str, ...]:
         """How many runs do not count, if there are any."""
         are = "run is" if self.left_out == 1 else "runs are"
         return (f"{self.left_out} {are} excluded: not measured, or not verified",

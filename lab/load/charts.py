@@ -33,7 +33,7 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
     return LineChart(
         figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs,{counted}"
         f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · {bars}",
-        next(iter(runs.notes), ""),
+        next(iter(runs.exclusion_notes), ""),
         columns=columns, **more)
 
 

@@ -257,7 +257,7 @@ class LoadScenario:
 
 # Reading it ------------------------------------------------------------------------
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
     """A scenario of kind load. Raises UsageError."""
     schema.known_keys(file.raw, KEYS, file.where)
     head, sweeps = file.head(), _sweeps(file)

@@ -65,7 +65,8 @@ def runs_themselves(runs: Runs) -> Table:
         Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
         Column("queue max", digits=0), Column("dropped", "%", digits=3),
         Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
-        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows), runs.notes)
+        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows),
+        runs.exclusion_notes)
 
 
 def _over_seeds(records: BySeed, name: str, factor: float = 1) -> Estimate | None:
@@ -135,7 +136,7 @@ def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
         Column(f"IW {base} retransmits", "%", digits=3),
-        Column("retransmits", "%", digits=3)), tuple(rows), runs.notes)
+        Column("retransmits", "%", digits=3)), tuple(rows), runs.exclusion_notes)
 
 
 def where(runs: Runs, point: GainPoint) -> list[str]:

@@ -216,7 +216,7 @@ class TraceCurve:
     initcwnd: int | None = None
 
     @classmethod
-    def read(cls, value: object, where: str) -> TraceCurve:
+    def parse(cls, value: object, where: str) -> TraceCurve:
         """From its text. Raises UsageError."""
         match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
                  else None)
@@ -249,7 +249,7 @@ class TraceFigure:
     title: str
     kind: Literal["window", "warm"]
     name: str = key(reader=schema.file_name)
-    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.read, "curves"))
+    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
     sequence_from_s: float = key(0.0, quantity="time_s")
@@ -272,8 +272,8 @@ class TraceClaim:
     says: str
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
     metric: str = key(reader=schema.word(tuple(METRICS)))
-    first: TraceCurve = key(reader=TraceCurve.read)
-    second: TraceCurve | None = key(None, reader=TraceCurve.read)
+    first: TraceCurve = key(reader=TraceCurve.parse)
+    second: TraceCurve | None = key(None, reader=TraceCurve.parse)
     at_s: float = key(0.0, quantity="time_s")
     published: float | None = None
     within: float = 0.0
@@ -343,7 +343,7 @@ class TraceScenario:
 
 # The file, and the command line ------------------------------------------------------
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
     """The scenario of a file. Raises UsageError."""
     raw, where = file.raw, file.where
     schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)

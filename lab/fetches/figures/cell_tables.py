@@ -148,7 +148,7 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
     of_trial = {} if published is None else published.of_trial
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
-    marks = () if published is None else published.notes(of_trial.values())
+    marks = () if published is None else published.explain_marks(of_trial.values())
     limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit_note, group)
                            if note)
     return Table(title, (*requested, *_OF_TRIAL), rows, (*notes_before, *marks, *limits),

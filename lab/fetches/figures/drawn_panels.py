@@ -101,7 +101,7 @@ class Responses:
                 self._by_part.setdefault(trial.part, {}).setdefault(
                     trial.sample, {})[trial.initcwnd] = record
 
-    def of(self, part: str, windows: Sequence[int]) -> list[Record]:
+    def counting(self, part: str, windows: Sequence[int]) -> list[Record]:
         """The records of a part that count under some windows."""
         return [record for rows in self._by_part.get(part, {}).values()
                 for initcwnd, record in rows.items() if initcwnd in windows and record.counts]
@@ -170,10 +170,11 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
         return Panel(
             figure, tuple(rows), client, algorithm, samples=samples,
-            remarks=notes.limiting_notes(responses.of(figure.sweep, drawn.windows(figure.sweep))))
+            remarks=notes.limiting_notes(
+                responses.counting(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.limiting_notes(responses.of(figure.sweep, windows))
+    remarked = notes.limiting_notes(responses.counting(figure.sweep, windows))
     if figure.by != "percentile":
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                                samples=paired.samples(windows), remarks=remarked)
@@ -218,10 +219,10 @@ def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: F
     drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
         factors[rows, clients] @ sums for rows in portions(RESAMPLES, len(clients)))])
     drawn = drawn[drawn[:, 0] > 0]
-    return _made(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
+    return _bucket_of(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
 
 
-def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
+def _bucket_of(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
           share_percent: float | None) -> Bucket:
     """A bucket from the sample (row 0) and its resamples.
 
@@ -252,7 +253,7 @@ def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
                          for values, weight in ((paired.base, paired.base_weight),
                                                 (paired.experiment, paired.weight),
                                                 (paired.base, paired.weight))], axis=-1)
-    return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
+    return [_bucket_of(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
             for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
 
 

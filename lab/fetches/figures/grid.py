@@ -46,7 +46,7 @@ class Grid:
     by_cell: ByCell
 
     @classmethod
-    def of(cls, analysis: Analysis, figure: Figure) -> Grid:
+    def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
         """Raises NoPanel where a cell was not measured."""
         sweep = analysis.scenario.sweep(figure.sweep)
         return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
@@ -137,7 +137,7 @@ def mean_interval(values: Values) -> Ends | None:
 
 def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     """A map for every larger window and what else the sweep varies; None without such a window."""
-    grid, base = Grid.of(analysis, figure), figure.baseline_initcwnd
+    grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
     every = list(product([window for window in grid.sweep.initcwnd if window != base],
                          grid.combinations()))
@@ -214,7 +214,7 @@ class Choice:
 
 def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
     """A map for every combination of what else the sweep varies."""
-    grid, metric = Grid.of(analysis, figure), quantity(figure.metric)
+    grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
     choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.cells}
 
@@ -287,7 +287,7 @@ def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
 
 def groups(analysis: Analysis, figure: Figure) -> Made:
     """Bars with 95 % intervals."""
-    grid = Grid.of(analysis, figure)
+    grid = Grid.gather(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
     saved, unit = metric.improved, metric.unit
     windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]

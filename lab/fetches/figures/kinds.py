@@ -196,12 +196,12 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
     A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
     a file of paper/ is missing or wrong.
     """
-    every = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
+    every = [(figure, _make(analysis, figure)) for figure in analysis.scenario.figures]
     return [(figure, made) for figure, made in every
             if made is not None and (analysis.is_whole or not made.finding.missing)]
 
 
-def _made(analysis: Analysis, figure: Figure) -> Made | None:
+def _make(analysis: Analysis, figure: Figure) -> Made | None:
     try:
         return FIGURES[figure.kind].make(analysis, figure)
     except NoPanel as error:

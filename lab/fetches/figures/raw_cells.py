@@ -47,7 +47,7 @@ class PublishedCells:
     rows: Sequence[PublishedCell]
     of_trial: Mapping[Trial, PublishedCell]
 
-    def notes(self, rows: Iterable[PublishedCell]) -> list[str]:
+    def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
         """What their marks mean, and that published times hold round trips that ours do not."""
         used = {row.mark for row in rows}
         lines = [f"{defect.mark}: {defect.why}" for defect in self.raw.defects
@@ -92,7 +92,7 @@ def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
               for initcwnd in sorted({row.initcwnd for row in rows})]
-    notes = (*cells.notes(rows), *_differences(cells))
+    notes = (*cells.explain_marks(rows), *_differences(cells))
     return Finding("raw", f"every cell beside the published one (paper/{cells.raw.file}): measured"
                    f" / published, ms; n = {n} here, 1 there",
                    tables=(*tables[:-1], replace(tables[-1], notes=notes)))

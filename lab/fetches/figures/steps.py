@@ -114,7 +114,7 @@ def steps(analysis: Analysis, figure: Figure) -> Made:
     """The metric over `by`, a line for each window or value of `down`."""
     values = _values(analysis, figure)
     curves = _curves(figure, values, analysis.scenario.head.sysctls)
-    return _made(analysis, figure, values,
+    return _finding(analysis, figure, values,
                  _lines(figure, values, curves, _limits(figure, values, analysis.records)))
 
 
@@ -124,7 +124,7 @@ def levels(analysis: Analysis, figure: Figure) -> Made:
     metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
     rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
                        for line in values.lines) for x in downwards)
-    return _made(analysis, figure, values, SquareChart(
+    return _finding(analysis, figure, values, SquareChart(
         figure.title, (heading(values.chosen),),
         f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
         maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
@@ -133,7 +133,7 @@ def levels(analysis: Analysis, figure: Figure) -> Made:
         whole=not values.decimals))
 
 
-def _made(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
+def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
     sentence = _sentence(figure, values)
     return Made(Finding(
         figure.name, figure.title, tables=(_table(figure, values),), sentence=sentence,

@@ -61,14 +61,14 @@ class Cause:
     switches: tuple[tuple[str, Any], ...] = key(name="set", reader=_switched)
     sweeps: tuple[str, ...] = ()
 
-    def on(self, sweep: Sweep) -> Sweep:
+    def switch_on(self, sweep: Sweep) -> Sweep:
         """The sweep with this cause."""
         if self.sweeps and sweep.name not in self.sweeps:
             return sweep
         return replace(sweep, **{name: (value,) for name, value in self.switches
                                  if name not in READINGS})
 
-    def read(self, reading: Reading) -> Reading:
+    def change_reading(self, reading: Reading) -> Reading:
         """The reading with this cause."""
         return replace(reading, **{name: value for name, value in self.switches
                                    if name in READINGS})
@@ -126,7 +126,8 @@ def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
     made = [Level(None, sweeps, Reading())]
     for cause in causes:
         last = made[-1]
-        made.append(Level(cause, tuple(map(cause.on, last.sweeps)), cause.read(last.reading)))
+        made.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
+                          cause.change_reading(last.reading)))
     return made
 
 
@@ -161,7 +162,7 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
             "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
 
 
-def read(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:
+def read_causes(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:
     """What a scenario explains, None where nothing. Raises UsageError."""
     if "as_published" not in raw:
         return None

@@ -249,7 +249,7 @@ def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: 
     ("rtt_ms", "paper_figure5.csv", "RTT by the paper's shares"),
     ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
 def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
-    (drawn, *_) = reading.read(scenario_file.find("zhao2019")).figures
+    (drawn, *_) = reading.read_scenario(scenario_file.find("zhao2019")).figures
     assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
 
 
@@ -271,4 +271,4 @@ def test_who_answered_stands_in_a_figures_context() -> None:
 
 def test_a_scenario_of_sweeps_has_no_large_sample() -> None:
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
-        study.in_full(reading.read(scenario_file.find("zhao2019")))
+        study.in_full(reading.read_scenario(scenario_file.find("zhao2019")))

@@ -14,7 +14,7 @@ from lab.core.scenario import scenario_file, schema
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile
 from lab.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
-                               apply, expand, read, window_name)
+                               apply, expand, read_scenario, window_name)
 from lab.load.study import KIND
 from lab.load.trial import Clients, distribution, mean_bytes, wire_bytes
 
@@ -29,7 +29,7 @@ MIX = [[3, 0.5], [10, 0.5]]
 
 
 def made(tables: dict[str, Any] | None = None, **defaults: Any) -> LoadScenario:
-    return read(ScenarioFile("made", "# c\n", {
+    return read_scenario(ScenarioFile("made", "# c\n", {
         "kind": "load", "title": "t", "source": "s", "defaults": {**DEFAULTS, **defaults},
         "sweep": [{"name": "only"}], **(tables or {})}))
 

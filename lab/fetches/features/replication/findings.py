@@ -13,7 +13,7 @@ from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
-                                                       items, measured)
+                                                       items, read_levels)
 from lab.fetches.scenario.causes import AsPublished
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
@@ -43,7 +43,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
 
     exact: measured in virtual time.
     """
-    levels = measured(scenario, setup, records, exact)
+    levels = read_levels(scenario, setup, records, exact)
     try:
         every, cells = items(scenario, levels), published_cells(scenario, records)
     except NoPanel as error:

@@ -242,7 +242,7 @@ def test_causes_have_to_lead_to_the_population(old: str, new: str, words: str) -
     text = scenario_file.find(NAME).text
     assert old in text
     with pytest.raises(UsageError, match=words):
-        reading.read(scenario_file.parsed("own", text.replace(old, new)))
+        reading.read_scenario(scenario_file.parsed("own", text.replace(old, new)))
 
 
 def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
