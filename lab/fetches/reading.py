@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario import published, schema
@@ -43,7 +42,7 @@ def read_scenario(file: ScenarioFile) -> Scenario:
     return scenario
 
 
-def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
+def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
             where: str) -> tuple[Sweep, ...]:
     """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
     own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
@@ -60,7 +59,7 @@ def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
     return sweeps
 
 
-def _common(defaults: Mapping[str, Any], initcwnd: Sequence[int], where: str) -> Sweep:
+def _common(defaults: Mapping[str, object], initcwnd: Sequence[int], where: str) -> Sweep:
     """What drawn trials do not decide themselves, of one network. Raises UsageError."""
     drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
              "name": "defaults", "uplink": "same"}
@@ -68,14 +67,14 @@ def _common(defaults: Mapping[str, Any], initcwnd: Sequence[int], where: str) ->
                        f"{where}: [defaults]")
 
 
-def _users(raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> Users | None:
+def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str) -> Users | None:
     if "users" not in raw:
         return None
     users = schema.read(Users, schema.table(raw, "users", where), f"{where}: [users]", like=None)
     return replace(users, like=_common(defaults, users.initcwnd, where))
 
 
-def _populations(name: str, raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str
+def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object], where: str
                  ) -> Populations | None:
     """The [[population]]s with their [[step]]s; name: of the scenario."""
     populations = schema.read_tables(population.Population, raw, "population", where)
@@ -86,7 +85,7 @@ def _populations(name: str, raw: Mapping[str, Any], defaults: Mapping[str, Any],
                        next(_common(defaults, [1], where).trials(name, seed=1)))
 
 
-def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
+def _raw(raw: Mapping[str, object], where: str) -> Raw | None:
     if "raw" not in raw:
         return None
     table, where = schema.table(raw, "raw", where), f"{where}: [raw]"

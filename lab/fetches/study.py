@@ -97,7 +97,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 
 def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
-           single: Mapping[str, Any]) -> Populations | None:
+           single: Mapping[str, object]) -> Populations | None:
     """The populations, under the windows that are requested. Raises UsageError."""
     if scenario.drawn is None:
         return None

@@ -326,7 +326,7 @@ class Hit:
     same transfers are compared; counted for pairs of one seed.
     """
 
-    x: Any
+    x: object
     base_share_percent: float
     experiment_share_percent: float
     own: Gain | None
@@ -342,7 +342,7 @@ def hits(runs: Runs) -> list[Hit]:
             for x in runs.values(runs.figure.by)]
 
 
-def _hit(runs: Runs, x: Any, base: BySeed, experiment: BySeed) -> Hit:
+def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
     own: tuple[dict[int, float | None], ...] = ({}, {})
     same: tuple[dict[int, float | None], ...] = ({}, {})
     shares: tuple[list[float], ...] = ([], [])

@@ -221,7 +221,7 @@ def _two(value: object, where: str) -> tuple[str, str]:
     return str(value[0]), str(value[1])
 
 
-def _places(value: object, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
     if not isinstance(value, dict):
         raise UsageError(f"{where} has to be a table like {{load = [0.5]}}")
     schema.known_keys(value, AXES, where)
@@ -241,7 +241,7 @@ class LoadClaim:
     compares: tuple[str, str] = key(reader=_two)
     quantity: str
     expects: Literal["less", "more", "alike"]
-    where: tuple[tuple[str, tuple[Any, ...]], ...] = key((), reader=_places)
+    where: tuple[tuple[str, tuple[object, ...]], ...] = key((), reader=_places)
     why: str = ""
 
 
@@ -341,7 +341,7 @@ def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
     return replace(scenario, sweeps=tuple(_changed(sweep, changes) for sweep in scenario.sweeps))
 
 
-def _changed(sweep: LoadSweep, changes: dict[str, Any]) -> LoadSweep:
+def _changed(sweep: LoadSweep, changes: dict[str, object]) -> LoadSweep:
     """The sweep with other values; an RTT is that of all its clients."""
     links = tuple(replace(link, rtt_ms=changes.get("rtt_ms", link.rtt_ms))
                   for link in sweep.links)

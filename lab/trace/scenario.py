@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
@@ -26,9 +26,9 @@ from lab.trace.view import METRICS
 EACH_THINK = "each"  # in a request: the think time that the trial is about
 
 
-def _listed(kind: type[Any]) -> Reader:
+def _listed(kind: type[object]) -> Reader:
     """Tables in a list, as instances of a dataclass."""
-    def read_list(value: object, where: str) -> tuple[Any, ...]:
+    def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not value \
                 or not all(isinstance(item, dict) for item in value):
             raise UsageError(f"{where} has to be a list of tables, such as"

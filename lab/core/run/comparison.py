@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from lab.core import words
 from lab.core.errors import UsageError
@@ -31,14 +30,14 @@ DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of i
 OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
               "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
 
-Key = tuple[tuple[str, Any], ...]
+Key = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
 class ComparedCells:
     """One cell of two runs: the means in both, and the second less the first."""
 
-    cell: dict[str, Any]
+    cell: dict[str, object]
     first: float
     second: float
     difference: Estimate
@@ -147,7 +146,7 @@ def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
         tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
 
 
-def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in facts.items():
         if above or name not in OF_ONE_RUN:
             inner = mapping(value)
@@ -181,7 +180,7 @@ def _each(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
         Column("mean", "%", "difference", signed=True)), tuple(rows)).first(MOST_ROWS)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return words.plain(value) if isinstance(value, (int, float)) else str(value or "")
 
 

@@ -143,7 +143,7 @@ class Judge(Protocol):
     """
 
     def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-                 known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]: ...
+                 known_kernel: bool = True) -> tuple[object, Mapping[str, bytes]]: ...
 
 
 def _covers(trials: Sequence[Any], measured: Sequence[Any]) -> bool:

@@ -74,7 +74,7 @@ def failures(records: Sequence[Record]) -> Table | None:
                  ).first(MOST_ROWS)
 
 
-def settings(facts: Mapping[str, Any]) -> Table | None:
+def settings(facts: Mapping[str, object]) -> Table | None:
     """The TCP settings of both hosts; None where run.json has none."""
     hosts = {host: mapping(values) for host, values in
              sorted(mapping(facts.get("sysctls")).items())}
@@ -89,7 +89,7 @@ def settings(facts: Mapping[str, Any]) -> Table | None:
 
 # Provenance --------------------------------------------------------------------------
 
-def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str) -> list[Fact]:
+def provenance(facts: Mapping[str, object], scenario: str, path: str, text_now: str) -> list[Fact]:
     """What run.json holds, in a reader's order, without what it lacks.
 
     path: of the run's folder, as seen from where results are; text_now: the
@@ -126,7 +126,7 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
     return [Fact(name, text(value)) for name, value in rows if text(value)]
 
 
-def command(facts: Mapping[str, Any], scenario: str) -> str:
+def command(facts: Mapping[str, object], scenario: str) -> str:
     """The command line that repeats this, without where its files went."""
     given = facts.get("arguments")
     arguments = [str(word) for word in given] if isinstance(given, list) else []
@@ -140,17 +140,17 @@ def command(facts: Mapping[str, Any], scenario: str) -> str:
     return f"./run.sh {shlex.join(kept)}"
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: object) -> dict[str, object]:
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def joined(*parts: Any) -> str:
+def joined(*parts: object) -> str:
     return ", ".join(text(part) for part in parts if part)
 
 
-def seconds(value: Any) -> str:
+def seconds(value: object) -> str:
     return f"{value:g} s" if isinstance(value, (int, float)) else ""

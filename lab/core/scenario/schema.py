@@ -29,7 +29,7 @@ Reader = Callable[[object, str], Any]  # (value, where) → checked value; raise
 _KEY = "lab.core.scenario.schema"
 
 
-def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
+def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
         reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
     """A field that is not read by its annotation alone.
 
@@ -44,17 +44,17 @@ def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
         "absent": absent}})
 
 
-def keys_of(kind: type[Any]) -> tuple[str, ...]:
+def keys_of(kind: type[object]) -> tuple[str, ...]:
     """The keys that a table of this class may have, in the order of its fields."""
     return tuple(_name(attribute) for attribute in fields(kind) if not _option(attribute, "absent"))
 
 
-def name_of(kind: type[Any], attribute: str) -> str:
+def name_of(kind: type[object], attribute: str) -> str:
     """The key under which a table holds a field."""
     return next(_name(candidate) for candidate in fields(kind) if candidate.name == attribute)
 
 
-def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T:
+def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
     """A table as an instance of the dataclass; given: fields that stand elsewhere.
 
     Raises UsageError that begins with `where`.
@@ -77,9 +77,9 @@ def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T
     return instance
 
 
-def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
-                called: str = "name", defaults: Mapping[str, Any] | None = None,
-                **given: Any) -> tuple[T, ...]:
+def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str, *,
+                called: str = "name", defaults: Mapping[str, object] | None = None,
+                **given: object) -> tuple[T, ...]:
     """The [[name]] tables of a document.
 
     called: the key that distinguishes two of them. defaults: keys that each has
@@ -90,11 +90,11 @@ def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
                                             known=keys_of(kind)))
 
 
-def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name",
-           known: Sequence[str]) -> list[tuple[dict[str, Any], str]]:
+def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "name",
+           known: Sequence[str]) -> list[tuple[dict[str, object], str]]:
     """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
-    named: list[tuple[dict[str, Any], str]] = []
-    words: set[Any] = set()
+    named: list[tuple[dict[str, object], str]] = []
+    words: set[object] = set()
     for number, table in enumerate(as_tables(raw, name, where), start=1):
         word = table.get(called)
         place = f"{where}: [[{name}]] {number}"
@@ -108,7 +108,7 @@ def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name
     return named
 
 
-def as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str, Any]]:
     """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
     tables_read = raw.get(name, [])
     if not isinstance(tables_read, list) or not all(
@@ -125,7 +125,7 @@ def table(raw: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     return inner
 
 
-def known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
     for name in table:
         if name not in known:
             raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
@@ -178,7 +178,7 @@ def none_for(name: str, reader: Reader) -> Reader:
 def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
     """A list of values, none of them twice if distinct; empty: it may have none."""
-    def read_list(value: object, where: str) -> tuple[Any, ...]:
+    def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
         checked = tuple(read_item(item, where) for item in value)
@@ -194,14 +194,14 @@ def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
     return lambda value, where: several(value if isinstance(value, list) else [value], where)
 
 
-def _reader(attribute: Field[Any], hint: Any, above: Mapping[str, Any]) -> Reader:
+def _reader(attribute: Field[Any], hint: object, above: Mapping[str, Any]) -> Reader:
     """What reads a field's value; above: those of the fields before it."""
     given: Reader | None = _option(attribute, "reader")
     named = above.get(_option(attribute, "quantity_in") or "")
     return given or _of_hint(hint, named or _option(attribute, "quantity") or _name(attribute))
 
 
-def _of_hint(hint: Any, quantity: str) -> Reader:
+def _of_hint(hint: object, quantity: str) -> Reader:
     """What reads a value of an annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
@@ -211,7 +211,7 @@ def _of_hint(hint: Any, quantity: str) -> Reader:
     if origin is tuple:
         inner = arguments[0]
         return values(_of_hint(inner, quantity), "strings" if inner is str else "numbers")
-    readers: dict[Any, Reader] = {str: text, bool: flag}
+    readers: dict[object, Reader] = {str: text, bool: flag}
     return readers.get(hint) or number(quantity)
 
 

@@ -108,7 +108,7 @@ class Grid:
             x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
 
 
-def named(name: str, value: Any) -> str:
+def named(name: str, value: object) -> str:
     """A value with the name and the unit of its quantity."""
     known = quantity(name)
     return f"{known.head} {in_words(value, known.unit)}"

@@ -85,10 +85,10 @@ class Values:
     requested: Mapping[tuple[Any, Any], Trial]
     labels: Mapping[Any, str]
     is_modelled: bool
-    known: tuple[Any, ...]
+    known: tuple[object, ...]
     chosen: Sequence[Record]
 
-    def look(self, line: Any) -> int:
+    def look(self, line: object) -> int:
         """By its value among all that the scenario has, so that it looks alike in each figure."""
         return 1 + self.known.index(line)
 

@@ -133,7 +133,7 @@ def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
 
 # Reading it ------------------------------------------------------------------------
 
-def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
+def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
     """A scenario's tables; of one with [as_published] those of the other behind its own.
 
     Only the sweeps and figures are taken of which something is published. Raises UsageError.

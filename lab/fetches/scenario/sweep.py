@@ -326,7 +326,7 @@ def needing_newer(lists: Mapping[str, Any]) -> list[str]:
     return [*signatures, *early, *key_shares, *versions]
 
 
-def system_for(lists: Mapping[str, Any]) -> str:
+def system_for(lists: Mapping[str, object]) -> str:
     """The system that can do all of a sweep's lists."""
     return NEWER if needing_newer(lists) else HERE
 

@@ -53,7 +53,7 @@ def _plain(value: Cell) -> Any:
     return value.value if isinstance(value, Rounded) else value
 
 
-def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[Any, ...]:
+def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:
     """As a reader looks for it; windows side by side. Guests finish in any order.
 
     words: the values of some fields in the order in which they were requested.
@@ -67,7 +67,7 @@ def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[Any, .
     return tuple(map(place, _ORDER))
 
 
-def words_of(sweeps: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+def words_of(sweeps: Iterable[object]) -> dict[str, tuple[str, ...]]:
     """The words of each field of Trial that the sweeps list, in their order."""
     words: dict[str, dict[str, None]] = {}
     for sweep in sweeps:
