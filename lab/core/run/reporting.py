@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lab.core import words
+from lab.core.findings.charts import Timeline
 from lab.core.findings.claims import REPRODUCED, TOO_FEW, in_full
-from lab.core.findings.findings import Column, Fact, Finding, Report, Table, Tile, bars
+from lab.core.findings.findings import Answer, Column, Fact, Finding, Report, Table, Tile, bars
 from lab.core.results import checks
 from lab.core.results.records import Record
 from lab.core.run import runs
@@ -19,26 +19,29 @@ from lab.core.scenario import scenario_file
 MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person reads no more
 
 
-def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: Any) -> Report:
-    """The report of a run; more: whatever else of a Report its kind has."""
+def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
+              summary: Sequence[str] = (), sentences: Sequence[str] = (),
+              tiles: Sequence[Tile] = (), answer: Answer = Answer(),
+              timelines: tuple[Timeline, ...] = (), trials: Table | None = None,
+              causes: Table | None = None) -> Report:
+    """The report of a run, with what else of a Report its kind has."""
     head, records = study.head, run.records
-    name = head.name
-    path = f"{name}/{run.folder.resolve().name}"
-    whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
-    tiles = (*verified_tiles(run, findings), *more.pop("tiles", ()))
-    warnings = [run.changed] if run.changed else []  # before anything that rests on the records
-    summary, sentences = ([*warnings, *more.pop(name, ())] for name in ("summary", "sentences"))
-    if run.facts.get("state") != runs.COMPLETE:
-        sentences.append("The run is under way or was interrupted: this page shows what it had"
-                         " measured when the page was built.")
+    path = f"{head.name}/{run.folder.resolve().name}"
+    is_whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
+    warnings = (run.changed,) if run.changed else ()  # before anything that rests on the records
+    under_way = () if run.facts.get("state") == runs.COMPLETE else (
+        "The run is under way or was interrupted: this page shows what it had measured when the"
+        " page was built.",)
     return Report(
-        name=name, title=head.title, claim=head.claim, source=head.source, path=path,
+        name=head.name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
-        findings=tuple(findings), tiles=tiles, summary=tuple(summary), sentences=tuple(sentences),
-        opening=head.result if whole else "",
+        findings=tuple(findings), tiles=(*verified_tiles(run, findings), *tiles),
+        summary=(*warnings, *summary), sentences=(*warnings, *sentences, *under_way),
+        opening=head.result if is_whole else "",
         checks=checks.table(study.kind.checks(), records, run.exact), failures=failures(records),
         settings=settings(run.facts),
-        provenance=tuple(provenance(run.facts, name, path, head.text)), **more)
+        provenance=tuple(provenance(run.facts, head.name, path, head.text)), answer=answer,
+        timelines=timelines, trials=trials, causes=causes)
 
 
 def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:
