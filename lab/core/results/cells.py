@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -54,4 +55,4 @@ class Cells(Generic[R]):
     def mean(self, metric: str) -> float | None:
         """The mean of these; None where there is none."""
         numbers = self.numbers(metric)
-        return sum(numbers) / len(numbers) if numbers else None
+        return math.fsum(numbers) / len(numbers) if numbers else None

@@ -11,6 +11,7 @@ from typing import Any
 from lab.core.findings.charts import Chart, Line, LineChart, Plot, Square, SquareChart, SquareMap
 from lab.core.findings.claims import NOT_MEASURED, word_of
 from lab.core.findings.findings import Column, Finding, Rounded, Statement, Table
+from lab.core.results.cells import Cells
 from lab.core.results.records import value_of
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
@@ -147,28 +148,23 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
     scenario, records = analysis.scenario, analysis.records
     sweep = scenario.sweep(figure.sweep)
     windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
-    chosen, cells = by_cell(scenario, figure, windows, records)
+    line_of = figure.down or "initcwnd"
+    chosen, _ = by_cell(scenario, figure, windows, records)
     if all(record.was_skipped for record in chosen):
         raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
-    means, requested = {}, {}
-    for (cell, window), of_cell in cells.items():
-        if window in windows:
-            key = getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else window
-            requested[key] = of_cell[0].trial
-            known = [value for record in of_cell if record.counts
-                     and (value := value_of(record, figure.metric)) is not None]
-            if known:
-                means[key] = math.fsum(known) / len(known)
-    lines = tuple(dict.fromkeys(line for _, line in requested))
-    line_of = figure.down or "initcwnd"
+    measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
+    cells = measured.by(figure.by, line_of)
+    lines = tuple(measured.values(line_of))
     known = [value for sweep_of in scenario.sweeps for value in getattr(sweep_of, line_of)]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
-    return Values(figure.by, line_of, tuple(dict.fromkeys(x for x, _ in requested)), lines, means,
-                  requested,
-                  labels,
-                  all(record.model_ms is not None for record in chosen if record.counts),
-                  tuple(dict.fromkeys((*known, *lines))), chosen)
+    return Values(
+        figure.by, line_of, tuple(measured.values(figure.by)), lines,
+        {(x, line): mean for (x, line), cell in cells.items()
+         if (mean := cell.mean(figure.metric)) is not None},
+        {(x, line): cell.records[0].trial for (x, line), cell in cells.items()}, labels,
+        all(record.model_ms is not None for record in chosen if record.counts),
+        tuple(dict.fromkeys((*known, *lines))), chosen)
 
 
 def _table(figure: Figure, values: Values) -> Table:
