@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lab.core.errors import UsageError
-from lab.core.scenario import published, schema
+from lab.core.scenario import grammar, published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches.scenario import causes, population
 from lab.fetches.scenario.population import Populations
@@ -18,8 +18,7 @@ from lab.fetches.scenario.users import Users
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
          "one_in", "users", "population", "step", "raw", "as_published", "cause")
-_DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
-                      if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
+_OF_ONE_SWEEP = ("name", "rtt_ms", "bandwidth_kbps", "pairs")  # not among the defaults
 
 
 def read_scenario(file: ScenarioFile) -> Scenario:
@@ -27,14 +26,13 @@ def read_scenario(file: ScenarioFile) -> Scenario:
     where = file.where
     schema.known_keys(file.raw, _KEYS, where)
     raw = causes.merged(file.raw, where)
-    defaults = schema.table(raw, "defaults", where)
-    schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
+    defaults = grammar.read_defaults(Sweep, raw, where, without=_OF_ONE_SWEEP)
+    figures = tuple(grammar.read_figures(Figure, raw, where).values())
     sweeps = _sweeps(raw, defaults, where)
     scenario = Scenario(
         head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
-        figures=schema.read_tables(Figure, raw, "figure", where),
-        claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
+        figures=figures, claims=tuple(grammar.read_claims(Claim, raw, figures, where).values()),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         users=_users(raw, defaults, where), drawn=_populations(file.name, raw, defaults, where),
         raw=_raw(raw, where), as_published=causes.read_causes(raw, sweeps, where))

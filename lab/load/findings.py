@@ -14,6 +14,7 @@ from lab.core.findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODU
 from lab.core.findings.findings import Finding, Rounded, Statement, Table
 from lab.core.run.kinds import RunData
 from lab.core.scenario import published
+from lab.core.scenario.grammar import claims_on
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
@@ -39,8 +40,8 @@ class Content:
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
     return tuple(_assumed(scenario, figure, _finding(
-        figure, [claim for claim in scenario.claims if claim.figure == figure.name], run.records,
-        run.folder)) for figure in scenario.figures)
+        figure, claims_on(figure, scenario.claims), run.records, run.folder))
+        for figure in scenario.figures)
 
 
 def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Finding:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import published, schema
+from lab.core.scenario import grammar, published, schema
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.scenario.schema import key
@@ -193,11 +193,9 @@ OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadFigure:
+class LoadFigure(grammar.Figure):
     """One figure; windows: the baseline's name first."""
 
-    name: str = key(reader=schema.file_name)
-    title: str
     kind: Literal["distribution", "gain", "mix", "hit", "percentiles", "share"]
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
     windows: tuple[str, ...] = key(reader=schema.values(lambda value, _: str(value), "windows"))
@@ -230,14 +228,12 @@ def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], 
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadClaim:
+class LoadClaim(grammar.Claim):
     """What a source claims of two windows: the second has `expects` of the quantity.
 
     where: only these values of an axis.
     """
 
-    figure: str
-    says: str
     compares: tuple[str, str] = key(reader=_two)
     quantity: str
     expects: Literal["less", "more", "alike"]
@@ -263,22 +259,23 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadSce
     head, sweeps = file.head(), _sweeps(file)
     if not sweeps:
         raise UsageError(f"{file.where}: has no [[sweep]], so nothing to measure")
-    figures = schema.read_tables(LoadFigure, file.raw, "figure", file.where)
-    for figure in figures:
-        _check_figure(figure, sweeps, f'{file.where}: [[figure]] "{figure.name}"')
-    claims = schema.read_tables(LoadClaim, file.raw, "claim", file.where, called="says")
-    for claim in claims:
-        _check_claim(claim, figures, f'{file.where}: [[claim]] "{claim.says}"')
-    return LoadScenario(head, sweeps, figures, claims)
+    figures = grammar.read_figures(LoadFigure, file.raw, file.where)
+    for place, figure in figures.items():
+        _check_figure(figure, sweeps, place)
+    shown = tuple(figures.values())
+    claims = grammar.read_claims(LoadClaim, file.raw, shown, file.where)
+    for place, claim in claims.items():
+        _check_claim(claim, next(figure for figure in shown if figure.name == claim.figure), place)
+    return LoadScenario(head, sweeps, shown, tuple(claims.values()))
 
 
 def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
     populations = {population.name: population.clients for population in schema.read_tables(
         LoadPopulation, file.raw, "population", file.where)}
-    defaults, known = schema.table(file.raw, "defaults", file.where), schema.keys_of(LoadSweep)
-    schema.known_keys(defaults, known, f"{file.where}: [defaults]")
+    defaults = grammar.read_defaults(LoadSweep, file.raw, file.where)
     return tuple(schema.read(LoadSweep, {**defaults, **table}, where).linked(populations, where)
-                 for table, where in schema.tables(file.raw, "sweep", file.where, known=known))
+                 for table, where in schema.tables(file.raw, "sweep", file.where,
+                                                   known=schema.keys_of(LoadSweep)))
 
 
 def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -> None:
@@ -293,9 +290,7 @@ def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -
         schema.one_of(window, known, f"{where}: windows")
 
 
-def _check_claim(claim: LoadClaim, figures: Sequence[LoadFigure], where: str) -> None:
-    schema.one_of(claim.figure, [figure.name for figure in figures], f"{where}: figure")
-    figure = next(figure for figure in figures if figure.name == claim.figure)
+def _check_claim(claim: LoadClaim, figure: LoadFigure, where: str) -> None:
     parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
              if "+" in window for part in window.split("+")]
     for compared in claim.compares:

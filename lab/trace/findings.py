@@ -12,6 +12,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement
 from lab.core.results.cells import Cells
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.run.kinds import RunData
+from lab.core.scenario.grammar import claims_on
 from lab.core.words import plain
 from lab.trace.analysis import Views, row_of
 from lab.trace.record import TraceRecord
@@ -32,7 +33,7 @@ def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
                               (_overview(scenario, figure, views),
                                *_restarts(scenario, figure, views)),
                               tuple(_statement(scenario, figure, claim, views)
-                                    for claim in scenario.claims if claim.figure == figure.name),
+                                    for claim in claims_on(figure, scenario.claims)),
                               chart=_chart(scenario, figure, views, context))
                  for figure in scenario.figures)
 

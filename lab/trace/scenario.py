@@ -14,7 +14,7 @@ from typing import Literal
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import schema
+from lab.core.scenario import grammar, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.scenario.schema import Reader, key
 from lab.core.scenario.sysctls import sysctls_of
@@ -235,8 +235,8 @@ class TraceCurve:
         return f"{self.trace}/{self.tcp}{window}"
 
 
-@dataclass(frozen=True)
-class TraceFigure:
+@dataclass(frozen=True, kw_only=True)
+class TraceFigure(grammar.Figure):
     """A figure.
 
     kind: "window" (a row of a time–sequence and a window plot for each curve)
@@ -246,9 +246,7 @@ class TraceFigure:
     rtt: whether the smoothed RTT is drawn beside the window.
     """
 
-    title: str
     kind: Literal["window", "warm"]
-    name: str = key(reader=schema.file_name)
     curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
@@ -258,7 +256,7 @@ class TraceFigure:
 
 
 @dataclass(frozen=True)
-class TraceClaim:
+class TraceClaim(grammar.Claim):
     """A sentence of the source and the test that it is put to.
 
     metric, at_s: what is compared (lab.trace.view), and when.
@@ -268,8 +266,6 @@ class TraceClaim:
     still be reproduced, in its unit.
     """
 
-    figure: str
-    says: str
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
     metric: str = key(reader=schema.word(tuple(METRICS)))
     first: TraceCurve = key(reader=TraceCurve.parse)
@@ -347,18 +343,22 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceSc
     """The scenario of a file. Raises UsageError."""
     raw, where = file.raw, file.where
     schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
-    defaults = schema.table(raw, "defaults", where)
-    schema.known_keys(defaults, [name for name in schema.keys_of(TraceSetup)
-                                 if name not in OF_ONE_TRACE], f"{where}: [defaults]")
+    defaults = grammar.read_defaults(TraceSetup, raw, where, without=OF_ONE_TRACE)
+    figures = grammar.read_figures(TraceFigure, raw, where)
+    claims = grammar.read_claims(TraceClaim, raw, list(figures.values()), where)
     scenario = TraceScenario(
         file.head(), tcps=schema.read_tables(Tcp, raw, "tcp", where),
         schedules=schema.read_tables(Schedule, raw, "schedule", where),
         traces=schema.read_tables(TraceSetup, raw, "trace", where, defaults=defaults),
-        figures=schema.read_tables(TraceFigure, raw, "figure", where),
-        claims=schema.read_tables(TraceClaim, raw, "claim", where, called="says"))
+        figures=tuple(figures.values()), claims=tuple(claims.values()))
     if not scenario.traces:
         raise UsageError(f"{where}: has no [[trace]], so nothing to measure")
     _check_names(scenario, where)
+    for place, figure in figures.items():
+        _check_measured(figure.curves, scenario, f"{place}: curves")
+    for place, claim in claims.items():
+        for name, curve in zip(("first", "second"), claim.curves):
+            _check_measured((curve,), scenario, f"{place}: {name}")
     return scenario
 
 
@@ -379,14 +379,6 @@ def _check_names(scenario: TraceScenario, where: str) -> None:
         if bool(trace.think_s) != scenario.schedule(trace.schedule).is_about_thinking:
             raise UsageError(f'{place}: think_s goes with a request of think_s = "{EACH_THINK}"'
                              " in its schedule")
-    for figure in scenario.figures:
-        _check_measured(figure.curves, scenario, f'{where}: [[figure]] "{figure.name}": curves')
-    for claim in scenario.claims:
-        place = f'{where}: [[claim]] "{claim.says}"'
-        schema.one_of(claim.figure, [figure.name for figure in scenario.figures],
-                      f"{place}: figure")
-        for name, curve in zip(("first", "second"), claim.curves):
-            _check_measured((curve,), scenario, f"{place}: {name}")
 
 
 def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where: str) -> None:

@@ -124,8 +124,7 @@ def _example(name: str) -> str:
 def _keys(kind: str, of: type[Any]) -> Iterator[str]:
     of_trial = _told(trial_class(RECORDS[kind])) if kind in RECORDS else {}
     hints, told = get_type_hints(of), {**of_trial, **_told(of)}
-    # What the class itself has before what it has of another.
-    for each in sorted(fields(of), key=lambda each: each.name not in vars(of)["__annotations__"]):
+    for each in fields(of):
         option = each.metadata.get(_KEY, {})
         if option.get("absent"):
             continue

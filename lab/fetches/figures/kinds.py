@@ -32,7 +32,7 @@ def check(scenario: Scenario, where: str) -> None:
     figures = {figure.name: figure for figure in scenario.figures}
     for claim in scenario.claims:
         place = f'{where}: [[claim]] "{claim.says}"'
-        figure = figures[schema.one_of(claim.figure, list(figures), f"{place}: figure")]
+        figure = figures[claim.figure]
         if (OF_TRIALS if claim.is_of_trials else OF_BARS) != FIGURES[figure.kind].claims:
             raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} are of bars, and"
                              f" {' and '.join(OF_TRIALS)} of steps and levels; {figure.name!r} is"

@@ -13,6 +13,7 @@ from lab.core.findings.claims import NOT_MEASURED, word_of
 from lab.core.findings.findings import Column, Finding, Rounded, Statement, Table
 from lab.core.results.cells import Cells
 from lab.core.results.records import value_of
+from lab.core.scenario.grammar import claims_on
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
@@ -139,8 +140,8 @@ def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -
     return Made(Finding(
         figure.name, figure.title, tables=(_table(figure, values),), sentence=sentence,
         text=sentence, chart=chart, statements=tuple(
-            tested(claim, figure.metric, values.chosen) for claim in analysis.scenario.claims
-            if claim.figure == figure.name)))
+            tested(claim, figure.metric, values.chosen)
+            for claim in claims_on(figure, analysis.scenario.claims))))
 
 
 def _values(analysis: Analysis, figure: Figure) -> Values:

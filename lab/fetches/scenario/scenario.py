@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from lab.core.errors import UsageError
-from lab.core.scenario import quantities, schema
+from lab.core.scenario import grammar, quantities, schema
 from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
@@ -82,7 +82,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(grammar.Claim):
     """What a source says of a figure in words, as a test on its bars or its trials.
 
     larger: the first bar's percentage is larger than the second's; equal:
@@ -91,8 +91,6 @@ class Claim:
     more than its least in the trials whose first is the larger, and in no other.
     """
 
-    figure: str
-    says: str
     larger: tuple[str, ...] = key((), reader=_two_bars)
     equal: tuple[str, ...] = key((), reader=_two_bars)
     highest_percent: float | None = key(None, quantity="shares_percent")
@@ -117,7 +115,7 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class Figure(grammar.Figure):
     """One figure: which trials enter it, and what it is compared with.
 
     by: the quantity of its buckets; down: of the rows of a map, or of the lines of
@@ -130,8 +128,6 @@ class Figure:
     bandwidth_at_most_kbps: of a population, only clients up to it; 0: all.
     """
 
-    name: str = key(reader=schema.file_name)
-    title: str
     kind: str  # of lab.fetches.figures.kinds.FIGURES
     sweep: str
     by: str = key("", reader=_BY)
