@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -167,7 +168,7 @@ class Sweep:
     @property
     def cells(self) -> list[Cell]:
         """In the order in which they are measured."""
-        return [cell_of(Trial(scenario="", initcwnd=0, client="", repeat=0, **values))
+        return [Trial(scenario="", initcwnd=0, client="", repeat=0, **values)
                 for values in self._cells()]
 
     @property
@@ -271,9 +272,11 @@ SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_perc
          "key_share", "server", "http", "system")
 
 
+@lru_cache(maxsize=1 << 16)
 def cell_of(trial: Trial) -> Cell:
-    """The cell that a trial is of: the trial, less what its cell is measured with, and by whom."""
-    return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0)
+    """The cell that a trial is of: less what it is measured with, by whom, and for how many."""
+    return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0,
+                   weight=1.0)
 
 
 def bucket_value(by: str, of: Any) -> Value:
