@@ -134,9 +134,6 @@ def _network_s(trial: Trial) -> float:
             + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
 
 
-def _drawings(scenario: Scenario) -> Mapping[str, Sequence[str]]:
-    return {figure.name: figure.also for figure in scenario.figures if figure.also}
-
-
 KIND = Kind(Record, read_scenario, expand, _judge, _report,
-            lambda trial: GUEST_FETCH_S[trial.client], _network_s, every_check, _drawings, covers)
+            lambda trial: GUEST_FETCH_S[trial.client], _network_s, every_check, lambda scenario: {
+                figure.name: figure.also for figure in scenario.figures if figure.also}, covers)

@@ -53,18 +53,16 @@ def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart
 
 def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
     """Distributions, and what each percentile gains beside what was published."""
-    known = improvement_percent(runs.figure.published) if runs.figure.published else {}
-    published = Line("the deck", tuple(float(PLACES.index(place)) for place in known),
+    # What was published, by percentile; None for the average.
+    known: dict[float | None, float] = {}
+    if runs.figure.published:
+        row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
+        known = {None if column == "Avg." else float(column):
+                 published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
+    theirs = Line("the deck", tuple(float(PLACES.index(place)) for place in known),
                      tuple(known.values()), style="published")
-    gains = _gains(distributions, (published,) if known else ())
+    gains = _gains(distributions, (theirs,) if known else ())
     return _chart(runs, ((_curves(distributions),), (gains,)), widths=HALVES)
-
-
-def improvement_percent(name: str) -> dict[float | None, float]:
-    """The published improvement by percentile, None for the average. Raises UsageError."""
-    row = next(row for row in deck_rows(name) if row["row"] == "% Impr.")
-    return {None if column == "Avg." else float(column): published.number(row, column, DECK_FILE)
-            for column in DECK_COLUMNS if row[column]}
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:

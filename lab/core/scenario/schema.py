@@ -67,8 +67,10 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
             continue
         name = _name(attribute)
         if name in table:
-            values[attribute.name] = _reader(attribute, hints[attribute.name], values)(
-                table[name], f"{where}: {name}")
+            above = values.get(_option(attribute, "quantity_in") or "")
+            quantity = str(above or _option(attribute, "quantity") or name)
+            reader = _option(attribute, "reader") or _of_hint(hints[attribute.name], quantity)
+            values[attribute.name] = reader(table[name], f"{where}: {name}")
         elif attribute.default is MISSING and attribute.default_factory is MISSING:
             raise UsageError(f"{where}: {name} is missing")
     instance = kind(**values)
@@ -192,13 +194,6 @@ def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
     """A list of values, or a single value without brackets."""
     several = values(read_item, what)
     return lambda value, where: several(value if isinstance(value, list) else [value], where)
-
-
-def _reader(attribute: Field[Any], hint: object, above: Mapping[str, Any]) -> Reader:
-    """What reads a field's value; above: those of the fields before it."""
-    given: Reader | None = _option(attribute, "reader")
-    named = above.get(_option(attribute, "quantity_in") or "")
-    return given or _of_hint(hint, named or _option(attribute, "quantity") or _name(attribute))
 
 
 def _of_hint(hint: object, quantity: str) -> Reader:

@@ -11,7 +11,7 @@ from lab.core.results.records import value_of
 from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import percent_of
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import differing
+from lab.fetches.scenario.varied_parameters import setting_words
 from lab.fetches.verify.record import Record
 
 
@@ -139,6 +139,6 @@ class Reason:
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     """The cell and the windows of a comparison, as far as they differ from others."""
     others = [other.base.requested for other in changes]
-    return ", ".join([*differing(change.base.requested, others),
+    return ", ".join([*setting_words(change.base.requested, others, differing=True),
                       f"{change.base.requested.initcwnd} →"
                       f" {change.experiment.requested.initcwnd}"])

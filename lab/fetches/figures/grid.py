@@ -148,7 +148,8 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
         title = ", ".join([f"{window} instead of {base} segments", *words])
         buckets = {place: square_of(figure, grid.by_cell, cell, (base, window))
                  for place, cell in cells.items()}
-        maps.append(grid.map(title, buckets, _improvement))
+        maps.append(grid.map(title, buckets, lambda bucket: Square(
+            bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n, bucket.excluded.total)))
         tables.append(grid.table(
             f"{metric.improved.capitalize()}, {title}", buckets, lambda bucket: (
                 f"{metric.with_unit(short(bucket.absolute))} {number(bucket.percent, 0)} %")))
@@ -160,11 +161,6 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     return Made(Finding(figure.name, figure.title, tables=tuple(tables),
                         sentence=sentence + left_out, text=sentence,
                         chart=grid.chart(maps, foot, unit=metric.unit)))
-
-
-def _improvement(bucket: Bucket) -> Square:
-    return Square(bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n,
-                  bucket.excluded.total)
 
 
 def _left_out(count: int, varied: list[str]) -> str:

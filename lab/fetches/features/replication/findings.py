@@ -58,7 +58,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
     if cells is not None:
         made.append(_cells(every, cells.raw.file, context))
     sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
-            + "".join(f" {_capital(name)}: {count}." for name, count in groups)
+            + "".join(f" {name[0].upper()}{name[1:]}: {count}." for name, count in groups)
             + (f" {constants.says} {constants.found}" if constants else "")]
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
@@ -75,10 +75,6 @@ def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Stateme
                      " are what their script wrote down for a fetch that never connected. They are"
                      f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.",
                      numbers=(Rounded(len(items), 0),))
-
-
-def _capital(name: str) -> str:
-    return name[0].upper() + name[1:]
 
 
 # Causes ------------------------------------------------------------------------------
