@@ -189,6 +189,7 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
 def test_the_interval_of_the_mean_of_a_single_cell() -> None:
     assert mean_interval((5.0,)) is None
     assert mean_interval((5.0, 5.0)) == (5.0, 5.0)
+    assert mean_interval((1.0, 2.0)) == (1.0, 2.0)
     draw = random.Random(3)
     values = tuple(draw.gauss(100, 10) for _ in range(50))
     interval = mean_interval(values)

@@ -15,7 +15,6 @@ from lab.core.results.checks import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
-from lab.fetches.figures import grid
 from lab.fetches.features.population import ablation
 from lab.fetches.figures import bars, figure, panels
 from lab.fetches import reading
@@ -196,14 +195,6 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
     """A response of 9000 bytes behind a head of 60, asked for with 95."""
     requested = evidence(PLAIN, **trial).transfer
     assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)
-
-
-@pytest.mark.parametrize(("values", "ends"), [
-    ((1.0,), None), ((2.0, 2.0), (2.0, 2.0)), ((2.0, 2.0, 2.0), (2.0, 2.0)),
-    ((1.0, 2.0), (1.0, 2.0))])
-def test_an_interval_of_one_cells_mean(values: tuple[float, ...],
-                                       ends: tuple[float, float] | None) -> None:
-    assert grid.mean_interval(values) == ends
 
 
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:

@@ -116,7 +116,6 @@ def test_partial_and_covering(tmp_path: Path) -> None:
     (Overrides({}, repeat=0), "--repeat"),
     (Overrides({}, repeat=10**9), "--repeat"),
     (Overrides({}, client="wgt"), "--client: unknown 'wgt' \\(did you mean 'wget'\\?\\)"),
-    (lists(load=[0.5]), "--load: one transfer at a time is no load"),
 ])
 def test_bad_overrides_name_the_flag(scenario: Scenario, overrides: Overrides,
                                      words: str) -> None:
