@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,9 +26,9 @@ from lab.fetches.verify.verify import every_check, judge_fetch
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
     """The scenario of a file, its figures checked. Raises UsageError."""
-    scenario = reading.read(file)
+    scenario = reading.read_scenario(file)
     figure_kinds.check(scenario, file.where)
     return in_full(scenario) if overrides.sample else scenario
 
@@ -109,7 +109,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 
 def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
-           single: Mapping[str, Any]) -> Populations | None:
+           single: Mapping[str, object]) -> Populations | None:
     """The populations, under the windows that are requested. Raises UsageError."""
     if scenario.drawn is None:
         return None
@@ -147,9 +147,6 @@ def _network_s(trial: Trial) -> float:
             + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
 
 
-def _drawings(scenario: Scenario) -> Mapping[str, Sequence[str]]:
-    return {figure.name: figure.also for figure in scenario.figures if figure.also}
-
-
-KIND = Kind(Record, read, expand, _judge, _report, lambda trial: GUEST_FETCH_S[trial.client],
-            _network_s, every_check, _drawings, covers)
+KIND = Kind(Record, read_scenario, expand, _judge, _report,
+            lambda trial: GUEST_FETCH_S[trial.client], _network_s, every_check, lambda scenario: {
+                figure.name: figure.also for figure in scenario.figures if figure.also}, covers)

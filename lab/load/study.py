@@ -38,5 +38,5 @@ def network_s(trial: LoadTrial) -> float:
     return trial.duration_s + START_S
 
 
-KIND = Kind(LoadRecord, scenario.read, scenario.expand, judge, report, guest_s, network_s,
+KIND = Kind(LoadRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s, network_s,
             lambda: verify.CHECKS)

@@ -16,7 +16,7 @@ from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import judge_fetch
 from tests.unit.core.example import whole
 
-SCENARIO = reading.read(scenario_file.find("dukkipati2010"))
+SCENARIO = reading.read_scenario(scenario_file.find("dukkipati2010"))
 SYSCTLS = SCENARIO.head.sysctls
 PLAIN = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=8000, uplink_kbps=8000,
               queue_packets=1000, loss_percent=0, initcwnd=3, initrwnd=64,

@@ -12,7 +12,7 @@ from engines.guests import UmlEngine
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import read
+from lab.trace.scenario import read_scenario
 from lab.trace.trial import TraceTrial
 from lab.trace.verify import judge_trace
 from tests.golden import stored_trace
@@ -69,7 +69,7 @@ def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(kernel: Path, tmp_pat
 
 
 def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Path) -> None:
-    trials = [trial for trial in read(scenario_file.find("handley1999_modem5")).trials()
+    trials = [trial for trial in read_scenario(scenario_file.find("handley1999_modem5")).trials()
               if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = measured(kernel, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario import typed
@@ -29,7 +28,7 @@ class Length(Quantity):
     Values are words: "100", "50ms", "1bdp", or AUTO.
     """
 
-    def check(self, value: Any, where: str) -> str:
+    def check(self, value: object, where: str) -> str:
         if isinstance(value, (int, float)):
             return str(QUANTITIES["queue_packets"].check(value, where))
         if value == AUTO:

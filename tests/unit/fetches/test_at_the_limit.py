@@ -15,7 +15,6 @@ from lab.core.results.checks import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
-from lab.fetches.figures import grid
 from lab.fetches.features.population import ablation
 from lab.fetches.figures import bars, figure, panels
 from lab.fetches import reading
@@ -198,14 +197,6 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
     assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)
 
 
-@pytest.mark.parametrize(("values", "ends"), [
-    ((1.0,), None), ((2.0, 2.0), (2.0, 2.0)), ((2.0, 2.0, 2.0), (2.0, 2.0)),
-    ((1.0, 2.0), (1.0, 2.0))])
-def test_an_interval_of_one_cells_mean(values: tuple[float, ...],
-                                       ends: tuple[float, float] | None) -> None:
-    assert grid.mean_interval(values) == ends
-
-
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     sample = panels._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
     assert (sample.name, sample.values, sample.weights) == (
@@ -249,7 +240,7 @@ def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: 
     ("rtt_ms", "paper_figure5.csv", "RTT by the paper's shares"),
     ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
 def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
-    (drawn, *_) = reading.read(scenario_file.find("zhao2019")).figures
+    (drawn, *_) = reading.read_scenario(scenario_file.find("zhao2019")).figures
     assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
 
 
@@ -271,4 +262,4 @@ def test_who_answered_stands_in_a_figures_context() -> None:
 
 def test_a_scenario_of_sweeps_has_no_large_sample() -> None:
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
-        study.in_full(reading.read(scenario_file.find("zhao2019")))
+        study.in_full(reading.read_scenario(scenario_file.find("zhao2019")))

@@ -132,5 +132,5 @@ experiment_initcwnd = 10
 metric = "total_ms"
 
 [as_published]""")
-    found = reading.read(scenario_file.parsed("mine", own))
+    found = reading.read_scenario(scenario_file.parsed("mine", own))
     assert found.figures == () and [sweep.name for sweep in found.sweeps] == ["grid"]
