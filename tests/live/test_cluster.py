@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from lab.core.run import runs
 from tests.live.conftest import command, watched
 from tests.programs.cluster.dask_processes import Machines, certificates
 
-pytest.importorskip("distributed", reason="./install.sh --with-cluster")
+# Looked for and not imported: that takes every worker of the tests a quarter of a second.
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
+                                reason="./install.sh --with-cluster")
 
 # One of each kind, as small as they come; what is compared beside it repeats to the microsecond.
 # Of fetches so many, some of them with losses, that a machine can die among them.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from tests.programs.cluster.dask_processes import cluster_of
 from tests.programs.cluster.hostile_worker import WAYS
 from tests.programs.cluster.test_node import BATCH, TOOLS, archive
 
-dask = pytest.importorskip("distributed", reason="./install.sh --with-cluster")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
+                                reason="./install.sh --with-cluster")
 HOSTILE = PROJECT / "tests" / "programs" / "cluster" / "hostile_worker.py"
 
 
@@ -96,6 +99,7 @@ def test_what_workers_log_is_not_run_and_not_printed(
 
 
 def test_after_a_cluster_python_reads_as_before(folder: Path, address: str) -> None:
+    dask = importlib.import_module("distributed")
     (folder / "way").write_text("honest")
     made = Cluster(address, Path("7.2/linux"), TOOLS, print)
     try:
