@@ -95,15 +95,6 @@ def test_where_nginx_is_missing_its_trials_are_skipped(results: Path, kernel: Pa
     assert without_nginx("--server", "nginx").returncode == errors.CANNOT
 
 
-def test_a_server_of_ones_own(drive: Driver, results: Path, folder: Path) -> None:
-    done = drive(*own(folder, WHOLE), "--size", "20000", "--repeat", "2", "--server-ready",
-                 "/1")
-    assert done.returncode == 0, done.stdout + done.stderr
-    one, other = rows(results, "own")
-    assert (one["verdict"], one["seen_initcwnd"], one["seen_first_flight"]) == ("pass", "10", "10")
-    assert one["total_ms"] == other["total_ms"]
-
-
 def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder: Path) -> None:
     """curl trusts the root that is named, and the name that the certificate is issued for."""
     files = certificates.make(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
@@ -187,8 +178,8 @@ def test_a_server_that_does_not_start_is_one_line(drive: Driver, results: Path, 
     assert "Traceback" not in done.stdout + done.stderr and says in row["error"]
 
 
-def test_a_server_reads_no_more_than_it_is_let_and_writes_to_memory(
-        drive: Driver, folder: Path) -> None:
+def test_a_server_of_ones_own_reads_no_more_than_it_is_let_and_writes_to_memory(
+        drive: Driver, results: Path, folder: Path) -> None:
     """What others have below /tmp and /var is not there, what it writes there is gone with it."""
     secret = folder.parent / "secret"
     secret.write_text("secret")
@@ -196,8 +187,11 @@ def test_a_server_reads_no_more_than_it_is_let_and_writes_to_memory(
     do = (f"open('/var/log/mine', 'w').write('x'); open('/tmp/mine', 'w').write('x')\n"
           f"        assert not os.path.exists({str(secret)!r}) and os.path.exists({str(ours)!r})\n"
           f"        {WHOLE}")
-    done = drive(*own(folder, do))
+    done = drive(*own(folder, do), "--size", "20000", "--repeat", "2", "--server-ready", "/1")
     assert done.returncode == 0, done.stdout + done.stderr
+    one, other = rows(results, "own")
+    assert (one["verdict"], one["seen_initcwnd"], one["seen_first_flight"]) == ("pass", "10", "10")
+    assert one["total_ms"] == other["total_ms"]
     assert not Path("/var/log/mine").exists() and not Path("/tmp/mine").exists()
 
 
