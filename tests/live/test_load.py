@@ -132,17 +132,6 @@ def test_the_driver_measures_a_single_cell_and_says_what_came_of_it(
     assert len(kept) == 1
 
 
-@pytest.mark.parametrize(("flags", "said"), [
-    (("--load", "1.5"), "offered load of 1.5"),
-    (("--load", "much"), "is not a number"),
-    (("--client", "wget"), "clients of its own"),
-])
-def test_bad_flags_are_one_line(drive: Driver, flags: tuple[str, ...], said: str) -> None:
-    done = drive("--scenario", "ietf78_completion", *flags)
-    assert done.returncode == 2 and said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
 def test_wire_bytes_are_those_of_the_wire(kernel: Path, tmp_path: Path) -> None:
     """The bottleneck's own counter against the formula that offered load is counted by."""
     quiet = replace(TRIAL, load=0.1, duration_s=30)
