@@ -193,33 +193,3 @@ def test_a_server_of_ones_own_reads_no_more_than_it_is_let_and_writes_to_memory(
     assert (one["verdict"], one["seen_initcwnd"], one["seen_first_flight"]) == ("pass", "10", "10")
     assert one["total_ms"] == other["total_ms"]
     assert not Path("/var/log/mine").exists() and not Path("/tmp/mine").exists()
-
-
-def test_a_strangers_file_names_no_command(drive: Driver, tmp_path: Path, folder: Path) -> None:
-    (folder / "server.py").write_text(SERVER.format(do=WHOLE))
-    file = tmp_path / "theirs.toml"
-    file.write_text(f"""# A question of somebody's.
-title = "theirs"
-source = "somebody"
-[own_server]
-command = "python3 server.py {{p}}"
-folders = ["{folder}"]
-[[sweep]]
-name = "main"
-rtt_ms = [50]
-bandwidth_kbps = [1000]
-response_bytes = [9000]
-initcwnd = [10]
-congestion_control = "cubic"
-queue_packets = 100
-loss_percent = 0
-uplink = "same"
-client = "libcurl"
-repeat = 1
-server = ["own"]
-""")
-    refused = drive(str(file), "--no-figures")
-    assert refused.returncode == errors.USAGE and "say --allow-commands if it is meant" \
-        in refused.stderr
-    done = drive(str(file), "--no-figures", "--allow-commands")
-    assert done.returncode == 0, done.stdout + done.stderr
