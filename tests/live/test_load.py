@@ -24,7 +24,7 @@ TRIAL = LoadTrial(
     scenario="live", part="live", window="10", clients="iw10*0.5@100ms+iw10*0.5@100ms",
     bandwidth_kbps=10_000, rtt_ms=100, queue_packets=83, queue_bdp=1, queue="droptail", load=0.5,
     connections=1, response_bytes=20_000, sizes="fixed", initrwnd=100, congestion_control="cubic",
-    paced=False, access_queue_packets=50, servers=2, duration_s=60, warmup_s=5, cooldown_s=5,
+    paced=False, access_queue_packets=50, servers=2, duration_s=30, warmup_s=5, cooldown_s=5,
     repeat=1, seed=1)
 
 
@@ -55,7 +55,7 @@ def test_the_load_is_what_was_asked_and_the_link_carries_it(kernel: Path, tmp_pa
 
 def test_an_empty_link_takes_what_the_model_says(kernel: Path, tmp_path: Path) -> None:
     """A connection that meets no other takes the closed form, to the millisecond."""
-    quiet = replace(TRIAL, load=0.01, duration_s=120)
+    quiet = replace(TRIAL, load=0.02, duration_s=60)
     ((record, connections),) = measured(kernel, tmp_path, quiet)
     head = len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n")
     transfer = Transfer(
@@ -68,7 +68,7 @@ def test_an_empty_link_takes_what_the_model_says(kernel: Path, tmp_path: Path) -
 
 
 def test_an_overloaded_network_does_not_slow_the_arrivals(kernel: Path, tmp_path: Path) -> None:
-    full = replace(TRIAL, load=0.99, queue_packets=5, duration_s=30)
+    full = replace(TRIAL, load=0.99, queue_packets=5, duration_s=12)
     (_, free), (record, jammed) = measured(kernel, tmp_path,
                                            replace(full, queue_packets=10_000), full)
     assert free.arrival_s.tobytes() == jammed.arrival_s.tobytes()
@@ -131,17 +131,6 @@ def test_the_driver_measures_a_single_cell_and_says_what_came_of_it(
     assert row["arrivals"] in done.stdout and "pass" in done.stdout
     kept = list((results / "ietf78_losses" / "latest-partial" / "files").glob("*connections.csv.gz"))
     assert len(kept) == 1
-
-
-@pytest.mark.parametrize(("flags", "said"), [
-    (("--load", "1.5"), "offered load of 1.5"),
-    (("--load", "much"), "is not a number"),
-    (("--client", "wget"), "clients of its own"),
-])
-def test_bad_flags_are_one_line(drive: Driver, flags: tuple[str, ...], said: str) -> None:
-    done = drive("--scenario", "ietf78_completion", *flags)
-    assert done.returncode == 2 and said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_wire_bytes_are_those_of_the_wire(kernel: Path, tmp_path: Path) -> None:

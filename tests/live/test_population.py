@@ -76,10 +76,10 @@ def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path,
 
 
 def test_a_small_population_passes_its_verdicts(kernel: Path, tmp_path: Path) -> None:
-    """One in 22 responses, under every window, with every mechanism."""
+    """One in 66 responses, under every window, with every mechanism."""
     trials = [trial for trial in whole("dukkipati2010").trials
-              if trial.part == "avgdc" and trial.sample % 22 == 0]
+              if trial.part == "avgdc" and trial.sample % 66 == 0]
     records = measured(kernel, tmp_path, trials, jobs=2)
-    assert len(records) == len(trials) == 492
+    assert len(records) == len(trials) == 164
     failed = [record.verdict_reason for record in records.values() if record.verdict != PASS]
     assert not failed, failed

@@ -89,17 +89,3 @@ def test_the_driver_measures_a_trace_twice_alike(drive: Driver, results: Path) -
             tables.append([{key: value for key, value in row.items() if key != "measured_at"}
                            for row in csv.DictReader(file)])
     assert tables[0] == tables[1] and len(tables[0]) == 4
-
-
-def test_a_bad_schedule_is_one_line_with_status_2(drive: Driver) -> None:
-    done = drive("--scenario", "handley1999_idle", "--size", "5")
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and "--size does not go with" in done.stderr
-
-
-def test_a_dry_run_says_what_a_trace_installs(drive: Driver) -> None:
-    done = drive("--scenario", "handley1999_clock", "--dry-run")
-    assert done.returncode == 0 and "handley1999_clock: 6 trials" in done.stdout
-    for installed in ("initcwnd 1 congctl cwv rto_min 5ms", "quickack 1 advmss 1460",
-                      "net.ipv4.tcp_slow_start_after_idle='0'", "2400..3500/25:5792"):
-        assert installed in done.stdout
