@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from engines import confine, readable, uml
 from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
-                                    INTERRUPT, MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
+                                    INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                     Frame, Outlet, Reader)
 from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
@@ -100,6 +100,7 @@ class CommandEnd:
     untold: int = 0
     unsaved: bool = False
     spinning: list[str] = field(default_factory=list)  # names of processes
+    namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
 
     def note(self, trouble: str) -> None:
         """Keep a line for the user; of very many the first, and how many follow."""
@@ -401,6 +402,9 @@ class CommandGuest:
                 self.outcome.status = TIMED_OUT
             else:
                 self.outcome.note(quoted(frame.content))
+        elif frame.kind == NAMES and not self.outcome.namespaces:
+            self.outcome.namespaces = [quoted(line, 100) for line in frame.content.decode(
+                errors="replace").splitlines()]
         elif frame.kind == ALL_SENT:
             self.has_sent_all = True
         elif frame.kind == ENDED:
