@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -18,6 +17,7 @@ from types import FrameType
 
 from commands.runners import engine_errors
 from commands.virtual.received import Received
+from commands.virtual.script import advice, hints
 from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
@@ -80,6 +80,7 @@ def run(argv: Sequence[str]) -> int:
     flags, words = divided(argv)
     arguments = parsed(flags, words)
     request = request_of(arguments, words)
+    script_hints = hints(words)  # before the command may change its script
     for line in advice(words, shutil.which):
         say(f"run.sh: {line}")
     with engine_errors():
@@ -122,13 +123,16 @@ def run(argv: Sequence[str]) -> int:
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
              "wall_s": round(outcome.wall_s, 3), "files": received.count,
              "left_out": outcome.troubles, "spinning": outcome.spinning,
+             "namespaces": outcome.namespaces, "hints": script_hints,
              **made_from(kernel)}
     with saving(outcome):
         files.save(folder, "command.json", json.dumps(facts, indent=1) + "\n")
     show_end(folder, outcome, received.count, arguments.quiet)
     if is_captured:
         from commands.virtual import captured  # and with it matplotlib
-        captured.write(folder, facts)
+        left_s = None if request.timeout_wall_s is None else request.timeout_wall_s - outcome.wall_s
+        if status := captured.write_in_time(folder, facts, left_s, arguments.quiet):
+            return outcome.status or status
     return outcome.status or (FAILED if outcome.unsaved else OK)
 
 
@@ -144,33 +148,6 @@ def saving(outcome: CommandEnd) -> Iterator[None]:
         yield
     except WriteError as error:
         outcome.lose(str(error))
-
-
-# What `./install.sh --with-mininet` installs, and how a command or its script names it.
-INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
-             "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
-             "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
-             "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
-MOST_SCRIPT_BYTES = 1 << 20
-
-
-def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
-    """Programs that the command seems to use and that are not installed, in one line; [] for none.
-
-    which: the path of a program of this machine, None where there is none.
-    """
-    text = " ".join(words)
-    with suppress(OSError, StopIteration):
-        script = next(Path(word) for word in words[:3]
-                      if not word.startswith("/usr/") and Path(word).is_file())
-        text += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
-    # Mininet's default switch, where none is chosen.
-    chosen = re.search(r"switch", text) or not (
-        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
-    missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
-        re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
-    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
-            f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
 
 
 def show_end(folder: Path, outcome: CommandEnd, count: int, quiet: bool) -> None:

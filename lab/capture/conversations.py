@@ -3,49 +3,66 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
-from lab.capture import headers
-from lab.capture.headers import ICMP, ICMPV6, TCP, UDP, Headers
+import numpy
+
+from lab.capture.fields import (ARP, FRAGMENT, ICMP, ICMPV6, IPV4, IPV6, OTHER, TCP, UDP, Headers)
 from lab.capture.links import LinkDirection
-from lab.capture.pcapng import Capture, CapturedPacket
-from lab.tcp.packets import ACK, SYN, RawSegment
+from lab.capture.pcapng import Capture, Flags, Numbers
+from lab.tcp.packets import ACK, SYN
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
 _ECHO_BYTES = 8  # of its header
 _UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN shows who is
+_UDP_HEADER, _ALIKE_BYTES = 8, 16  # of a datagram's content: so much distinguishes it from others
+_MIX = 0x9E3779B97F4A7C15  # an odd number that spreads what it is multiplied by
 End = tuple[str, int]  # address and port
 
 
-@dataclass
+@dataclass(eq=False)
 class TcpPackets:
-    """One connection: its packets as its two ends saw them.
+    """One connection: arrays with one number for each of its packets on each link.
 
-    client: who sent the first SYN, or the end with the higher port; server: the other. at_client,
-    at_server: all segments, in order of time. carried: each packet with data, and each that was
-    dropped, with the link that it passed or was dropped at, as a segment as well.
+    client: who sent the first SYN, or the end with the higher port; server: the other; also: other
+    names that a NAT gave one of them. In the order in which packets came to queues. to_client:
+    which way. link: place of the link in the list of all. seq, ack: as they stand in the packet.
+    options: where TCP's options begin in the file, options_bytes: as far as they were kept. number,
+    dropped, at_once, discarded: as in Packets.
     """
 
     client: End
     server: End
     client_node: str
     server_node: str
-    at_client: list[RawSegment] = field(default_factory=list)
-    at_server: list[RawSegment] = field(default_factory=list)
-    carried: list[tuple[LinkDirection, CapturedPacket, RawSegment]] = field(default_factory=list)
-    syn: int | None = None
+    also: tuple[End, ...]
+    to_client: Flags
+    link: Numbers
+    time_ns: Numbers
+    queued_ns: Numbers
+    number: Numbers
+    seq: Numbers
+    ack: Numbers
+    flags: Numbers
+    window: Numbers
+    payload_bytes: Numbers
+    frame_bytes: Numbers
+    wire_bytes: Numbers
+    options: Numbers
+    options_bytes: Numbers
+    dropped: Flags
+    at_once: Flags
+    discarded: Flags
 
 
 @dataclass
 class Flow:
-    """Datagrams one way between two ends, or pings; times in ns.
+    """Datagrams one way between two ends, or pings: how many left one host and came to the other.
 
-    kind: "UDP" or "ping". sent_ns, came_ns: by what identifies a datagram, when it left one host
-    and came to the other; a ping comes when its answer does. copies: how many datagrams of the same
-    content were counted so far, at either host.
+    kind: "UDP" or "ping"; a ping comes when its answer does. delays_ms: of those that came, in the
+    order in which they were sent. sent_ns: when these were sent.
     """
 
     kind: str
@@ -53,16 +70,10 @@ class Flow:
     receiver: End
     from_node: str
     to_node: str
+    sent: int = 0
     bytes: int = 0
-    sent_ns: dict[tuple[object, ...], int] = field(default_factory=dict)
-    came_ns: dict[tuple[object, ...], int] = field(default_factory=dict)
-    copies: Counter[tuple[object, ...]] = field(default_factory=Counter)
-
-    @cached_property
-    def delays_ms(self) -> list[float]:
-        """Of those that came, in the order in which they were sent."""
-        return [(self.came_ns[key] - sent) / 1e6 for key, sent in self.sent_ns.items()
-                if key in self.came_ns]
+    delays_ms: list[float] = field(default_factory=list)
+    sent_ns: list[int] = field(default_factory=list)
 
 
 class Resolution(NamedTuple):
@@ -84,150 +95,229 @@ class Conversations:
 
 
 class _Reader:
-    def __init__(self, links: Sequence[LinkDirection]) -> None:
-        self.link = {link.device: link for link in links}
-        self.home: dict[str, str] = {}  # of an address: the node that first sent from it
-        self.result = Conversations()
-        self.latest: dict[tuple[End, End], TcpPackets] = {}
-        self.flows: dict[tuple[object, ...], Flow] = {}
-        self.requested_ns: dict[tuple[str, str], int] = {}  # of ARP: (source, target)
+    """Arrays of all packets on links, in the order in which they came to queues."""
 
-    def read(self, packets: Iterable[CapturedPacket]) -> Conversations:
-        ordered = sorted((packet for packet in packets if packet.device in self.link),
-                         key=lambda packet: (packet.queued_ns, packet.number))
-        parsed = [(packet, headers.headers(packet.head, packet.frame_bytes)) for packet in ordered]
-        for packet, header in parsed:
-            if header:
-                self.home.setdefault(header.source, self.link[packet.device].from_node)
-        for packet, header in parsed:
-            if header is None:
-                self._other(packet)
-            elif header.protocol == TCP:
-                self._tcp(packet, header)
-            elif header.protocol == UDP:
-                self._datagram(packet, header)
-            elif header.protocol in (ICMP, ICMPV6):
-                self._icmp(packet, header)
-            else:
-                self.result.excluded[f"IP protocol {header.protocol}"] += 1
-        for connection in self.result.connections:
-            for side in (connection.at_client, connection.at_server):
-                side.sort(key=lambda segment: segment.time_ns)
+    def __init__(self, capture: Capture, headers: Headers, links: Sequence[LinkDirection]) -> None:
+        packets = capture.packets
+        link = numpy.full(packets.size, -1)
+        wire_bytes = numpy.zeros(packets.size, numpy.int64)
+        for place, direction in enumerate(links):
+            if direction.receiver:
+                link[direction.places] = place
+                wire_bytes[direction.places] = direction.wire_bytes
+        chosen = numpy.lexsort((packets.number, packets.queued_ns))
+        chosen = chosen[link[chosen] >= 0]
+        self.link, self.links, self.wire_bytes = link[chosen], links, wire_bytes[chosen]
+        self.packets, self.headers = packets.at(chosen), headers.at(chosen)
+        self.dropped = self.packets.is_dropped
+        names = list(dict.fromkeys(node for direction in links
+                                   for node in (direction.from_node, direction.to_node)))
+        self.names = [*names, ""]
+        places = {name: place for place, name in enumerate(self.names)}
+        self.from_node, self.to_node = (numpy.array([places[node] for node in ends] or [0])[
+            self.link] for ends in ([each.from_node for each in links],
+                                    [each.to_node for each in links]))
+        # Of an address: the node that first sent from it.
+        self.home = numpy.full(len(headers.addresses) + 1, len(names))
+        sources = numpy.where(self.headers.protocol == OTHER, -1, self.headers.source)
+        found, first = numpy.unique(sources, return_index=True)
+        self.home[found] = self.from_node[first]
+        self.home[-1] = len(names)
+        self.result = Conversations()
+
+    def _end(self, code: int) -> End:
+        return self.headers.addresses[code >> 16], code & 0xFFFF
+
+    def _node(self, code: int) -> str:
+        return self.names[int(self.home[code >> 16])]
+
+    def read(self) -> Conversations:
+        headers, excluded = self.headers, self.result.excluded
+        self._tcp(numpy.flatnonzero(headers.protocol == TCP))
+        self._datagrams(numpy.flatnonzero(headers.protocol == UDP))
+        icmp = (headers.protocol == ICMP) | (headers.protocol == ICMPV6)
+        self._pings(numpy.flatnonzero(icmp))
+        self._resolutions(numpy.flatnonzero((headers.kind == ARP) & (headers.source >= 0)))
+        rest = (headers.protocol >= 0) & ~icmp & (headers.protocol != TCP) & (
+            headers.protocol != UDP)
+        excluded.update(f"IP protocol {protocol}" for protocol in headers.protocol[rest].tolist())
+        excluded["fragments"] += int((headers.protocol == FRAGMENT).sum())
+        other = (headers.protocol == OTHER) & (headers.source < 0)
+        excluded.update("packets that are cut" if kind in (IPV4, IPV6) else
+                        f"EtherType 0x{kind:04x}" for kind in headers.kind[other].tolist())
         return self.result
 
     # TCP
 
-    def _tcp(self, packet: CapturedPacket, parsed: Headers) -> None:
-        link, header = self.link[packet.device], headers.tcp_header(parsed)
-        sender = parsed.source, parsed.from_port
-        receiver = parsed.destination, parsed.to_port
-        connection = self._connection(sender, receiver, header.flags, header.seq)
-        to_client = sender == connection.server
-        origin, goal, sent, came = (
-            (connection.server_node, connection.client_node, connection.at_server,
-             connection.at_client) if to_client else
-            (connection.client_node, connection.server_node, connection.at_client,
-             connection.at_server))
-        address, port = connection.client
-        segment = RawSegment(
-            packet.queued_ns, to_client, address.encode(), port, header.seq, header.ack,
-            header.flags, header.window, header.options, parsed.payload_bytes,
-            packet.frame_bytes, parsed.identification)
-        if link.from_node == origin:
-            sent.append(segment)
-        if link.to_node == goal and not packet.reason:
-            came.append(segment._replace(time_ns=packet.time_ns))
-        if parsed.payload_bytes or packet.reason:
-            connection.carried.append((link, packet, segment))
-
-    def _connection(self, sender: End, receiver: End, flags: int, seq: int) -> TcpPackets:
-        key = min((sender, receiver), (receiver, sender))
-        known = self.latest.get(key)
-        opens = bool(flags & SYN) and not flags & ACK
-        if known and not (opens and known.syn not in (None, seq) and sender == known.client):
-            if opens and known.syn is None:
-                known.syn = seq
-            return known
-        if opens or not flags & SYN and sender[1] >= _UNKNOWN_PORT and sender[1] > receiver[1]:
-            client, server = sender, receiver
-        else:
-            client, server = receiver, sender
-        connection = TcpPackets(client, server, self._home(client), self._home(server),
-                                syn=seq if opens else None)
-        self.latest[key] = connection
-        self.result.connections.append(connection)
-        return connection
-
-    def _home(self, end: End) -> str:
-        return self.home.get(end[0], "")
+    def _tcp(self, rows: Numbers) -> None:
+        if not len(rows):
+            return
+        headers, packets = self.headers.at(rows), self.packets.at(rows)
+        sender, receiver = (headers.source << 16 | headers.from_port,
+                            headers.destination << 16 | headers.to_port)
+        _, codes = numpy.unique(numpy.concatenate((sender, receiver)), return_inverse=True)
+        one, other = codes[:len(rows)], codes[len(rows):]
+        key = numpy.minimum(one, other) * (int(codes.max()) + 1) + numpy.maximum(one, other)
+        seq, flags = headers.u32(headers.body + 4), headers.u16(headers.body + 12) & 0x1FF
+        order, link = numpy.argsort(key, kind="stable"), self.link[rows]
+        # A SYN with another number than the one before begins a connection of the same ends.
+        begins = numpy.zeros(len(rows), bool)
+        begins[0], begins[1:] = True, numpy.diff(key[order]) != 0
+        opens = numpy.flatnonzero((flags[order] & (SYN | ACK)) == SYN)
+        before, after = order[opens[:-1]], order[opens[1:]]
+        again = (key[before] == key[after]) & (sender[before] == sender[after]) & (
+            seq[before] != seq[after])
+        begins[opens[1:][again]] = True
+        groups = numpy.split(order, numpy.flatnonzero(begins)[1:])
+        groups.sort(key=lambda group: int(group[0]))
+        legs: list[list[tuple[Numbers, int, int]]] = []  # of each: packets, client, server
+        known: dict[tuple[int, int], int] = {}  # the connection of a SYN with one of its ends
+        for group in groups:
+            first = group[0]
+            syns = group[(flags[group] & (SYN | ACK)) == SYN]
+            client, server = int(sender[first]), int(receiver[first])
+            if len(syns):
+                client, server = int(sender[syns[0]]), int(receiver[syns[0]])
+            elif flags[first] & SYN or (client & 0xFFFF) < max(_UNKNOWN_PORT, server & 0xFFFF):
+                client, server = server, client
+            names = [(int(seq[syns[0]]), end) for end in (client, server)] if len(syns) else []
+            # One whose SYN another connection of one of its ends has, too, on other links, is that
+            # one behind NAT.
+            place = next((known[name] for name in names if name in known and not any(
+                numpy.isin(link[group], link[leg]).any() for leg, *_ in legs[known[name]])),
+                len(legs))
+            if place == len(legs):
+                legs.append([])
+            legs[place].append((group, client, server))
+            known.update((name, place) for name in names)
+        tcp_bytes = (headers.byte(headers.body + 12) >> 4) * 4
+        columns = (
+            link, packets.time_ns, packets.queued_ns, packets.number, seq,
+            headers.u32(headers.body + 8), flags, headers.u16(headers.body + 14),
+            headers.payload_bytes,
+            packets.frame_bytes, self.wire_bytes[rows], headers.body + 20,
+            numpy.minimum(tcp_bytes, headers.kept) - 20, packets.is_dropped,
+            packets.is_dropped_at_once, packets.is_discarded)
+        for parts in legs:
+            whole = numpy.sort(numpy.concatenate([group for group, *_ in parts]))
+            (_, client, _), (*_, server) = parts[0], parts[-1]
+            servers = [server for *_, server in parts]
+            also = {end for _, *ends in parts for end in ends} - {client, server}
+            self.result.connections.append(TcpPackets(
+                self._end(client), self._end(server), self._node(client), self._node(server),
+                tuple(map(self._end, sorted(also))), numpy.isin(sender[whole], servers),
+                *(column[whole] for column in columns)))
 
     # Others
 
-    def _datagram(self, packet: CapturedPacket, parsed: Headers) -> None:
-        flow = self._flow("UDP", (parsed.source, parsed.from_port),
-                          (parsed.destination, parsed.to_port))
+    def _datagrams(self, rows: Numbers) -> None:
+        headers, packets = self.headers.at(rows), self.packets.at(rows)
         # The same datagram on each link that it passes: by what it holds, and how often before.
-        link, key = self.link[packet.device], (parsed.identification, parsed.body)
-        if link.from_node == flow.from_node:
-            flow.bytes += parsed.payload_bytes
-            _add(flow, flow.sent_ns, key, packet.queued_ns)
-        if link.to_node == flow.to_node and not packet.reason:
-            _add(flow, flow.came_ns, key, packet.time_ns)
+        content = headers.identification.astype(numpy.uint64)
+        for word in range(_UDP_HEADER, _UDP_HEADER + _ALIKE_BYTES, 4):
+            kept = headers.u32(headers.body + word) * (word + 4 <= headers.kept)
+            content = (content ^ content >> numpy.uint64(29)) * numpy.uint64(_MIX) \
+                + kept.astype(numpy.uint64)
+        sender, receiver = (headers.source << 16 | headers.from_port,
+                            headers.destination << 16 | headers.to_port)
+        _, flow = numpy.unique(numpy.stack((sender, receiver)), axis=1, return_inverse=True)
+        flow = flow.ravel()
+        from_node, to_node = self.from_node[rows], self.to_node[rows]
+        sent = numpy.flatnonzero(from_node == self.home[headers.source])
+        came = numpy.flatnonzero((to_node == self.home[headers.destination]) & (
+            packets.reason == 0))
+        for places, times in ((sent, packets.queued_ns), (came, packets.time_ns)):
+            places[:] = places[numpy.argsort(times[places], kind="stable")]
+        turns = [_turns(numpy.stack((content[places], to.astype(numpy.uint64)[places])))
+                 for places, to in ((sent, self.home[headers.destination]), (came, to_node))]
+        arrivals = dict(zip(zip(content[came].tolist(), to_node[came].tolist(), turns[1]),
+                            packets.time_ns[came].tolist()))
+        flows: dict[int, Flow] = {}
+        for row, *key in zip(sent.tolist(), content[sent].tolist(),
+                             self.home[headers.destination[sent]].tolist(), turns[0]):
+            found = flows.get(flow[row])
+            if found is None:
+                code, goal = int(sender[row]), int(receiver[row])
+                found = flows[flow[row]] = Flow(
+                    "UDP", self._end(code), self._end(goal), self._node(code),
+                    self._node(goal) or self._end(goal)[0])
+            found.sent += 1
+            found.bytes += int(headers.payload_bytes[row])
+            came_ns = arrivals.get((key[0], key[1], key[2]))
+            if came_ns is not None:
+                found.sent_ns.append(int(packets.queued_ns[row]))
+                found.delays_ms.append((came_ns - found.sent_ns[-1]) / 1e6)
+        self.result.flows += flows.values()
 
-    def _icmp(self, packet: CapturedPacket, parsed: Headers) -> None:
-        kind = parsed.body[0] if len(parsed.body) >= _ECHO_BYTES else -1
-        name, request, reply = (("ICMP", _ECHO, _ECHO_REPLY) if parsed.protocol == ICMP else
-                                ("ICMPv6", _ECHO6, _ECHO6_REPLY))
-        if kind in (request, reply):
-            self._ping(packet, parsed, kind == reply)
-        else:
-            self.result.excluded[f"of {name} but pings"] += 1
+    def _pings(self, rows: Numbers) -> None:
+        headers, packets = self.headers, self.packets
+        kinds, is_4 = headers.byte(headers.body[rows]), headers.protocol[rows] == ICMP
+        request, reply = numpy.where(is_4, _ECHO, _ECHO6), numpy.where(is_4, _ECHO_REPLY,
+                                                                       _ECHO6_REPLY)
+        is_ping = (kinds == request) | (kinds == reply)
+        for name, chosen in (("ICMP", is_4), ("ICMPv6", ~is_4)):
+            self.result.excluded[f"of {name} but pings"] += int((~is_ping & chosen).sum())
+        pings: dict[tuple[int, int, int], Flow] = {}
+        waiting: dict[tuple[int, int, int, int], int] = {}
+        is_reply = kinds == reply
+        is_end = numpy.where(is_reply, (self.to_node[rows] == self.home[headers.destination[rows]])
+                             & ~self.dropped[rows],
+                             self.from_node[rows] == self.home[headers.source[rows]])
+        rows, is_reply = rows[is_ping & is_end], is_reply[is_ping & is_end]
+        times = numpy.where(is_reply, packets.time_ns[rows], packets.queued_ns[rows])
+        order = numpy.argsort(times, kind="stable")
+        body = headers.body[rows]
+        for row, back, time_ns, identity, number in zip(
+                *(column[order].tolist() for column in (
+                    rows, is_reply, times, headers.u16(body + 4), headers.u16(body + 6)))):
+            ends = int(headers.source[row]), int(headers.destination[row])
+            key = (*(ends[::-1] if back else ends), identity)
+            if not back:
+                if key not in pings:
+                    one, other = (self._end(end << 16 | identity) for end in ends)
+                    pings[key] = Flow("ping", one, other, self._node(ends[0] << 16),
+                                      self._node(ends[1] << 16) or other[0])
+                if (*key, number) not in waiting:
+                    pings[key].sent += 1
+                    pings[key].bytes += int(headers.payload_bytes[row])
+                waiting[*key, number] = time_ns
+            elif waiting.get((*key, number), -1) >= 0:
+                pings[key].sent_ns.append(waiting[*key, number])
+                pings[key].delays_ms.append((time_ns - waiting[*key, number]) / 1e6)
+                waiting[*key, number] = -1
+        self.result.flows += pings.values()
 
-    def _ping(self, packet: CapturedPacket, parsed: Headers, is_reply: bool) -> None:
-        identity = int.from_bytes(parsed.body[4:6], "big")
-        ends = (parsed.source, identity), (parsed.destination, identity)
-        flow = self._flow("ping", *(reversed(ends) if is_reply else ends))
-        link, number = self.link[packet.device], int.from_bytes(parsed.body[6:8], "big")
-        if not is_reply and link.from_node == flow.from_node:
-            flow.sent_ns.setdefault((number,), packet.queued_ns)
-            flow.bytes += parsed.payload_bytes
-        elif is_reply and link.to_node == flow.from_node and not packet.reason:
-            flow.came_ns.setdefault((number,), packet.time_ns)
-
-    def _flow(self, kind: str, sender: End, receiver: End) -> Flow:
-        key = (kind, sender, receiver)
-        if key not in self.flows:
-            self.flows[key] = Flow(kind, sender, receiver, self._home(sender),
-                                   self.home.get(receiver[0], receiver[0]))
-            self.result.flows.append(self.flows[key])
-        return self.flows[key]
-
-    def _other(self, packet: CapturedPacket) -> None:
-        parsed, link = headers.arp(packet.head), self.link[packet.device]
-        if parsed is None:
-            kind = headers.network(packet.head)[0]
-            self.result.excluded["fragments" if kind in (headers.IPV4, headers.IPV6)
-                                 else f"EtherType 0x{kind:04x}"] += 1
-        elif parsed.is_request:
-            self.requested_ns.setdefault((parsed.source, parsed.target), packet.queued_ns)
-        elif not packet.reason and link.to_node == self.home.get(parsed.target):
-            requested_ns = self.requested_ns.pop((parsed.target, parsed.source), None)
-            if requested_ns is not None:
-                self.result.resolutions.append(
-                    Resolution(link.to_node, packet.time_ns - requested_ns))
+    def _resolutions(self, rows: Numbers) -> None:
+        headers, requested_ns = self.headers, dict[tuple[int, int], int]()
+        operation = headers.u16(headers.body[rows] + 6)
+        for row, kind in zip(rows.tolist(), operation.tolist()):
+            source, target = int(headers.source[row]), int(headers.destination[row])
+            if kind == 1:
+                requested_ns.setdefault((source, target), int(self.packets.queued_ns[row]))
+            elif not self.dropped[row] and self.to_node[row] == self.home[target]:
+                asked_ns = requested_ns.pop((target, source), None)
+                if asked_ns is not None:
+                    self.result.resolutions.append(Resolution(
+                        self.names[self.to_node[row]], int(self.packets.time_ns[row]) - asked_ns))
 
 
-def _add(flow: Flow, times: dict[tuple[object, ...], int], key: tuple[object, ...], time_ns: int
-         ) -> None:
-    """One more datagram of that content."""
-    counted = (times is flow.sent_ns, *key)
-    times[(*key, flow.copies[counted])] = time_ns
-    flow.copies[counted] += 1
+def _turns(keys: Numbers) -> list[int]:
+    """How many columns before each are the same as it."""
+    if not keys.shape[1]:
+        return []
+    order = numpy.lexsort(keys)
+    is_first = numpy.ones(len(order), bool)
+    is_first[1:] = (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0)
+    places = numpy.arange(len(order))
+    turns = numpy.empty(len(order), numpy.int64)
+    turns[order] = places - numpy.maximum.accumulate(numpy.where(is_first, places, 0))
+    return list(turns.tolist())
 
 
-def conversations(capture: Capture, links: Sequence[LinkDirection]) -> Conversations:
+def conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]
+                  ) -> Conversations:
     """The packets on the links of a capture, by conversation."""
-    return _Reader(links).read(capture.packets)
+    return _Reader(capture, headers, links).read()
 
 
 def written(end: End) -> str:
