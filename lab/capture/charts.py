@@ -14,7 +14,6 @@ from lab.capture.links import LinkDirection, queued
 from lab.capture.pcapng import Numbers
 from lab.core.findings.charts import Line, LineChart, Mark, Plot, Timeline
 from lab.core.words import short
-from lab.tcp.packets import SYN
 
 MOST_CURVES = 6
 _MOST_RTTS = 3  # connections
@@ -147,17 +146,15 @@ def timeline(number: int, connection: ObservedConnection) -> Timeline:
             "again" if begin < highest else "data" if (begin, end) in arrived else "lost")
         marks.append(Mark(kind, (int(seen.time_ns[place]) - connection.begun_ns) / 1e6, begin, end))
         highest = max(highest, end)
-    scale = connection.scales.get(to_client, 0) if len(connection.scales) == 2 else 0
     points, offered, acknowledged = list[tuple[float, float]](), list[tuple[float, float]](), 1
     for place in numpy.flatnonzero(~seen.own[:until]).tolist():
         if seen.ack[place] >= acknowledged:
             acknowledged = int(seen.ack[place])
             ms = (int(seen.time_ns[place]) - connection.begun_ns) / 1e6
-            shift = 0 if seen.flags[place] & SYN else scale
             points.append((ms, acknowledged))
-            offered.append((ms, acknowledged + (int(seen.window[place]) << shift)))
+            offered.append((ms, acknowledged + int(seen.window[place])))
     last_ms = max(marks[-1].time_ms, points[-1][0] if points else 0.0)
-    sender, receiver = connection.packets.client, connection.packets.server
+    sender, receiver = connection.ends.client, connection.ends.server
     if to_client:
         sender, receiver = receiver, sender
     part = "" if len(marks) < _MOST_MARKS else f" (the first {_MOST_MARKS} segments)"

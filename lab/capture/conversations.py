@@ -22,23 +22,34 @@ _MIX = 0x9E3779B97F4A7C15  # an odd number that spreads what it is multiplied by
 End = tuple[str, int]  # address and port
 
 
-@dataclass(eq=False)
-class TcpPackets:
-    """One connection: arrays with one number for each of its packets on each link.
+class Ends(NamedTuple):
+    """Who a TCP connection is between.
 
     client: who sent the first SYN, or the end with the higher port; server: the other; also: other
-    names that a NAT gave one of them. In the order in which packets came to queues. to_client:
-    which way. link: place of the link in the list of all. seq, ack: as they stand in the packet.
-    options: where TCP's options begin in the file, options_bytes: as far as they were kept. number,
-    dropped, at_once, discarded: as in Packets.
+    names that a NAT gave one of them. The nodes are those of the hosts, "" where none is known.
     """
 
     client: End
     server: End
     client_node: str
     server_node: str
-    also: tuple[End, ...]
+    also: tuple[End, ...] = ()
+
+
+class TcpPackets(NamedTuple):
+    """All packets of TCP connections: arrays with one number for each on each link.
+
+    By connection, then in the order in which they came to queues. connection: its place. to_client:
+    which way. is_sent, is_come: whether the link is its sender's, or its receiver's and it came.
+    link: place of the link in the list of all. seq, ack: as they stand in the packet. options:
+    where TCP's options begin in the file, options_bytes: as far as they were kept. number, dropped,
+    at_once, discarded: as in Packets.
+    """
+
+    connection: Numbers
     to_client: Flags
+    is_sent: Flags
+    is_come: Flags
     link: Numbers
     time_ns: Numbers
     queued_ns: Numbers
@@ -85,10 +96,11 @@ class Resolution(NamedTuple):
 
 @dataclass
 class Conversations:
-    """connections, flows: in the order in which they began. resolutions: ARP requests that were
-    answered. excluded: packets that belong to none of them, by kind."""
+    """connections, flows: in the order in which they began. tcp: None without a connection.
+    resolutions: ARP requests that were answered. excluded: packets of none of them, by kind."""
 
-    connections: list[TcpPackets] = field(default_factory=list)
+    connections: list[Ends] = field(default_factory=list)
+    tcp: TcpPackets | None = None
     flows: list[Flow] = field(default_factory=list)
     resolutions: list[Resolution] = field(default_factory=list)
     excluded: Counter[str] = field(default_factory=Counter)
@@ -168,45 +180,55 @@ class _Reader:
         again = (key[before] == key[after]) & (sender[before] == sender[after]) & (
             seq[before] != seq[after])
         begins[opens[1:][again]] = True
-        groups = numpy.split(order, numpy.flatnonzero(begins)[1:])
-        groups.sort(key=lambda group: int(group[0]))
-        legs: list[list[tuple[Numbers, int, int]]] = []  # of each: packets, client, server
+        leg = numpy.empty(len(rows), numpy.int64)
+        leg[order] = numpy.cumsum(begins) - 1
+        # Legs in the order in which they began; of each the first packet, and its first SYN's.
+        firsts = numpy.unique(leg, return_index=True)[1]
+        turns = numpy.argsort(firsts)
+        leg, firsts = numpy.argsort(turns)[leg], firsts[turns]
+        syns = numpy.flatnonzero((flags & (SYN | ACK)) == SYN)
+        first_syn = dict(zip(leg[syns[::-1]].tolist(), syns[::-1].tolist()))
+        server, place_of = numpy.zeros(len(firsts), numpy.int64), numpy.zeros_like(firsts)
+        passed: list[set[int]] = [set() for _ in firsts]  # the links of each leg
+        for number, at in zip(*numpy.unique(numpy.stack((leg, link)), axis=1).tolist()):
+            passed[number].add(at)
+        # Of each connection: client, server, their other names, its links.
+        clients: list[tuple[int, int, set[int], set[int]]] = []
         known: dict[tuple[int, int], int] = {}  # the connection of a SYN with one of its ends
-        for group in groups:
-            first = group[0]
-            syns = group[(flags[group] & (SYN | ACK)) == SYN]
-            client, server = int(sender[first]), int(receiver[first])
-            if len(syns):
-                client, server = int(sender[syns[0]]), int(receiver[syns[0]])
-            elif flags[first] & SYN or (client & 0xFFFF) < max(_UNKNOWN_PORT, server & 0xFFFF):
-                client, server = server, client
-            names = [(int(seq[syns[0]]), end) for end in (client, server)] if len(syns) else []
+        for number, first in enumerate(firsts.tolist()):
+            syn = first_syn.get(number)
+            ends = (int(sender[row := first if syn is None else syn]), int(receiver[row]))
+            if syn is None and (flags[first] & SYN or (ends[0] & 0xFFFF) < max(
+                    _UNKNOWN_PORT, ends[1] & 0xFFFF)):
+                ends = ends[::-1]
+            names = [] if syn is None else [(int(seq[syn]), end) for end in ends]
             # One whose SYN another connection of one of its ends has, too, on other links, is that
             # one behind NAT.
-            place = next((known[name] for name in names if name in known and not any(
-                numpy.isin(link[group], link[leg]).any() for leg, *_ in legs[known[name]])),
-                len(legs))
-            if place == len(legs):
-                legs.append([])
-            legs[place].append((group, client, server))
+            place = next((known[name] for name in names if name in known
+                          and passed[number].isdisjoint(clients[known[name]][3])), len(clients))
+            if place == len(clients):
+                clients.append((*ends, set(), passed[number]))
+            else:
+                client, before, others, links = clients[place]
+                clients[place] = (client, ends[1], others | {before, *ends} - {client, ends[1]},
+                                  links | passed[number])
+            server[number], place_of[number] = ends[1], place
             known.update((name, place) for name in names)
+        self.result.connections = [Ends(
+            self._end(client), self._end(goal), self._node(client), self._node(goal),
+            tuple(map(self._end, sorted(others)))) for client, goal, others, _ in clients]
+        connection, to_client = place_of[leg], sender == server[leg]
+        homes = self.home[numpy.array([ends[:2] for ends in clients]) >> 16]
+        origin, goal = (homes[connection, column] for column in (to_client * 1, 1 - to_client))
         tcp_bytes = (headers.byte(headers.body + 12) >> 4) * 4
-        columns = (
-            link, packets.time_ns, packets.queued_ns, packets.number, seq,
-            headers.u32(headers.body + 8), flags, headers.u16(headers.body + 14),
-            headers.payload_bytes,
-            packets.frame_bytes, self.wire_bytes[rows], headers.body + 20,
-            numpy.minimum(tcp_bytes, headers.kept) - 20, packets.is_dropped,
-            packets.is_dropped_at_once, packets.is_discarded)
-        for parts in legs:
-            whole = numpy.sort(numpy.concatenate([group for group, *_ in parts]))
-            (_, client, _), (*_, server) = parts[0], parts[-1]
-            servers = [server for *_, server in parts]
-            also = {end for _, *ends in parts for end in ends} - {client, server}
-            self.result.connections.append(TcpPackets(
-                self._end(client), self._end(server), self._node(client), self._node(server),
-                tuple(map(self._end, sorted(also))), numpy.isin(sender[whole], servers),
-                *(column[whole] for column in columns)))
+        whole = numpy.argsort(connection, kind="stable")
+        self.result.tcp = TcpPackets(*(column[whole] for column in (
+            connection, to_client, self.from_node[rows] == origin,
+            (self.to_node[rows] == goal) & ~packets.is_dropped, link, packets.time_ns,
+            packets.queued_ns, packets.number, seq, headers.u32(headers.body + 8), flags,
+            headers.u16(headers.body + 14), headers.payload_bytes, packets.frame_bytes,
+            self.wire_bytes[rows], headers.body + 20, numpy.minimum(tcp_bytes, headers.kept) - 20,
+            packets.is_dropped, packets.is_dropped_at_once, packets.is_discarded)))
 
     # Others
 

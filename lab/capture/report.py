@@ -30,7 +30,6 @@ MOST_TIMELINES = 2
 MOST_ALARMS = 40
 MOST_LINES = 12  # of what the terminal has
 NAME = "command"
-_PROGRESS = 1000  # connections, between two calls of `proceed`
 
 _LINKS = (
     Column("from", is_text=True), Column("to", is_text=True), Column("device", is_text=True),
@@ -84,13 +83,9 @@ def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: i
     fields = headers(capture)
     directions = links(capture, fields, spaces, proceed)
     talks = conversations(capture, fields, directions)
-    connections = list[ObservedConnection]()
-    for number, packets in enumerate(talks.connections):
-        if number % _PROGRESS == 0:
-            proceed(f"{number} of {len(talks.connections)} TCP connections")
-        connection = observed(packets, directions, capture)
-        if connection:
-            connections.append(connection)
+    proceed(f"{len(talks.connections)} TCP connections")
+    connections = [] if talks.tcp is None else [connection for connection in observed(
+        talks.connections, talks.tcp, directions, capture.data) if connection]
     excluded = {**talks.excluded, "connections that could not be followed":
                 len(talks.connections) - len(connections)}
     bottleneck = slowest(directions)
@@ -153,7 +148,7 @@ def _bottleneck_finding(directions: Sequence[LinkDirection], link: LinkDirection
     if link is None:
         return ()
     passing = {number: connection for number, connection in enumerate(connections, start=1)
-               if (connection.packets.link == directions.index(link)).any()}
+               if directions.index(link) in connection.links}
     return (Finding("bottleneck", "The slowest link", sentence=_bottleneck_words(link),
                     chart=bottleneck_chart(link, passing, talks, origin_ns),
                     text=f"Packets in the queue of {link.sender} and round-trip times over time."),)
@@ -235,13 +230,13 @@ def _links_finding(directions: Sequence[LinkDirection], table: Table, origin_ns:
 
 def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
                     ) -> tuple[Cell, ...]:
-    packets, main, causes = connection.packets, connection.main, connection.retransmitted
+    ends, main, causes = connection.ends, connection.main, connection.retransmitted
     why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
-    also = f" (NAT: {', '.join(map(written, packets.also))})" if packets.also else ""
+    also = f" (NAT: {', '.join(map(written, ends.also))})" if ends.also else ""
     (flight, window), (other_flight, other_window) = (
         _flight(side) for side in (connection.to_client, connection.to_server))
-    return (number, f"{packets.client_node} {written(packets.client)}",
-            f"{packets.server_node} {written(packets.server)}{also}", connection.state,
+    return (number, f"{ends.client_node} {written(ends.client)}",
+            f"{ends.server_node} {written(ends.server)}{also}", connection.state,
             _limit(main), causes.total(), why, window, other_window, main.goodput_kbps,
             connection.handshake_ms, connection.to_client.bytes, flight,
             connection.to_server.bytes, other_flight, (connection.begun_ns - origin_ns) / 1e9,

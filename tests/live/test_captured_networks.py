@@ -168,10 +168,11 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     assert "did you mean 5 ms? Without a unit tc takes microseconds" in ended.err
     assert "3 refused" in ended.err and "not answered" not in ended.err
     # The same connection on both sides of a NAT, and of no queue more than it dropped.
-    seen = [observed(each, found, capture) for each in
-            conversations(capture, fields, found).connections]
-    for behind in (each for each in seen if each and each.packets.client_node == "nata"):
-        assert behind.packets.server[0] == "10.9.2.2" and behind.packets.also[0][0] == "10.9.2.1"
+    talks = conversations(capture, fields, found)
+    assert talks.tcp is not None
+    seen = observed(talks.connections, talks.tcp, found, capture.data)
+    for behind in (each for each in seen if each and each.ends.client_node == "nata"):
+        assert behind.ends.server[0] == "10.9.2.2" and behind.ends.also[0][0] == "10.9.2.1"
         assert any(cause.startswith("dropped by the queue, natb → nats")
                    for cause in behind.retransmitted), behind.retransmitted
     causes = {cause for each in seen if each for cause in each.retransmitted}

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from lab.capture import pcapng
-from lab.capture.connections import merged, observed
+from lab.capture.connections import observed
 from lab.capture.conversations import conversations
 from lab.capture.fields import FRAGMENT, TCP, UDP, Headers, headers
 from lab.capture.links import LinkDirection, Spaces, _in_effect, links
@@ -116,8 +116,9 @@ def test_a_packet_between_two_settings_may_spoil_the_last_one(
 def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> None:
     capture = small(tmp_path)
     found = linked(capture)
-    seen = [observed(each, found, capture)
-            for each in conversations(capture, headers(capture), found).connections]
+    talks = conversations(capture, headers(capture), found)
+    assert talks.tcp is not None
+    seen = observed(talks.connections, talks.tcp, found, capture.data)
     lossy, clean, refused = (each for each in seen if each)
     assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
     assert clean.handshake_ms == pytest.approx(40, abs=0.01)
@@ -256,11 +257,6 @@ def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
 
 
 # Parts ----------------------------------------------------------------------------------
-
-def test_intervals_that_touch_become_one() -> None:
-    begins, ends = merged(numpy.array([5, 1, 2, 9]), numpy.array([9, 3, 4, 10]))
-    assert (begins.tolist(), ends.tolist()) == ([1, 5], [4, 10])
-
 
 @pytest.mark.parametrize(("kbps", "words"), [(5e6, "5 Gbit/s"), (1500, "1.5 Mbit/s"),
                                              (64, "64 kbit/s")])

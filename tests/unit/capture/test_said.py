@@ -87,10 +87,11 @@ HANDSHAKE = (Packet(0, 0, 0, 0, SYN, -1), Packet(1, 10, 0, 0, SYN | ACK, 1), Pac
 
 
 def seen(capture: Capture) -> list[ObservedConnection]:
-    fields = headers(capture)
-    found = links(capture, fields, Spaces())
-    return [each for packets in conversations(capture, fields, found).connections
-            if (each := observed(packets, found, capture))]
+    fields, directions = headers(capture), found(capture)
+    talks = conversations(capture, fields, directions)
+    assert talks.tcp is not None
+    return [each for each in observed(talks.connections, talks.tcp, directions, capture.data)
+            if each]
 
 
 def of(capture: Capture, **facts: object) -> Reported:
@@ -132,7 +133,7 @@ def test_a_copy_that_is_lost_where_nobody_looks_is_lost_elsewhere() -> None:
     handshake = through(syn, answer._replace(queued_ms=30), last._replace(queued_ms=40))
     first, again = Packet(0, 50, 1, 500), Packet(0, 90, 1, 500)
     (one,) = seen(made([*handshake, first, *through(again)]))
-    assert one.packets.server_node == "h3" and one.retransmitted == {"lost elsewhere": 1}
+    assert one.ends.server_node == "h3" and one.retransmitted == {"lost elsewhere": 1}
     (one,) = seen(made([*handshake, *through(first), *through(again)]))
     assert one.retransmitted == {"the first copy had arrived": 1}
 
@@ -161,8 +162,8 @@ def test_a_connection_on_both_sides_of_a_nat_is_one() -> None:
                               source="10.0.9.9", ends=(5555, 80)) for packet in HANDSHAKE]
     # The address of the server is that of h3 then.
     (one,) = seen(made([*HANDSHAKE, *behind]))
-    assert one.packets.client == ("10.0.0.1", 1024)
-    assert one.packets.also == (("10.0.9.9", 5555),)
+    assert one.ends.client == ("10.0.0.1", 1024)
+    assert one.ends.also == (("10.0.9.9", 5555),)
 
 
 def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
