@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from lab.capture.pcapng import Capture, Flags, Numbers
 from lab.tcp.packets import ACK, SYN
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
-_ECHO_BYTES = 8  # of its header
 _UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN shows who is
 _UDP_HEADER, _ALIKE_BYTES = 8, 16  # of a datagram's content: so much distinguishes it from others
 _MIX = 0x9E3779B97F4A7C15  # an odd number that spreads what it is multiplied by
@@ -72,8 +71,8 @@ class TcpPackets(NamedTuple):
 class Flow:
     """Datagrams one way between two ends, or pings: how many left one host and came to the other.
 
-    kind: "UDP" or "ping"; a ping comes when its answer does. delays_ms: of those that came, in the
-    order in which they were sent. sent_ns: when these were sent.
+    kind: "UDP" or "ping"; a ping comes when its answer does. delays_ms: of those that came, in that
+    order. sent_ns: when these were sent.
     """
 
     kind: str
@@ -233,81 +232,63 @@ class _Reader:
     # Others
 
     def _datagrams(self, rows: Numbers) -> None:
-        headers, packets = self.headers.at(rows), self.packets.at(rows)
+        headers, body = self.headers, self.headers.body[rows]
         # The same datagram on each link that it passes: by what it holds, and how often before.
-        content = headers.identification.astype(numpy.uint64)
+        content = headers.identification[rows].astype(numpy.uint64)
         for word in range(_UDP_HEADER, _UDP_HEADER + _ALIKE_BYTES, 4):
-            kept = headers.u32(headers.body + word) * (word + 4 <= headers.kept)
+            kept = headers.u32(body + word) * (word + 4 <= headers.kept[rows])
             content = (content ^ content >> numpy.uint64(29)) * numpy.uint64(_MIX) \
                 + kept.astype(numpy.uint64)
-        sender, receiver = (headers.source << 16 | headers.from_port,
-                            headers.destination << 16 | headers.to_port)
-        _, flow = numpy.unique(numpy.stack((sender, receiver)), axis=1, return_inverse=True)
-        flow = flow.ravel()
-        from_node, to_node = self.from_node[rows], self.to_node[rows]
-        sent = numpy.flatnonzero(from_node == self.home[headers.source])
-        came = numpy.flatnonzero((to_node == self.home[headers.destination]) & (
-            packets.reason == 0))
-        for places, times in ((sent, packets.queued_ns), (came, packets.time_ns)):
-            places[:] = places[numpy.argsort(times[places], kind="stable")]
-        turns = [_turns(numpy.stack((content[places], to.astype(numpy.uint64)[places])))
-                 for places, to in ((sent, self.home[headers.destination]), (came, to_node))]
-        arrivals = dict(zip(zip(content[came].tolist(), to_node[came].tolist(), turns[1]),
-                            packets.time_ns[came].tolist()))
-        flows: dict[int, Flow] = {}
-        for row, *key in zip(sent.tolist(), content[sent].tolist(),
-                             self.home[headers.destination[sent]].tolist(), turns[0]):
-            found = flows.get(flow[row])
-            if found is None:
-                code, goal = int(sender[row]), int(receiver[row])
-                found = flows[flow[row]] = Flow(
-                    "UDP", self._end(code), self._end(goal), self._node(code),
-                    self._node(goal) or self._end(goal)[0])
-            found.sent += 1
-            found.bytes += int(headers.payload_bytes[row])
-            came_ns = arrivals.get((key[0], key[1], key[2]))
-            if came_ns is not None:
-                found.sent_ns.append(int(packets.queued_ns[row]))
-                found.delays_ms.append((came_ns - found.sent_ns[-1]) / 1e6)
-        self.result.flows += flows.values()
+        source, goal = headers.source[rows], headers.destination[rows]
+        ends = source << 16 | headers.from_port[rows], goal << 16 | headers.to_port[rows]
+        is_end = self.to_node[rows] == self.home[goal]
+        self._match("UDP", rows, self.from_node[rows] == self.home[source], is_end & (
+            ~self.dropped[rows]), (content, self.home[goal]), ends)
 
     def _pings(self, rows: Numbers) -> None:
-        headers, packets = self.headers, self.packets
+        headers = self.headers
         kinds, is_4 = headers.byte(headers.body[rows]), headers.protocol[rows] == ICMP
-        request, reply = numpy.where(is_4, _ECHO, _ECHO6), numpy.where(is_4, _ECHO_REPLY,
-                                                                       _ECHO6_REPLY)
-        is_ping = (kinds == request) | (kinds == reply)
+        is_request = kinds == numpy.where(is_4, _ECHO, _ECHO6)
+        is_reply = kinds == numpy.where(is_4, _ECHO_REPLY, _ECHO6_REPLY)
         for name, chosen in (("ICMP", is_4), ("ICMPv6", ~is_4)):
-            self.result.excluded[f"of {name} but pings"] += int((~is_ping & chosen).sum())
-        pings: dict[tuple[int, int, int], Flow] = {}
-        waiting: dict[tuple[int, int, int, int], int] = {}
-        is_reply = kinds == reply
-        is_end = numpy.where(is_reply, (self.to_node[rows] == self.home[headers.destination[rows]])
-                             & ~self.dropped[rows],
-                             self.from_node[rows] == self.home[headers.source[rows]])
-        rows, is_reply = rows[is_ping & is_end], is_reply[is_ping & is_end]
-        times = numpy.where(is_reply, packets.time_ns[rows], packets.queued_ns[rows])
-        order = numpy.argsort(times, kind="stable")
-        body = headers.body[rows]
-        for row, back, time_ns, identity, number in zip(
-                *(column[order].tolist() for column in (
-                    rows, is_reply, times, headers.u16(body + 4), headers.u16(body + 6)))):
-            ends = int(headers.source[row]), int(headers.destination[row])
-            key = (*(ends[::-1] if back else ends), identity)
-            if not back:
-                if key not in pings:
-                    one, other = (self._end(end << 16 | identity) for end in ends)
-                    pings[key] = Flow("ping", one, other, self._node(ends[0] << 16),
-                                      self._node(ends[1] << 16) or other[0])
-                if (*key, number) not in waiting:
-                    pings[key].sent += 1
-                    pings[key].bytes += int(headers.payload_bytes[row])
-                waiting[*key, number] = time_ns
-            elif waiting.get((*key, number), -1) >= 0:
-                pings[key].sent_ns.append(waiting[*key, number])
-                pings[key].delays_ms.append((time_ns - waiting[*key, number]) / 1e6)
-                waiting[*key, number] = -1
-        self.result.flows += pings.values()
+            self.result.excluded[f"of {name} but pings"] += int(
+                (~is_request & ~is_reply & chosen).sum())
+        source, goal, body = headers.source[rows], headers.destination[rows], headers.body[rows]
+        identity = headers.u16(body + 4)
+        ends = tuple(numpy.where(is_reply, back, there) << 16 | identity
+                     for there, back in ((source, goal), (goal, source)))
+        self._match("ping", rows, is_request & (self.from_node[rows] == self.home[source]),
+                    is_reply & (self.to_node[rows] == self.home[goal]) & ~self.dropped[rows],
+                    (*ends, headers.u16(body + 6)), ends)
+
+    def _match(self, kind: str, rows: Numbers, is_sent: Flags, is_come: Flags,
+               keys: Sequence[Numbers], ends: Sequence[Numbers]) -> None:
+        """Add flows. keys: by which what comes is what was sent; ends: by which flows differ."""
+        flows: dict[tuple[int, ...], Flow] = {}
+        waiting: dict[tuple[int, ...], deque[tuple[Flow, int]]] = {}
+        # At one moment what is sent is first; on a link between two hosts one packet is both.
+        sent, came = numpy.flatnonzero(is_sent), numpy.flatnonzero(is_come)
+        chosen, is_first = numpy.append(sent, came), numpy.arange(len(sent) + len(came)) < len(sent)
+        at = numpy.append(self.packets.queued_ns[rows[sent]], self.packets.time_ns[rows[came]])
+        order = numpy.argsort(at, kind="stable")
+        columns = (at, is_first, self.headers.payload_bytes[rows[chosen]], *(
+            column[chosen] for column in (*ends, *keys)))
+        for time_ns, is_sending, size, one, other, *key in zip(
+                *(column[order].tolist() for column in columns)):
+            queue = waiting.setdefault(tuple(key), deque())
+            if is_sending:
+                flow = flows.get((one, other))
+                if flow is None:
+                    flow = flows[one, other] = Flow(
+                        kind, self._end(one), self._end(other), self._node(one),
+                        self._node(other) or self._end(other)[0])
+                flow.sent, flow.bytes = flow.sent + 1, flow.bytes + size
+                queue.append((flow, time_ns))
+            elif queue:
+                flow, sent_ns = queue.popleft()
+                flow.sent_ns.append(sent_ns)
+                flow.delays_ms.append((time_ns - sent_ns) / 1e6)
+        self.result.flows += flows.values()
 
     def _resolutions(self, rows: Numbers) -> None:
         headers, requested_ns = self.headers, dict[tuple[int, int], int]()
@@ -321,19 +302,6 @@ class _Reader:
                 if asked_ns is not None:
                     self.result.resolutions.append(Resolution(
                         self.names[self.to_node[row]], int(self.packets.time_ns[row]) - asked_ns))
-
-
-def _turns(keys: Numbers) -> list[int]:
-    """How many columns before each are the same as it."""
-    if not keys.shape[1]:
-        return []
-    order = numpy.lexsort(keys)
-    is_first = numpy.ones(len(order), bool)
-    is_first[1:] = (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0)
-    places = numpy.arange(len(order))
-    turns = numpy.empty(len(order), numpy.int64)
-    turns[order] = places - numpy.maximum.accumulate(numpy.where(is_first, places, 0))
-    return list(turns.tolist())
 
 
 def conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]
