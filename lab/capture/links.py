@@ -354,7 +354,9 @@ def _misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
 
 def _follow(link: LinkDirection, way: Way, came: LinkDirection) -> None:
     """Compare each packet with what the queues have to do with it (lab.tcp.delivery)."""
-    came = came.select((came.packets.number != 0) & ~came.packets.is_discarded)
+    # What is discarded with its link has filled the queue until then.
+    until = came.packets.queued_ns[came.packets.is_discarded].min(initial=1 << 62)
+    came = came.select((came.packets.number != 0) & (came.packets.queued_ns < until))
     packets = came.packets
     order = numpy.argsort(packets.number, kind="stable")
     if len(numpy.unique(packets.number)) < packets.size:

@@ -37,9 +37,9 @@ _LINKS = (
     Column("jitter", "ms", "as set", 3), Column("loss", "%", "as set", 3),
     Column("queue", "", "as set", is_text=True),
     Column("highest rate", "kbit/s", "as seen", 0), Column("least delay", "ms", "as seen", 3),
-    Column("longest delay", "ms", "as seen", 3), Column("most queued", "packets", "as seen", 0),
+    Column("most queued", "packets", "as seen", 0),
     Column("dropped by the queue", "packets", "as seen", 0),
-    Column("lost at random", "packets", "as seen", 0),
+    Column("lost at random", "packets", "as seen", 0), Column("longest delay", "ms", "as seen", 3),
     Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
     Column("since", "s", digits=3), Column("set", is_text=True, rank=3),
     Column("what differs", is_text=True))
@@ -171,8 +171,8 @@ def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
     setting = link.setting
     return (link.from_node, link.to_node, link.sender, _finite(setting.rate_kbps),
             setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
-            setting.queue_words, link.highest_kbps, link.least_ms, link.longest_ms,
-            link.most_queued, link.queue_drops + link.managed_drops, link.random_drops, link.sent,
+            setting.queue_words, link.highest_kbps, link.least_ms, link.most_queued,
+            link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms, link.sent,
             link.sent_bytes,
             (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns),
             "; ".join(link.wrong))

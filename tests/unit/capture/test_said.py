@@ -7,6 +7,7 @@ import signal
 import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from lab.capture.pcapng import Capture, Device, DeviceState, Packets, _without_c
 from lab.capture.qdiscs import DeviceSetting, Qdisc, parsed
 from lab.capture.report import Reported, reported
 from lab.core.errors import OK
+from lab.tcp.delivery.qdiscs import Way
 
 MS = 1_000_000
 SYN, RST, PUSH, ACK, FIN = 2, 4, 8, 16, 1
@@ -148,6 +150,17 @@ def test_what_is_still_queued_when_its_link_goes_is_discarded() -> None:
     assert causes(gone, Packet(0, 200, 1, 1000)) == {"discarded, h1 → h2": 1}
     (link, *_) = found(made([*HANDSHAKE, gone]))
     assert link.discarded == 1 and not link.wrong and "1 packets were still" in link.remarks[0]
+
+
+def test_what_is_discarded_has_filled_the_queue_until_then() -> None:
+    way = Way(0.0, 8.0, 2, qdisc="netem")  # a byte takes a millisecond, and it holds two
+    waiting = [Packet(0, 1000 + place, 1, 0, took_ms=5000, reason=TAKEN_DOWN) for place in range(2)]
+    full = Packet(0, 1010, 1, 0, took_ms=0, reason=QUEUE_DROP)
+    capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
+                   settings=[netem(rate_kbps=8.0)])
+    capture.devices[0].settings = [replace(capture.devices[0].settings[0], way=way)]
+    (link, *_) = found(capture)
+    assert not link.wrong and link.judged == 1 and link.queue_drops == 1
 
 
 def test_a_packet_that_a_queue_cuts_is_its_segments() -> None:
