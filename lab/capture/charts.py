@@ -25,10 +25,8 @@ _LEAST_WAIT_NS = 1_000_000  # of a packet: with less nobody sees a queue
 
 def waiting_ns(link: LinkDirection) -> Numbers:
     """How long each packet that left was in the queue beyond the delay and its own bytes."""
-    packets = link.packets
-    wait = packets.time_ns - packets.queued_ns - int(link.setting.delay_ms * 1e6) - (
-        link.queue_bytes * (8e6 / link.setting.rate_kbps)).astype(numpy.int64)
-    return numpy.maximum(wait[~packets.is_dropped], 0)
+    wait = link.packets.time_ns - link.due_ns()[1]
+    return numpy.maximum(wait[~link.packets.is_dropped], 0)
 
 
 def slowest(directions: Sequence[LinkDirection]) -> LinkDirection | None:

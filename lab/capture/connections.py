@@ -211,14 +211,10 @@ class _Stream:
 
     def _waiting(self) -> tuple[Numbers, Numbers]:
         """Packets with data that waited in a queue, and since when each did."""
-        packets, links = self.packets, self.links
-        delays = numpy.array([int(link.setting.delay_ms * 1e6) for link in links])
-        per_byte = numpy.array([8e6 / link.setting.rate_kbps for link in links])
-        since_ns = packets.queued_ns + delays[packets.link]
-        own_ns = (packets.wire_bytes * per_byte[packets.link]).astype(numpy.int64)
+        packets = self.packets
         rows = numpy.flatnonzero(~packets.dropped & (packets.payload_bytes > 0) & (
-            packets.time_ns > since_ns + own_ns + _WAITING_NS))
-        return rows, since_ns[rows]
+            packets.time_ns > packets.due_ns + _WAITING_NS))
+        return rows, packets.propagated_ns[rows]
 
     def _scales(self, data: Numbers, sender: Numbers) -> Numbers:
         """By how many bits the windows that come to a host are to be shifted."""

@@ -40,9 +40,9 @@ class TcpPackets(NamedTuple):
 
     By connection, then in the order in which they came to queues. connection: its place. to_client:
     which way. is_sent, is_come: whether the link is its sender's, or its receiver's and it came.
-    link: place of the link in the list of all. seq, ack: as they stand in the packet. options:
-    where TCP's options begin in the file, options_bytes: as far as they were kept. number, dropped,
-    at_once, discarded: as in Packets.
+    link: place of the link in the list of all. propagated_ns, due_ns: as LinkDirection.due_ns. seq,
+    ack: as they stand in the packet. options: where TCP's options begin in the file, options_bytes:
+    as far as they were kept. number, dropped, at_once, discarded: as in Packets.
     """
 
     connection: Numbers
@@ -59,7 +59,8 @@ class TcpPackets(NamedTuple):
     window: Numbers
     payload_bytes: Numbers
     frame_bytes: Numbers
-    wire_bytes: Numbers
+    propagated_ns: Numbers
+    due_ns: Numbers
     options: Numbers
     options_bytes: Numbers
     dropped: Flags
@@ -111,14 +112,15 @@ class _Reader:
     def __init__(self, capture: Capture, headers: Headers, links: Sequence[LinkDirection]) -> None:
         packets = capture.packets
         link = numpy.full(packets.size, -1)
-        wire_bytes = numpy.zeros(packets.size, numpy.int64)
+        propagated_ns, due_ns = numpy.zeros((2, packets.size), numpy.int64)
         for place, direction in enumerate(links):
             if direction.receiver:
                 link[direction.places] = place
-                wire_bytes[direction.places] = direction.wire_bytes
+                propagated_ns[direction.places], due_ns[direction.places] = direction.due_ns()
         chosen = numpy.lexsort((packets.number, packets.queued_ns))
         chosen = chosen[link[chosen] >= 0]
-        self.link, self.links, self.wire_bytes = link[chosen], links, wire_bytes[chosen]
+        self.link = link[chosen]
+        self.propagated_ns, self.due_ns = propagated_ns[chosen], due_ns[chosen]
         self.packets, self.headers = packets.at(chosen), headers.at(chosen)
         self.dropped = self.packets.is_dropped
         names = list(dict.fromkeys(node for direction in links
@@ -226,7 +228,8 @@ class _Reader:
             (self.to_node[rows] == goal) & ~packets.is_dropped, link, packets.time_ns,
             packets.queued_ns, packets.number, seq, headers.u32(headers.body + 8), flags,
             headers.u16(headers.body + 14), headers.payload_bytes, packets.frame_bytes,
-            self.wire_bytes[rows], headers.body + 20, numpy.minimum(tcp_bytes, headers.kept) - 20,
+            self.propagated_ns[rows], self.due_ns[rows], headers.body + 20,
+            numpy.minimum(tcp_bytes, headers.kept) - 20,
             packets.is_dropped, packets.is_dropped_at_once, packets.is_discarded)))
 
     # Others

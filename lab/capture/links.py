@@ -104,6 +104,16 @@ class LinkDirection:
     def drops(self) -> int:
         return self.queue_drops + self.managed_drops + self.random_drops
 
+    def due_ns(self) -> tuple[Numbers, Numbers]:
+        """When each packet has propagated, and when it has left if it waits for no other one."""
+        settings = self.settings or (self.setting,)
+        under = numpy.maximum(numpy.searchsorted(
+            [setting.time_ns for setting in settings], self.packets.queued_ns, "right") - 1, 0)
+        delays = numpy.array([int(setting.delay_ms * 1e6) for setting in settings])
+        per_byte = numpy.array([8e6 / setting.rate_kbps for setting in settings])
+        propagated = self.packets.queued_ns + delays[under]
+        return propagated, propagated + (self.queue_bytes * per_byte[under]).astype(numpy.int64)
+
     def select(self, chosen: Flags) -> LinkDirection:
         """The same with some of its packets only."""
         return replace(self, packets=self.packets.at(chosen), places=self.places[chosen],

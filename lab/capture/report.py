@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 from typing import Any
 
-from lab.capture.charts import bottleneck_chart, slowest, throughput, timeline
+from lab.capture.charts import bottleneck_chart, slowest, throughput, timeline, waiting_ns
 from lab.capture.connections import (NOT_ANSWERED, NOTHING, REFUSED, RESET, Direction,
                                      ObservedConnection, observed)
 from lab.capture.conversations import Conversations, Flow, conversations, written
@@ -155,10 +155,14 @@ def _bottleneck_finding(directions: Sequence[LinkDirection], link: LinkDirection
 
 
 def _bottleneck_words(link: LinkDirection) -> str:
-    drops = link.queue_drops + link.managed_drops
-    return (f"Packets waited longest at {link.name} ({link.sender}; {link.setting.words}): up to"
-            f" {short((link.longest_ms or 0) - link.setting.delay_ms)} ms in its queue, which held"
-            f" up to {link.most_queued} and dropped {drops}.")
+    sent = ~link.packets.is_dropped
+    longest = waiting_ns(link).argmax()
+    queued_ns = link.packets.queued_ns[sent][longest]
+    setting = max((setting for setting in link.settings if setting.time_ns <= queued_ns),
+                  key=lambda setting: setting.time_ns, default=link.setting)
+    return (f"Packets waited longest at {link.name} ({link.sender}; {setting.words}): up to"
+            f" {short(int(waiting_ns(link)[longest]) / 1e6)} ms in its queue, which held up to"
+            f" {link.most_queued} and dropped {link.queue_drops + link.managed_drops}.")
 
 
 # Links ----------------------------------------------------------------------------------

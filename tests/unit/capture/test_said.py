@@ -18,7 +18,7 @@ from commands.virtual import captured, script
 from lab.capture.connections import ObservedConnection, observed
 from lab.capture.conversations import conversations
 from lab.capture.fields import headers
-from lab.capture.links import LinkDirection, Spaces, links
+from lab.capture.links import LinkDirection, Spaces, _in_effect, links
 from lab.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
 from lab.capture.qdiscs import DeviceSetting, Qdisc, parsed
 from lab.capture.report import Reported, reported
@@ -224,6 +224,36 @@ def test_hfsc_is_listed_once_and_a_class_that_is_not_listed_hides_nothing() -> N
 def netem(**more: object) -> Qdisc:
     return Qdisc("netem", False, 1 << 16, ROOT, packets=9, limit_packets=1000,
                  **more)  # type: ignore[arg-type]
+
+
+def test_what_reorders_on_purpose_takes_no_time_and_is_right() -> None:
+    at_once = [packet._replace(took_ms=0) for packet in HANDSHAKE]
+    assert not found(made(at_once, settings=[netem(delay_ms=10.0, also=("reorder 25 %",))]))[0].wrong
+    assert "0 ms, and 10 ms are set" in found(made(at_once, settings=[netem(delay_ms=10.0)]))[
+        0].wrong[0]
+
+
+def test_a_netem_that_is_made_again_has_other_random_numbers() -> None:
+    came = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
+
+    def of_seeds(*seeds: int) -> list[int]:
+        return [setting.time_ns for setting in _in_effect([
+            DeviceSetting(10 * place, (netem(loss_percent=2.0, seed=seed),))
+            for place, seed in enumerate(seeds)], came)]
+    assert of_seeds(7, 8) == [0, 10] and of_seeds(7, 7) == [0]
+
+
+def test_no_queue_counts_the_tag_of_a_vlan() -> None:
+    capture = made(HANDSHAKE)
+    heads = bytearray(capture.data.tobytes())
+    (plain, *_) = found(capture)
+    capture.data = numpy.frombuffer(bytes(heads[:12]) + b"\x81\0\0\7" + bytes(heads[12:]),
+                                    numpy.uint8)
+    capture.packets = capture.packets.at(slice(0, 1))._replace(
+        kept=numpy.array([58]), frame_bytes=numpy.array([58]))
+    (tagged, *_) = found(capture)
+    assert tagged.wire_bytes.tolist() == [58]
+    assert tagged.queue_bytes.tolist() == [54] == plain.queue_bytes[:1].tolist()
 
 
 @pytest.mark.parametrize(("capture", "said"), [
