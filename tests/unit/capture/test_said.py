@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import struct
 import time
@@ -16,9 +17,10 @@ import pytest
 
 from commands.virtual import captured, script
 from lab.capture.connections import ObservedConnection, observed
-from lab.capture.conversations import conversations
+from lab.capture.conversations import Conversations, Flow, conversations
 from lab.capture.fields import headers
 from lab.capture.links import LinkDirection, Spaces, _in_effect, links
+from lab.capture.notes import notes
 from lab.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
 from lab.capture.qdiscs import DeviceSetting, Qdisc, parsed
 from lab.capture.report import Reported, reported
@@ -328,23 +330,32 @@ def test_refused_connections_stand_in_the_first_sentence() -> None:
 
 def test_answered_pings_are_no_drops_and_names_of_namespaces_are_used() -> None:
     capture = made(HANDSHAKE)
-    capture.dropped = [(0, "NO_SOCKET", 3)]
     spaces = ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]
-    report = of(capture, namespaces=spaces).report
-    notes = " ".join(f"{each.says} {each.found}" for each in report.findings[-1].statements)
-    assert "Dropped at client: 3 packets, since nothing listened" in notes
+    ping = Flow("ping", ("10.0.0.1", 7), ("10.0.0.2", 7), "client", "h2", 4, 0, [1.0] * 3)
+    for count, said in ((3, []), (5, ["Dropped at client: 2 packets, since nothing listened on the"
+                                      " port (NO_SOCKET)."])):
+        capture.dropped = [(0, "NO_SOCKET", count)]
+        notes_of = notes(capture, found(capture), Conversations(flows=[ping]), Spaces(spaces))
+        assert [f"{each.says} {each.found}" for each in notes_of] == said
+    assert of(capture, namespaces=spaces).links.rows[0][0] == "client"
     state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
     named = Spaces(["1 1 before", "5 1 after"])
     assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
     assert named.name(state._replace(namespace=9)) == ""
 
 
-def test_packets_have_wiresharks_numbers() -> None:
-    late = [Packet(0, 30 + place, 1, 0, took_ms=0 if place else 5) for place in range(3)]
-    capture = made([*(packet._replace(took_ms=0, queued_ms=packet.queued_ms + 1)
+@pytest.mark.parametrize(("settings", "took_ms"), [
+    (parsed(0, b""), 0.0),
+    (DeviceSetting(0, (Qdisc("netem", False, 1 << 16, 0, packets=9, delay_ms=10.0),),
+                   Way(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
+def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float) -> None:
+    late = [Packet(0, 30 + place, 1, 0, took_ms=took_ms + (0 if place else 5))
+            for place in range(3)]
+    capture = made([*(packet._replace(took_ms=took_ms, queued_ms=packet.queued_ms + 1)
                       for packet in HANDSHAKE), *late])
+    capture.devices[0].settings = [settings]
     capture.packets = capture.packets._replace(frame=capture.packets.frame + 100)
-    assert "(packet 104 waited or was dropped)" in found(capture)[0].wrong[0]
+    assert re.search(r"\(packet 104 (waited or was|arrived)", found(capture)[0].wrong[0])
 
 
 # S24: how long a report may take -----------------------------------------------------------
