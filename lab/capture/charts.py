@@ -32,7 +32,7 @@ def waiting_ns(link: LinkDirection) -> Numbers:
 def slowest(directions: Sequence[LinkDirection]) -> LinkDirection | None:
     """The one where packets waited longest, all together; None where they did nowhere."""
     sums = [(int(waits.sum()), -place) for place, link in enumerate(directions)
-            if link.receiver and not link.setting.jitter_ms
+            if link.receiver and link.most_queued and not link.setting.jitter_ms
             and (waits := waiting_ns(link)).max(initial=0) >= _LEAST_WAIT_NS]
     return directions[-max(sums)[1]] if sums else None
 
@@ -70,19 +70,23 @@ def bottleneck_chart(link: LinkDirection, connections: Mapping[int, ObservedConn
                           legend=True))
     limit = link.setting.queue_words
     return LineChart("The slowest link: its queue and round-trip times",
-                     (f"most in {short(bin_ns / 1e6)} ms{f'; it holds {limit}' if limit else ''};"
-                      " RTT: means",), columns=(tuple(plots),))
+                     (f"most in {short(bin_ns / 1e6)} ms, with those that propagate"
+                      f"{f'; it holds {limit}' if limit else ''}; RTT: means",),
+                     columns=(tuple(plots),))
 
 
 def _rtts(seen: Seen) -> tuple[Numbers, Numbers]:
-    """When segments left that were sent once, and ms until they were acknowledged."""
+    """When segments left, and ms until they were acknowledged; none that waited for another one."""
     data = numpy.flatnonzero(seen.own & (seen.payload_bytes > 0))
     highest = numpy.maximum.accumulate(numpy.insert(seen.end[data], 0, 1))[:-1]
-    data = data[seen.seq[data] >= highest]
+    is_fresh = seen.seq[data] >= highest
+    again, data = data[~is_fresh], data[is_fresh]
     acks = numpy.flatnonzero(~seen.own & (seen.ack >= 0))
     place = numpy.searchsorted(numpy.maximum.accumulate(seen.ack[acks]), seen.end[data])
-    data, place = data[place < len(acks)], place[place < len(acks)]
-    return seen.time_ns[data], (seen.time_ns[acks[place]] - seen.time_ns[data]) / 1e6
+    data, acked = data[place < len(acks)], acks[place[place < len(acks)]]
+    alone = numpy.searchsorted(again, data) == numpy.searchsorted(again, acked)
+    data, acked = data[alone], acked[alone]
+    return seen.time_ns[data], (seen.time_ns[acked] - seen.time_ns[data]) / 1e6
 
 
 def _means(name: str, times: Numbers, values: Numbers, bin_ns: int, origin_ns: int, look: int

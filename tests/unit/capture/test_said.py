@@ -16,6 +16,7 @@ import numpy
 import pytest
 
 from commands.virtual import captured, script
+from lab.capture.charts import _rtts
 from lab.capture.connections import ObservedConnection, observed
 from lab.capture.conversations import Conversations, Flow, conversations
 from lab.capture.fields import headers
@@ -170,6 +171,15 @@ def test_a_packet_that_a_queue_cuts_is_its_segments() -> None:
                       segments=[2, 0, 0, 2], accepted=[0, 0, 0, 0])
     kept = _without_cut(rows)
     assert kept.number.tolist() == [7, 7, 8] and kept.accepted.tolist() == [True, False, False]
+
+
+def test_a_round_trip_that_waits_for_another_segment_is_none() -> None:
+    lost, behind = Packet(0, 30, 1, 1000, took_ms=0, reason=QUEUE_DROP), Packet(0, 31, 1001, 1000)
+    again, alone = Packet(0, 300, 1, 1000), Packet(0, 400, 2001, 1000)
+    (one,) = seen(made([*HANDSHAKE, lost, behind, again, Packet(1, 310, 1, 0, ack=2001), alone,
+                        Packet(1, 410, 1, 0, ack=3001)]))
+    times, rtts = _rtts(one.at_client)
+    assert times.tolist() == [400 * MS] and rtts.tolist() == [20]
 
 
 def test_a_connection_on_both_sides_of_a_nat_is_one() -> None:
