@@ -21,12 +21,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 from commands.stored import add_results, with_each
 from lab.core import errors, files
 from lab.core.command_line import Parser, output_file, file_path, positive, run_main, say
 from lab.core.errors import FirstFlightError
+from lab.core.findings import claims
 from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
@@ -40,6 +40,16 @@ FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
 README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
+# The index, with words in place of its table and of what the results are called.
+WORDS = files.PROJECT / "docs" / "results_words.md"
+GALLERY_HEAD = """\
+# Gallery
+
+Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every
+scenario. [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first figure of
+a scenario. `./run.sh` draws all of them into `figures/`.
+
+"""
 # README's chapter on results with quotes in place of numbers, and its heading there.
 TEMPLATE = files.PROJECT / "docs" / "what_comes_out.md"
 # Behind MORE is what only docs/RESULTS.md has.
@@ -105,7 +115,7 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
             f" ./run.sh --scenario {name}")
 
 
-def finished(facts: Mapping[str, Any]) -> str:
+def finished(facts: Mapping[str, object]) -> str:
     return str(facts.get("finished_at", ""))
 
 
@@ -130,7 +140,13 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path,
     back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
     pages = {findings / f"{name}.md": markdown.page(report, back)
              for name, report in reports.items()}
-    return {**pages, index: markdown.results(list(reports.values()), unmeasured, folder, text)}
+    return {**pages, index: WORDS.read_text(encoding="utf-8").format(
+        table=markdown.index(list(reports.values()), unmeasured, folder),
+        together=f"## What comes out\n\n{text}\n\n" if text else "",
+        within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
+        least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
+        too_few=claims.in_full(claims.TOO_FEW), direction_only=claims.DIRECTION_ONLY,
+        not_reproduced=claims.NOT_REPRODUCED)}
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
@@ -163,7 +179,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
         if (GALLERY / f"{name}.png").exists():
             shown.append(measured or report)
     page = DOCS / "GALLERY.md"
-    print(files.write(page, markdown.gallery(
+    print(files.write(page, GALLERY_HEAD + markdown.gallery(
         shown, {report.name: f"gallery/{report.name}.png" for report in shown},
         page.read_text(encoding="utf-8") if page.exists() else "")))
 

@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from commands.runners import engine_errors
-from engines.uml import UmlEngine
+from engines.guests import UmlEngine
 from lab import registry
 from lab.core import errors
 from lab.core.command_line import Parser, run_main
@@ -47,12 +47,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def measured(content: bytes, kernel: Path) -> bytes:
+def measure(content: bytes, kernel: Path) -> bytes:
     """The result of a batch. Raises FirstFlightError."""
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
             free_processor() as processor, engine_errors():
         try:
-            return batches.measured(content, UmlEngine(kernel, 1, processor), registry.kind,
+            return batches.measure(content, UmlEngine(kernel, 1, processor), registry.kind,
                                     provenance.machine(), Path(folder))
         except ValueError as error:
             raise FirstFlightError(str(error)) from error
@@ -80,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.versions:
         print(json.dumps(provenance.tools()))
     else:
-        sys.stdout.buffer.write(measured(sys.stdin.buffer.read(), arguments.kernel))
+        sys.stdout.buffer.write(measure(sys.stdin.buffer.read(), arguments.kernel))
     return errors.OK
 
 

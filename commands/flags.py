@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from commands.run import overrides_of, own_server
-from commands.runners import ELSEWHERE, congestion_controls, elsewhere
+from commands.runners import congestion_controls
+from engines import cluster
 from lab.core import command_line, files
 from lab.core.command_line import Parser, filled, positive, whole
 from lab.core.run.measuring import CAPTURES_KEPT
@@ -183,9 +184,8 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.probe and (arguments.scenario or given or requested):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     check_controls(parser, arguments)
-    others = elsewhere(arguments)
-    if others and (arguments.engine == "host" or arguments.jobs):
-        parser.error(f"--{others}: its workers measure in guests, each as many as it has threads:"
+    if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
+        parser.error("--cluster: its workers measure in guests, each as many as it has threads:"
                      " without --engine host and --jobs")
     check_own_server(parser, arguments, requested)
     if arguments.sample and not arguments.scenario:
@@ -222,7 +222,7 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace,
     if "command" not in requested:
         parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name are of"
                      " --server-command COMMAND")
-    if "users" in questions or elsewhere(arguments):
+    if "users" in questions or arguments.cluster:
         parser.error("--server-command: a server of your own is measured on this machine, without"
                      " --users and --cluster")
     for folder in arguments.server_folder:
@@ -322,8 +322,9 @@ def add_how(parser: Parser) -> None:
              " auto: uml where its kernel is built, else host (default auto)")
     add("--jobs", type=positive, metavar="N",
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
-    for package in ELSEWHERE.values():
-        import_module(package).add_flags(add)
+    add("--cluster", metavar="ADDRESS", type=cluster.address,
+        help="measure on the machines of a Dask cluster, whose scheduler is at tls://host:8786"
+             " (docs/CLUSTER.md; default: here)")
     add("--seed", type=whole, default=1, metavar="N",
         help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
     add("--dry-run", action="store_true",

@@ -57,7 +57,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario and show its report; return the exit status."""
     if arguments.dry_run:
         with engine_errors():
-            dry_run(study, *planned(study, arguments))
+            dry_run(study, *planned(arguments))
         return errors.OK
     return show(study, measured(study, arguments), arguments)
 
@@ -74,7 +74,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
     In this order: a reader who leaves early (`| head`) loses nothing but the text.
     """
     report = study.report(run)
-    written = [run.folder / runs.TRIALS_CSV] if study.trials else []
+    written = [run.folder / runs.TRIALS_CSV]
     lost: list[WriteError] = []
 
     def keep(save: Callable[[], list[Path]]) -> None:

@@ -10,26 +10,21 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from engines import engine, uml
-from engines.engine import Engine, HostEngine, NoEngine, choose_engine
-from engines.job import EngineCannot, EngineError
-from engines.uml import UmlEngine, built_kernel, made_from
+from engines.engine import HostEngine, choose_engine
+from engines.console import EngineCannot, EngineError
+from engines.guests import UmlEngine
+from engines.uml import built_kernel, made_from
 from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError, kept
 from lab.core.results import provenance
+from lab.core.run import batches
 from lab.core.run.kinds import Study
 from lab.core.run.measuring import Measurer, OneMachine
-
-# What measures on other machines, by its flag: a package that has add_flags() and connected().
-# A package without a line is not missed.
-ELSEWHERE = {
-    "cluster": "engines.cluster",
-}
 
 
 def congestion_controls() -> list[str]:
@@ -40,11 +35,6 @@ def congestion_controls() -> list[str]:
     return ["reno", *(name.lower() for name in
                       re.findall(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", config, re.MULTILINE)),
             *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
-
-
-def elsewhere(arguments: argparse.Namespace) -> str:
-    """Of which flag of ELSEWHERE the machines measure, "" for this one."""
-    return next((flag for flag in ELSEWHERE if getattr(arguments, flag)), "")
 
 
 @contextmanager
@@ -65,16 +55,9 @@ def check_rights(arguments: argparse.Namespace) -> None:
             engine.check_rights(arguments.engine)
 
 
-def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
-    """What runs its trials on this machine. Raises EngineCannot."""
-    return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
-
-
-def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
-    """The engine that would run its trials and its guests, also where run.sh has to build its
+def planned(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The engine that would run trials and its guests, also where run.sh has to build its
     kernel first. Raises EngineCannot."""
-    if not study.trials:
-        return NoEngine.name, NoEngine.jobs
     if arguments.engine == HostEngine.name or platform.machine() != "x86_64":
         return HostEngine.name, HostEngine.jobs
     return UmlEngine.name, uml.guests(arguments.jobs)
@@ -83,20 +66,15 @@ def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
 @contextmanager
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
-    flag = elsewhere(arguments)
-    if not flag or not study.trials:
-        this_machine = engine_for(study, arguments)
+    if not arguments.cluster:
+        this_machine = choose_engine(arguments.engine, arguments.jobs)
         say_once(this_machine.warning)
         yield OneMachine(this_machine)
         return
-    from lab.core.run.batches import ManyMachines
+    from engines.cluster import cluster  # and asyncio with it: only where it is requested
     kernel = built_kernel()
-    machines = import_module(ELSEWHERE[flag]).connected(
-        arguments, kernel, tools_of(study), lambda line: say(f"run.sh: {line}"))
-    try:
-        yield ManyMachines(machines, made_from(kernel))
-    finally:
-        machines.close()
+    with cluster.connect(arguments.cluster, kernel, tools_of(study)) as machines:
+        yield batches.ManyMachines(machines, made_from(kernel))
 
 
 @contextmanager

@@ -58,8 +58,8 @@ def read(arguments: argparse.Namespace) -> list[Study]:
 
 
 def _studies(arguments: argparse.Namespace, requested: Requested) -> Iterator[Study]:
-    from lab.fetches.features.users import reading, sample, shared  # numpy is slow
-    users = reading.read(arguments.users)
+    from lab.fetches.features.users import logs, sample, shared  # numpy is slow
+    users = logs.read_file(arguments.users)
     for make in [sample.scenario] if requested.shared_kbps is None else [sample.scenario,
                                                                      shared.scenario]:
         yield registry.study_of(make(users, requested, arguments.users, arguments.seed),

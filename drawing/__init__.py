@@ -14,7 +14,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import get_type_hints
+
+from matplotlib.figure import Figure
 
 from drawing import style
 from lab.core import files, forked
@@ -50,7 +52,7 @@ def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
     return {name: content for (name, _), content in zip(planned, contents)}
 
 
-def _contents(make: Callable[[], Any], formats: Sequence[str]) -> dict[str, bytes]:
+def _contents(make: Callable[[], Figure], formats: Sequence[str]) -> dict[str, bytes]:
     drawn = make()
     return {form: style.image(drawn, form) for form in formats}
 
@@ -79,9 +81,9 @@ def _webp(png: bytes) -> bytes:
     return content.getvalue()
 
 
-def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
+def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
     """Each figure by its name, and what draws it. Raises FirstFlightError."""
-    planned: list[tuple[str, Callable[[], Any]]] = []
+    planned: list[tuple[str, Callable[[], Figure]]] = []
     for finding in report.findings:
         charts = [(finding.name, finding.chart)] if finding.chart is not None else []
         charts += [(f"{finding.name}_{name}", _distribution(finding, name))
@@ -117,7 +119,7 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     return pictures
 
 
-def figures(report: Report) -> Iterator[tuple[str, Any]]:
+def figures(report: Report) -> Iterator[tuple[str, Figure]]:
     """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
     return ((name, make()) for name, make in plans(report))
 

@@ -7,12 +7,12 @@ slowest responses, which a mean hides, have the room of the others.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from drawing import style
 from lab.core.findings.charts import Sample, SampleChart
@@ -52,7 +52,7 @@ def draw(chart: SampleChart) -> Figure:
     return frame.figure
 
 
-def curve(sample: Sample) -> tuple[Any, Any]:
+def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """The values in order, and what part of the weight lies above each, in percent."""
     order = numpy.argsort(sample.values, kind="stable")
     values, weights = numpy.asarray(sample.values)[order], numpy.asarray(sample.weights)[order]
@@ -60,7 +60,7 @@ def curve(sample: Sample) -> tuple[Any, Any]:
     return values, above / weights.sum() * 100
 
 
-def _look(place: int) -> dict[str, Any]:
+def _look(place: int) -> dict[str, object]:
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": STYLES[place % len(STYLES)],
             "linewidth": 1.6}
 

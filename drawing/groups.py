@@ -43,7 +43,11 @@ def _draw_groups(chart: GroupChart) -> Figure:
                 axes.bar([middle], [bar.time.value], 0.94 * width, color=colour)
                 style.whisker(axes, middle, bar.time.interval)
             _write_below(axes, place, FIRST_INCHES + LINE_INCHES * window, bar, chart)
-    _set_group_axis(axes, chart)
+    style.from_zero(axes, 1.1 * max((
+        value for _, group in chart.groups for bar in group if bar
+        for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0))
+    axes.tick_params(axis="y", labelsize=style.MEDIUM)
+    style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
     bars.set_buckets(axes, [label for label, _ in chart.groups])
     style.write(axes, (len(chart.groups) - 1) / 2, 0.12 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
@@ -55,14 +59,6 @@ def _legend_of_groups(chart: GroupChart) -> list[Artist]:
     if any(bar and is_wide(bar.time.interval) for _, group in chart.groups for bar in group):
         handles.append(Line2D([], [], color=style.INK, marker="|", label="95 % interval"))
     return handles
-
-
-def _set_group_axis(axes: Axes, chart: GroupChart) -> None:
-    high = 1.1 * max((value for _, group in chart.groups for bar in group if bar
-                      for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0)
-    style.from_zero(axes, high)
-    axes.tick_params(axis="y", labelsize=style.MEDIUM)
-    style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
 
 
 def _write_below(axes: Axes, place: int, inches: float, bar: TimeBar | None,
@@ -99,7 +95,8 @@ SIDE_LOOKS = (("white", ""), (style.SKY, "////"), (style.BLUE, ""), (style.GROUN
 def _draw_sides(chart: SideChart) -> Figure:
     plot_inches = PLOT_INCHES + LABELS_INCHES
     frame = style.frame(chart, SIDES_BELOW_INCHES + plot_inches * len(chart.plots) + 0.15,
-                        _legend_of_sides(chart))
+                        [Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=side)
+                         for side, (colour, hatch) in zip(chart.sides, SIDE_LOOKS)])
     for place, plot in enumerate(reversed(chart.plots)):
         axes = frame.axes(
             bars.LEFT_INCHES, SIDES_BELOW_INCHES + LABELS_INCHES - 0.05 + place * plot_inches,
@@ -147,11 +144,6 @@ def _set_side_axis(axes: Axes, plot: SidePlot) -> None:
     style.name_y(axes, plot.y_label, bars.NAME_INCHES)
 
 
-def _legend_of_sides(chart: SideChart) -> list[Artist]:
-    return [Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=side)
-            for side, (colour, hatch) in zip(chart.sides, SIDE_LOOKS)]
-
-
 # A waterfall: what each step adds to a number, a row for each ----------------------
 
 STEP_INCHES, STEP_BELOW_INCHES, STEP_LEFT_INCHES, STEP_RIGHT_INCHES = 0.36, 0.5, 3.6, 0.5
@@ -168,7 +160,10 @@ STEP_LOOKS = {"start": (style.GROUND, "", "to begin with"),
 def _draw_steps(chart: StepChart) -> Figure:
     """From the top down; a step back is a bar to the left. The number stands behind its bar."""
     height = STEP_INCHES * len(chart.steps)
-    frame = style.frame(chart, height + STEP_BELOW_INCHES + 0.1, _legend_of_steps(chart))
+    used = {step.sure for step in chart.steps} - {"start"}
+    frame = style.frame(chart, height + STEP_BELOW_INCHES + 0.1, [
+        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=label)
+        for sure, (colour, hatch, label) in STEP_LOOKS.items() if sure in used])
     axes = frame.axes(STEP_LEFT_INCHES, STEP_BELOW_INCHES,
                       style.WIDTH_INCHES - STEP_LEFT_INCHES - STEP_RIGHT_INCHES, height)
     before = 0.0
@@ -199,10 +194,3 @@ def _draw_steps(chart: StepChart) -> Figure:
     axes.grid(axis="x")
     axes.set_xlabel(style.literal(chart.axis), fontsize=style.SMALL)
     return frame.figure
-
-
-def _legend_of_steps(chart: StepChart) -> list[Artist]:
-    used = {step.sure for step in chart.steps}
-    return [Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=label)
-            for sure, (colour, hatch, label) in STEP_LOOKS.items()
-            if sure in used and sure != "start"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -164,7 +162,7 @@ def _handle(line: Line, chart: LineChart, joined: bool) -> Artist:
     return Line2D([], [], **_look(line, chart, joined), label=line.name)
 
 
-def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Any:
+def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist:
     """Values, joined or not, and their intervals; → the artist for a legend."""
     drawn, = axes.plot(line.x, line.y, **_look(line, chart, joined), label=line.name)
     for x, ends in zip(line.x, line.ends):
@@ -173,7 +171,7 @@ def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Any:
     return drawn
 
 
-def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Any:
+def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Artist:
     """One of so many series of bars next to each other, with their intervals; → as _draw_line."""
     width = BARS_WIDTH / count
     places = [x + (place - (count - 1) / 2) * width for x in line.x]

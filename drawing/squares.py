@@ -46,7 +46,7 @@ def draw(chart: Chart) -> Figure:
 class Look:
     """How the squares of a scale look. Lengths in inches.
 
-    shade: of each row and column of a map the place of its colour, from 0 to 1, None for
+    shade: of a square of a map and its column the place of its colour, from 0 to 1, None for
     none. write: what stands in a square, of which nothing may be known, of this width. dark: from
     which shade on a number is white. narrowest, widest, high: of a square. left, name: from the
     squares to the left end of their rows' labels, and to the name of their quantity; right: for
@@ -54,7 +54,7 @@ class Look:
     """
 
     colours: Colormap
-    shade: Callable[[SquareChart, SquareMap, int, int], float | None]
+    shade: Callable[[SquareChart, SquareMap, Square, int], float | None]
     write: Callable[[SquareChart, Square | None, float], list[Text]]
     high: float
     narrowest: float = math.inf
@@ -99,7 +99,8 @@ def _draw_squares(chart: SquareChart) -> Figure:
 def _draw_square(axes: Axes, chart: SquareChart, field: SquareMap, row: int, column: int,
                  look: Look, wide: float) -> None:
     """Column c of row r, from below, is the unit square at (c, r)."""
-    square, shade = field.rows[row][column], look.shade(chart, field, row, column)
+    square = field.rows[row][column]
+    shade = None if square is None else look.shade(chart, field, square, column)
     compared = chart.scale == "published"  # squares apart from each other, in frames where near
     aside, up = (0.02, 0.05) if compared else (0.0, 0.0)
     near = square is not None and square.is_near
@@ -152,11 +153,8 @@ def _look_of(chart: SquareChart) -> Look:
     return replace(look, left=label + (0.45 if chart.y_label else 0.0), name=label + 0.15)
 
 
-def _improved_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
+def _improved_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
     """By the percentage; the largest of the chart has the full colour, within bounds."""
-    square = field.rows[row][column]
-    if square is None:
-        return None
     most = _full_percent(chart)
     return min(max((square.percent + most) / (2 * most), 0.0), 1.0)
 
@@ -182,11 +180,9 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
             *(left_out if square.left_out else [])]
 
 
-def _window_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
+def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
     """Where the window stands among the chart's."""
-    square = field.rows[row][column]
-    return None if square is None else (
-        chart.windows.index(int(square.value)) / max(1, len(chart.windows) - 1))
+    return chart.windows.index(int(square.value)) / max(1, len(chart.windows) - 1)
 
 
 def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
@@ -196,10 +192,7 @@ def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> lis
     return [(f"{square.value:.0f}{'*' if square.left_out else ''}", 0.0, style.SMALL, "")]
 
 
-def _level_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
-    square = field.rows[row][column]
-    if square is None:
-        return None
+def _level_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
     known = [other.value for squares in field.rows for other in squares if other]
     return (square.value - min(known)) / (max(known) - min(known) or 1.0)
 
@@ -210,10 +203,11 @@ def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list
     return [(text, 0.0, style.MEDIUM, "")]
 
 
-def _published_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
+def _published_shade(chart: SquareChart, field: SquareMap, square: Square, column: int
+                     ) -> float | None:
     """By the ratio to the published value, in the lowest row."""
-    square, published = field.rows[row][column], field.rows[0][column]
-    if square is None or published is None or not published.value:
+    published = field.rows[0][column]
+    if published is None or not published.value:
         return None
     ratio, full = square.value / published.value, math.log(FULL_RATIO)
     return min(max((math.log(ratio) + full) / (2 * full), 0.0), 1.0) if ratio > 0 else 0.0

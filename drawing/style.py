@@ -13,11 +13,11 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -88,7 +88,7 @@ def image(drawn: Figure, form: str) -> bytes:
 class FigureFrame:
     """A figure with its words in their places. bottom: inches below its body, where axes go."""
 
-    figure: Any
+    figure: Figure
     bottom: float
 
     def axes(self, left: float, low: float, width: float, height: float) -> Axes:
@@ -128,7 +128,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     return FigureFrame(drawn, bottom)
 
 
-def legend(owner: Axes | Figure, handles: Sequence[Any], **look: Any) -> None:
+def legend(owner: Axes | Figure, handles: Sequence[Artist], **look: object) -> None:
     """The handles with their labels, as these stand.
 
     matplotlib leaves out what has a label that begins with an underscore, so they come later.
@@ -193,7 +193,7 @@ def name_ticks(axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
     axes.set_xticks([place for place, _ in ticks], [literal(label) for _, label in ticks])
 
 
-def fix_ticks(axis: Any, values: Sequence[float], ends: Ends) -> None:
+def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:
     """Those of the values that lie between the ends, as plain numbers."""
     axis.set_major_locator(FixedLocator([value for value in values
                                          if ends[0] <= value <= ends[1]]))
@@ -201,14 +201,14 @@ def fix_ticks(axis: Any, values: Sequence[float], ends: Ends) -> None:
     _label_ticks(axis)
 
 
-def plain_ticks(axis: Any, most: int, whole: bool = False) -> None:
+def plain_ticks(axis: Axis, most: int, whole: bool = False) -> None:
     """So many ticks of matplotlib's own choice on an even axis; whole: at whole numbers only."""
     steps = [1, 2, 3, 4, 5, 10] if whole else [1, 2, 5, 10]
     axis.set_major_locator(MaxNLocator(most, steps=steps, integer=whole))
     _label_ticks(axis)
 
 
-def _label_ticks(axis: Any) -> None:
+def _label_ticks(axis: Axis) -> None:
     """No exponents, no offsets: a reader of one tick knows its value."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
 
@@ -251,7 +251,7 @@ def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
         axes.plot([place, place], ends, color=INK, linewidth=1.2, marker="_", markersize=6)
 
 
-def published(marker: str) -> dict[str, Any]:
+def published(marker: str) -> dict[str, object]:
     """The look of published values: white inside, to show on a bar and next to it."""
     return {"linestyle": "none", "marker": marker, "markersize": 6.5 if marker == "o" else 5.5,
             "markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 1.3,

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.run.kinds import NOTHING, Kind, Overrides, RunData, Study
@@ -20,7 +21,6 @@ KINDS = {
     "fetches": "lab.fetches.study",  # one transfer at a time on the star
     "load": "lab.load.study",  # many connections on a shared link
     "trace": "lab.trace.study",  # one connection's window over time
-    "arithmetic": "lab.arithmetic.study",  # published numbers; nothing is measured
 }
 
 
@@ -35,6 +35,8 @@ def kind(name: str) -> Kind:
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
     """A scenario with what the command line has in place of it. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
+    if file.raw.get("kind") == "arithmetic":
+        raise UsageError(f"{file.where}: {scenario_file.ARITHMETIC}")
     name = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
     return kind(name).study(file, overrides, seed)
 

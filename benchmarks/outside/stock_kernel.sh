@@ -9,7 +9,7 @@
 # with apt-get download and unpacked in the cache: nothing of them is installed. No root, no KVM.
 set -euo pipefail
 export LC_ALL=C
-project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly project
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/first-flight/stock
 # What the kernel needs to mount this machine's files, and what the host engine asks it for.

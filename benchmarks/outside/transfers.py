@@ -10,18 +10,17 @@ Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
 1 byte to 2 MB, one write or two, new and kept connections, CUBIC and Reno,
 receive windows, uplinks, queues from ample to just long enough), with --tls each with
 TLS 1.3 (chains, tickets, records, buffers; one write, ample queues), runs them in
-guests and judges them with the verdict that users get. Prints how many retransmitted what was not
-lost, and how many of those the model predicts; how many it judges, how many deviate by more
-than a verdict allows, and the worst ten; and for each of these what repeats it. A number and a
-seed mean the same transfer, but for a queue that is just long enough: that is what the model
-takes it for, under the sysctls as they are pinned.
+guests and judges them with the verdict that users get. Prints verdicts by their result, how many
+trials each check judged, how many retransmitted what was not lost, and whether as the model
+predicts; how many deviate from it by more than a verdict allows, and the worst ten; and for each of
+these the command that shows it. A number and a seed mean the same transfer, but for a queue that is
+just long enough: that is what the model takes it for, under the sysctls as they are pinned.
 
 With --crossed the transfers have everything that a question of one's own can ask for. Half of the
 networks are such as people have, the others reach to the ends of what is modelled. Each other
 quantity is usual, or drawn by a coin of its own, so that any two of them meet: think times,
 queueing disciplines, queues of a packet and more, slower uplinks, earlier responses and pauses,
-small segments, TLS, random loss, bursts of it, jitter, BBR. Prints verdicts by their result, how
-many trials each check judged, and each failed verdict with the command that shows it.
+small segments, TLS, random loss, bursts of it, jitter, BBR.
 Memory does not grow with the number of transfers.
 """
 
@@ -40,7 +39,8 @@ from typing import Any
 
 from benchmarks import command
 from engines.job import Observation
-from engines.uml import UmlEngine, built_kernel
+from engines.guests import UmlEngine
+from engines.uml import built_kernel
 from lab.core import files
 from lab.core.command_line import Parser, Progress, positive, whole_numbers
 from lab.core.errors import FAILED, OK, UsageError
@@ -158,57 +158,6 @@ def _values(trial: Trial) -> str:
                      if (value := getattr(trial, field.name)) != field.default)
 
 
-@dataclass
-class CrossedTally:
-    """What came of them. Of a transfer only its line is kept, and only if it is one to look at.
-
-    unfinished: no transfer to judge, such as a client that met its deadline.
-    judged: how many each check judged; failed_checks: how many failed it.
-    """
-
-    seed: int
-    done: int = 0
-    passed: int = 0
-    modelled: int = 0
-    judged: Counter[str] = field(default_factory=Counter)
-    failed_checks: Counter[str] = field(default_factory=Counter)
-    failed: list[str] = field(default_factory=list)
-    unfinished: list[str] = field(default_factory=list)
-
-    def add(self, record: Record) -> None:
-        self.done += 1
-        self.modelled += record.model_ms is not None
-        names = failed_checks(every_check(), record) if record.verdict == FAIL else []
-        self.failed_checks.update(set(names))
-        self.judged.update(check.name for check in every_check()
-                           if check.judged(record) or check.name in names)
-        if record.verdict not in (FAIL, SKIPPED):
-            self.passed += 1
-            return
-        trial = record.trial
-        requested = command_of(trial) or _values(trial)
-        line = (f"--seed {self.seed} --crossed --only {trial.sample}:"
-                f" {record.verdict_reason or record.error}\n    {requested}")
-        (self.failed if record.verdict == FAIL else self.unfinished).append(line)
-
-    def show(self) -> None:
-        """Print the results, then how many each check judged, then those to look at."""
-        for name, count in (("transfers", self.done), ("passed", self.passed),
-                            ("failed verdicts", len(self.failed)),
-                            ("not finished, so not judged", len(self.unfinished)),
-                            ("with a prediction of the model", self.modelled)):
-            print(f"{name:<34} {count:8d} {100 * count / max(1, self.done):6.1f} %")
-        print("\njudged by")
-        for check in every_check():
-            count = self.judged[check.name]
-            if count:
-                print(f"  {check.name:<32} {count:8d} {100 * count / self.done:6.1f} %"
-                      f" {self.failed_checks[check.name]:8d} failed")
-        for what, to_show in (("failed", self.failed), ("not finished", self.unfinished)):
-            for line in to_show:
-                print(f"{what}: {line}")
-
-
 # Transfers against the model ----------------------------------------------------------
 
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
@@ -221,40 +170,57 @@ TOLERANCE_MS = EXACT.model_ms or 0.0
 
 
 @dataclass
-class TransferTally:
-    """What came of them; of a transfer only its line is kept, and only if it is one to look at.
+class Tally:
+    """What came of them. Of a transfer only its line is kept, and only if it is one to look at.
 
-    lost: transfers of which the queue dropped packets after all; unpredicted:
-    of those that lost nothing and retransmitted, where the model predicts another number;
-    worst: by how much total or latency deviate from the model's, in ms.
+    flags: with which, and a transfer's number, this program repeats it. modelled: how many the
+    model judges; beyond, beyond_tenth: of those deviate by more than a verdict allows, than 0.1
+    ms; predicted: of those retransmitted as the model says. lost: whose queue dropped packets.
+    judged: how many each check judged; failed_checks: how many failed it. lines: by what is
+    wrong; unpredicted: of those that lost nothing and retransmitted, where the model predicts
+    another number. worst: by how much total or latency deviate from the model's, in ms.
     """
 
-    seed: int
-    tls: bool = False
+    flags: str
     done: int = 0
+    passed: int = 0
     modelled: int = 0
-    predicted: int = 0  # of those that retransmitted what was not lost
-    beyond: int = 0  # deviate by more than allowed
+    beyond: int = 0
     beyond_tenth: int = 0
-    failed: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    unpredicted: list[str] = field(default_factory=list)
+    predicted: int = 0
+    lost: int = 0
+    judged: Counter[str] = field(default_factory=Counter)
+    failed_checks: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[str]] = field(default_factory=lambda: {
+        "failed": [], "not finished": [], "unpredicted": []})
     worst: list[tuple[float, str]] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
+        trial = record.trial
+        line = f"{self.flags} --only {trial.sample}: "
+        requested = f"\n    {command_of(trial) or _values(trial)}"
         self.done += 1
-        line = described(self.seed, record.trial, self.tls)
-        if record.verdict != PASS:
-            self.failed.append(f"{line}: {record.verdict_reason or record.error}")
+        self.passed += record.verdict not in (FAIL, SKIPPED)
+        if record.verdict in (FAIL, SKIPPED):
+            self.lines["failed" if record.verdict == FAIL else "not finished"].append(
+                f"{line}{record.verdict_reason or record.error}{requested}")
+        names = failed_checks(every_check(), record) if record.verdict == FAIL else []
+        self.failed_checks.update(set(names))
+        self.judged.update(check.name for check in every_check()
+                           if check.judged(record) or check.name in names)
+        if record.verdict == SKIPPED:
+            return
         if record.lost_segments or record.queue_drops:
-            self.lost.append(line)
-        elif record.retransmissions != record.model_retransmissions:
-            self.unpredicted.append(f"{line}: {record.retransmissions} segments retransmitted,"
-                                    f" predicted {record.model_retransmissions}")
+            self.lost += 1
+        elif (record.retransmissions != record.model_retransmissions
+              and not trial.is_random):  # jitter reorders, which the model does not follow
+            self.lines["unpredicted"].append(
+                f"{line}{record.retransmissions} segments retransmitted, predicted"
+                f" {record.model_retransmissions}{requested}")
         elif is_modelled(record):
             self.modelled += 1
             self.predicted += bool(record.retransmissions)
-            self._compare(record, line)
+            self._compare(record, f"{line}{record.total_ms:.3f} ms{requested}")
 
     def _compare(self, record: Record, line: str) -> None:
         pairs = (record.total_ms, record.model_ms), (record.latency_ms, record.model_latency_ms)
@@ -263,22 +229,29 @@ class TransferTally:
         deviation_ms = max(deviation for deviation, _ in deviations)
         self.beyond += any(deviation > allowed for deviation, allowed in deviations)
         self.beyond_tenth += deviation_ms > 0.1
-        heapq.heappush(self.worst, (deviation_ms, f"{record.total_ms:.3f} ms: {line}"))
+        heapq.heappush(self.worst, (deviation_ms, line))
         if len(self.worst) > WORST:
             heapq.heappop(self.worst)
 
     def show(self) -> None:
-        lines = (("transfers", self.done), ("lost packets to a queue too short", len(self.lost)),
-                 ("retransmitted what was not lost", self.predicted + len(self.unpredicted)),
-                 ("  as the model says", self.predicted), ("  otherwise", len(self.unpredicted)),
-                 ("judged by the model", self.modelled),
-                 ("  off by more than allowed", self.beyond),
-                 ("  off by more than 0.1 ms", self.beyond_tenth),
-                 ("failed verdicts", len(self.failed)))
-        for name, count in lines:
-            print(f"{name:<34} {count:8d}")
-        for what, to_show in (("failed", self.failed), ("lost packets", self.lost),
-                                 ("retransmitted otherwise", self.unpredicted)):
+        """Print the results, then how many each check judged, then those to look at."""
+        for name, count in (
+                ("transfers", self.done), ("passed", self.passed),
+                ("failed verdicts", len(self.lines["failed"])),
+                ("not finished, so not judged", len(self.lines["not finished"])),
+                ("lost packets to a queue, or at random", self.lost),
+                ("judged by the model", self.modelled),
+                ("  off by more than allowed", self.beyond),
+                ("  off by more than 0.1 ms", self.beyond_tenth),
+                ("  retransmitted as it says", self.predicted),
+                ("retransmitted otherwise", len(self.lines["unpredicted"]))):
+            print(f"{name:<38} {count:8d} {100 * count / max(1, self.done):6.1f} %")
+        print("\njudged by")
+        for check in every_check():
+            if count := self.judged[check.name]:
+                print(f"  {check.name:<36} {count:8d} {100 * count / self.done:6.1f} %"
+                      f" {self.failed_checks[check.name]:8d} failed")
+        for what, to_show in self.lines.items():
             for line in to_show:
                 print(f"{what}: {line}")
         for deviation_ms, line in sorted(self.worst, reverse=True):
@@ -354,17 +327,6 @@ def keep(folder: Path, observation: Observation) -> None:
         files.write(folder / f"{observation.trial_id}-{side}.pcap", capture_file(packets))
 
 
-def described(seed: int, trial: Trial, tls: bool = False) -> str:
-    two = f", {trial.burst_bytes} B before {trial.gap_ms:g} ms" if trial.gap_ms else ""
-    kept = f", after {trial.earlier_bytes} B" if trial.earlier_bytes else ""
-    over = (f", TLS: chain {trial.chain_bytes} B, {trial.tickets} tickets, records of"
-            f" {trial.record_bytes} B, buffer {trial.buffer_bytes} B" if trial.chain_bytes else "")
-    return (f"--seed {seed} {'--tls ' * tls}--only {trial.sample}: RTT {trial.rtt_ms:g} ms,"
-            f" {trial.bandwidth_kbps:g} kbit/s (up {trial.uplink_kbps:g}), IW {trial.initcwnd},"
-            f" initrwnd {trial.initrwnd}, {trial.response_bytes} B{two}{kept}{over},"
-            f" {trial.congestion_control}, queue {trial.queue_packets}")
-
-
 def requested_sysctls(words: Sequence[str]) -> dict[str, str]:
     """Of NAME=VALUE each. Raises UsageError."""
     pairs = (word.partition("=") for word in words)
@@ -389,8 +351,8 @@ def main(words: Sequence[str]) -> int:
     requested = parser.parse_args(words)
     sysctls = requested_sysctls(requested.sysctl)
     numbers = requested.only or range(1, requested.transfers + 1)
-    tally: TransferTally | CrossedTally = (CrossedTally(requested.seed) if requested.crossed
-                                   else TransferTally(requested.seed, requested.tls))
+    tally = Tally(f"--seed {requested.seed}" + (" --crossed" if requested.crossed else
+                                                " --tls" if requested.tls else ""))
     draw = sample_crossed if requested.crossed else sample_tls if requested.tls else sample
     try:
         with Progress(len(numbers), 0, "transfers") as progress:
@@ -404,7 +366,7 @@ def main(words: Sequence[str]) -> int:
                 progress.step()
     finally:
         tally.show()
-    return FAILED if tally.failed else OK
+    return FAILED if tally.lines["failed"] else OK
 
 
 if __name__ == "__main__":

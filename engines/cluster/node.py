@@ -1,6 +1,6 @@
 """What a machine of a cluster does: unpacks the project, checks itself, measures batches.
 
-Dask sends this file's class and function by value to workers that have nothing of
+Dask sends this file's class and functions by value to workers that have nothing of
 ours, so it imports nothing but Python's own library, at its top. A batch is measured
 by a process of its own (commands/batch.py), which the machine's Python with Mininet
 runs: the worker's Python needs Dask only.
@@ -16,13 +16,18 @@ import tempfile
 import zipfile
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 PYTHON = "/usr/bin/python3"  # the distribution's, which Mininet lives with
 CODE, KERNEL = "project", "linux"  # in the archive
-OK, FAILED, REFUSED = b"ok", b"failed", b"refused"  # the first line of an answer
-CANNOT_STATUS = 4
 CHECK_S = 120.0
+
+
+class Worker(Protocol):
+    """What is used of a Dask worker."""
+
+    local_directory: str
+    address: str
 
 
 class Node:
@@ -35,18 +40,22 @@ class Node:
     def __init__(self, archive: bytes, tools: dict[str, str]) -> None:
         self.archive, self.tools = archive, tools
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: Worker) -> None:
         """Called by Dask, before the first batch. The folder goes with the worker's own."""
         self.running: set[subprocess.Popen[bytes]] = set()
+        self.address = worker.address
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="first-flight-",
                                                 dir=worker.local_directory))
-            unpack(self.folder, self.archive)
+            with zipfile.ZipFile(io.BytesIO(self.archive)) as files:
+                for member in files.infolist():
+                    Path(files.extract(member, self.folder)).chmod(
+                        member.external_attr >> 16 & 0o755)
             self.refused = self.why_not()
         except (OSError, ValueError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
             self.refused = str(error) or repr(error)
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: Worker) -> None:
         """Called by Dask when the worker ends, or nobody needs it any more."""
         self.refused = "the run has ended"
         for process in list(self.running):
@@ -55,7 +64,6 @@ class Node:
     def why_not(self) -> str:
         """Why this machine cannot measure, or not with the same tools; "" where it can."""
         code = self.folder / CODE
-        replies: list[str] = []
         for command, advice in (
                 ([str(code / "install.sh"), "--check", "--no-kernel"],
                  ": run ./install.sh --no-kernel there"),
@@ -64,53 +72,53 @@ class Node:
                                   timeout=CHECK_S)
             if done.returncode:
                 return last_line(done.stderr) + advice
-            replies.append(done.stdout)
-        versions = json.loads(replies[-1])
+        versions = json.loads(done.stdout)
         other = [f"{name} {versions.get(name)!r} instead of {required!r}"
                  for name, required in self.tools.items() if versions.get(name) != required]
         return (f"it has {', '.join(other)}: the same distribution everywhere, please"
                 if other else "")
 
     def measure(self, batch: bytes) -> bytes:
-        """The answer to one batch: a line with its status, then the result or a reason."""
+        """The result of a batch. Raises RuntimeError with the reason where there is none."""
         if self.refused:
-            return answer(REFUSED, self.refused.encode())
-        command = ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
-                   str(self.folder / CODE / "commands/batch.py"), "--kernel",
-                   str(self.folder / KERNEL)]
-        try:
-            with tempfile.TemporaryDirectory(dir=self.folder) as folder, subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                    env={**os.environ, "TMPDIR": folder}) as process:
-                self.running.add(process)
-                if self.refused:  # the run ended while it began
-                    process.kill()
-                result, printed = process.communicate(batch)
-                self.running.discard(process)
-        except OSError as error:
-            return answer(FAILED, str(error).encode())
-        if process.returncode == 0:
-            return answer(OK, result)
-        why = last_line(printed.decode(errors="replace")) or f"it ended with {process.returncode}"
-        return answer(REFUSED if process.returncode == CANNOT_STATUS else FAILED, why.encode())
-
-
-def measure(name: str, batch: bytes) -> bytes:
-    """A task: what the plugin of that name on this worker makes of a batch."""
-    reply: bytes = import_module("distributed").get_worker().plugins[name].measure(batch)
-    return reply
-
-
-def answer(status: bytes, content: bytes) -> bytes:
-    return status + b"\n" + content
+            raise RuntimeError(self.refused)
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder, subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
+                 str(self.folder / CODE / "commands/batch.py"),
+                 "--kernel", str(self.folder / KERNEL)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, "TMPDIR": folder}) as process:
+            self.running.add(process)
+            if self.refused:  # the run ended while it began
+                process.kill()
+            result, printed = process.communicate(batch)
+            self.running.discard(process)
+        if process.returncode:
+            raise RuntimeError(last_line(printed.decode(errors="replace"))
+                               or f"it ended with {process.returncode}")
+        return result
 
 
 def last_line(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1]
 
 
-def unpack(folder: Path, archive: bytes) -> None:
-    """The archive's files, as they may be run. Raises OSError, BadZipFile."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as files:
-        for member in files.infolist():
-            Path(files.extract(member, folder)).chmod(member.external_attr >> 16 & 0o755)
+def why_refused(name: str) -> str:
+    """Why this worker's plugin of that name measures nothing; "" where it does."""
+    refused: str = import_module("distributed").get_worker().plugins[name].refused
+    return refused
+
+
+def measure(name: str, batch: bytes) -> bytes:
+    """A task: what that plugin makes of a batch, after the machine's address on a line.
+
+    A reason goes to Dask's log of events too, as text: the client unpickles no exception.
+    """
+    worker = import_module("distributed").get_worker()
+    address = str(worker.address)
+    try:
+        result: bytes = worker.plugins[name].measure(batch)
+    except Exception as error:
+        worker.log_event(name, f"{address}: {error}")
+        raise
+    return address.encode() + b"\n" + result

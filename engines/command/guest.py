@@ -24,8 +24,10 @@ from engines import confine, readable, uml
 from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
                                     INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                     Frame, Outlet, Reader)
+from engines.command import inside
 from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
-from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from engines.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from engines.guest.init import PROGRAM
 from engines.shared_folder import (GrowingFile, holds_more, open_within, probe,
                                    remove_folder)
 from hosts.untrusted import quoted
@@ -201,6 +203,7 @@ class CommandGuest:
             "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
             "most_bytes": request.most_bytes, "most_files": request.most_files}
         (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
+        (shared / PROGRAM).write_text(inside.__name__)
         for name in (FRAMES, CAPTURE):
             (shared / name).touch()
         self.is_live = given == "live"
@@ -215,7 +218,7 @@ class CommandGuest:
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
         self.woken = 0.0
-        uml.compile_programs()
+        uml.compile_programs(["engines/**/*.py"])
         command = uml.guest_command(
             kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
@@ -309,8 +312,7 @@ class CommandGuest:
     def _listens(self) -> bool:
         """Whether input is read now: not faster than the command takes it, nor in background."""
         return (self.is_live and (self.outcome.status < 0 or self.stopped is not None)
-                and in_foreground(0)
-                and self.sent_bytes - self.taken_bytes < MOST_WAITING)
+                and in_foreground(0) and self.sent_bytes - self.taken_bytes < MOST_WAITING)
 
     def _has_input(self, wait_s: float) -> bool:
         return self.begun.tell() < len(self.begun.getbuffer()) or \
@@ -392,8 +394,7 @@ class CommandGuest:
         self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
         if frame.kind == TICK and frame.content.isdigit():
             self.taken_bytes = int(frame.content[:20])
-        if frame.kind == TICK and frame.content == FULL and FULL_MEMORY not in \
-                self.outcome.troubles:
+        if frame.kind == TICK and frame.content == FULL and FULL_MEMORY not in self.outcome.troubles:
             self.outcome.note(FULL_MEMORY)
         if frame.kind in (OUTPUT, ERROR, TICK, ENTRY, CONTENT):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)
@@ -402,9 +403,8 @@ class CommandGuest:
                 self.outcome.status = TIMED_OUT
             else:
                 self.outcome.note(quoted(frame.content))
-        elif frame.kind == NAMES and not self.outcome.namespaces:
-            self.outcome.namespaces = [quoted(line, 100) for line in frame.content.decode(
-                errors="replace").splitlines()]
+        elif frame.kind == NAMES:
+            self.outcome.namespaces += map(quoted, frame.content.splitlines())
         elif frame.kind == ALL_SENT:
             self.has_sent_all = True
         elif frame.kind == ENDED:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Union
 
 from lab.core import files
 from lab.core.errors import FirstFlightError
@@ -24,6 +24,7 @@ KINDS = {kind.__name__: kind for kind in (
     Table)}
 FACTS = ("engine", "kernel", "machine", "virtual_time", "seed", "started_at", "finished_at",
          "emulated_s", "wall_s", "project", "partial")
+Json = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 KIND = "is"  # the key that names a value's class
 
 
@@ -57,8 +58,8 @@ def read(path: Path) -> Report:
         raise FirstFlightError(f"{path}: holds no findings: {error}") from error
 
 
-def _encoded(value: Any) -> Any:
-    """Values of KINDS by their class and what of them is not the default."""
+def _encoded(value: object) -> Json:
+    """Values of KINDS by their class and what of them is not the default. Raises TypeError."""
     if is_dataclass(value):
         return {KIND: type(value).__name__, **{
             field.name: _encoded(getattr(value, field.name)) for field in fields(value)
@@ -67,13 +68,15 @@ def _encoded(value: Any) -> Any:
         return {name: _encoded(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [_encoded(item) for item in value]
-    return value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} is not kept")
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: Json) -> object:
     if isinstance(value, dict):
         decoded = {name: _decoded(item) for name, item in value.items() if name != KIND}
-        return KINDS[value[KIND]](**decoded) if KIND in value else decoded
+        return KINDS[str(value[KIND])](**decoded) if KIND in value else decoded
     return tuple(map(_decoded, value)) if isinstance(value, list) else value
 
 
@@ -99,7 +102,7 @@ def _json(report: Report) -> str:
         ensure_ascii=False) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, Json]:
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
             "missing": finding.missing, "published": finding.published,
             "statements": [{name: getattr(statement, name) for name in ("says", "found", "word")}
@@ -112,7 +115,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
                 for table in finding.tables]}
 
 
-def _value(cell: Cell) -> Any:
+def _value(cell: Cell) -> Json:
     if isinstance(cell, Rounded):
         return _value(cell.value)
     if isinstance(cell, Interval):
@@ -132,24 +135,30 @@ def _csv(report: Report) -> str:
     return text.getvalue()
 
 
-def _harmless(cell: Any) -> Any:
+def _harmless(cell: Json | Cell) -> Json | Cell:
     """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
     return to_text(cell) if isinstance(cell, str) else cell
 
 
-def _lines(table: Table) -> Iterator[tuple[Any, ...]]:
+def _lines(table: Table) -> Iterator[tuple[Json, ...]]:
     for number, row in enumerate(table.rows, start=1):
         for column, cell in zip(table.columns, row):
-            value = _value(cell)
-            low, high = "", ""
-            if isinstance(value, dict):
-                low, high = value["interval"] or ("", "")
-                value = value["value"]
-            elif isinstance(value, list):
-                (low, high), value = value, ""
+            value, low, high = _bounded(cell)
             if value is not None and (value != "" or low != ""):
                 yield (table.title, number, column.group, column.name, column.unit, value, low,
                        high)
+
+
+def _bounded(cell: Cell) -> tuple[Json, Json, Json]:
+    """A value and its interval, "" for what there is not."""
+    if isinstance(cell, Rounded):
+        return _bounded(cell.value)
+    if isinstance(cell, Interval):
+        return "", cell.low, cell.high
+    if isinstance(cell, Estimate):
+        low, high = cell.interval or ("", "")
+        return cell.value, low, high
+    return cell, "", ""
 
 
 def table_csv(table: Table) -> str:

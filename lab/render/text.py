@@ -181,16 +181,11 @@ def _head(report: Report) -> str:
 def _points(report: Report, sentence: str) -> list[str]:
     """What each finding shows, or its statements, but for what the sentence has already."""
     points = [point for finding in report.findings if not finding.missing
-              for point in _points_of(finding)
+              for point in ([f"{finding.title}: {finding.sentence}"] if finding.sentence else
+                            map(statement_text, finding.statements))
               if not sentence or sentence.split("? ")[-1] not in point]
     more = len(points) - MOST_POINTS
     return [*points[:MOST_POINTS], *([f"… and {more} more"] if more > 0 else [])]
-
-
-def _points_of(finding: Finding) -> list[str]:
-    if finding.sentence:
-        return [f"{finding.title}: {finding.sentence}"]
-    return list(map(statement_text, finding.statements))
 
 
 def _failures(report: Report) -> list[str]:

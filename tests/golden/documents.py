@@ -11,7 +11,6 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lab.arithmetic.scenario import Arithmetic, PublishedPanel
 from lab.core.results import records
 from lab.core.results.records import columns_of, trial_class
 from lab.core.scenario.quantities import QUANTITIES, Length
@@ -50,7 +49,6 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
               ("one of requests, of [[schedule]]", Request),
               ("[defaults] and [[trace]]", trace.TraceSetup), ("[[figure]]", trace.TraceFigure),
               ("[[claim]]", trace.TraceClaim)],
-    "arithmetic": [("at the top", Arithmetic), ("[[panel]]", PublishedPanel)],
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
                                             "trace": TraceRecord}
@@ -174,7 +172,7 @@ def scenarios() -> str:
              "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
              " writes a file that runs as it is, `./run.sh --check FILE` reads one.", "",
              "A file opens with a comment line, the claim in one sentence. Then `kind` (fetches,"
-             " load, trace or arithmetic; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
+             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
                   *(EXAMPLE if kind == "fetches" else (_TOGETHER.format(kind),)), ""]

@@ -133,7 +133,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "goodput": stored_questions.goodput,
     "steps": stored_questions.steps,
     "warm": stored_trace.warm,
-    "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
+    "compared": stored_questions.compared,
     "judged": judged.report}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "brief": text.brief, "md": markdown.chapter, "html": page_of, "parts": parts_of,

@@ -23,7 +23,7 @@ from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import PASS, read_records
-from lab.fetches.features.population.fit import fit_findings
+from lab.fetches.features.population.findings import fit_findings
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed
@@ -109,13 +109,6 @@ def fitted() -> Report:
     found = fit_findings("dukkipati2010")
     return Report("dukkipati2010", "What was fitted", "A claim.", "A source.", "", {}, 0, 0,
                   found)
-
-
-@cache
-def arithmetic() -> Report:
-    """The paper's own arithmetic, which measures nothing."""
-    return registry.study_of(scenario_file.find("paper_arithmetic")).report(
-        RunData(FOLDER, {"scenario": "paper_arithmetic", "state": "complete"}, []))
 
 
 @cache

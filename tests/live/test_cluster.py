@@ -122,8 +122,7 @@ def test_what_dies_costs_nothing(part: str, machines: Machines, alone: Path,
         os.kill(int(status.partition("PPid:")[2].split()[0]), signal.SIGKILL)
     said = finished(run)
     check_same(results, alone, "zhao2019")
-    # Dask itself gives the batch of a machine that is gone to another one, without a word.
-    assert said.count("measured by another worker") == said.count("run.sh: ") <= 1, said
+    assert "run.sh: " not in said  # Dask gives the batch to another worker, without a word
 
 
 def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(

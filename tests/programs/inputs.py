@@ -192,7 +192,7 @@ def render_stored(home: Path, drawn: bool) -> None:
     """What run.sh, report.py and results.py make of a stored run, and if drawn plot.py."""
     report = registry.stored_report(home)
     text.text(report)
-    markdown.results([report], [])
+    markdown.index([report], [], "pages")
     page.page(report, {})
     if drawn:  # which takes ten times as long
         drawing.images(report)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commands import batch
-from engines.job import EngineCannot
+from engines.console import EngineCannot
 from lab.core import errors
 from lab.core.results import provenance
 from lab.core.run import batches
@@ -34,7 +34,7 @@ def test_what_is_no_batch_is_one_line(tmp_path: Path) -> None:
     kernel = tmp_path / "linux"
     for content in (b"", b"no batch", gzip.compress(b'{"kind": "no such"}')):
         with pytest.raises(FirstFlightError) as refused:
-            batch.measured(content, kernel)
+            batch.measure(content, kernel)
         assert refused.value.exit_status == errors.FAILED and str(refused.value)
 
 
@@ -43,9 +43,9 @@ def test_a_kernel_that_does_not_start_is_this_machine_s_fault(
     def cannot(*_: object) -> bytes:
         raise EngineCannot("no /dev/shm")
 
-    monkeypatch.setattr(batches, "measured", cannot)
+    monkeypatch.setattr(batches, "measure", cannot)
     with pytest.raises(CannotError, match="no /dev/shm"):
-        batch.measured(b"", tmp_path / "linux")
+        batch.measure(b"", tmp_path / "linux")
 
 
 def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_result_goes_to_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "measured", lambda content, kernel: content[::-1])
+    monkeypatch.setattr(batch, "measure", lambda content, kernel: content[::-1])
     streams = io.TextIOWrapper(io.BytesIO(b"abc")), io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdin", streams[0])
     monkeypatch.setattr(sys, "stdout", streams[1])

@@ -252,18 +252,43 @@ def test_the_host_engine_is_refused_before_anything_is_read(monkeypatch: pytest.
         experiment.main(["--engine", "host", "zhao2019"])
 
 
+# As run.sh, with the stored records of zhao2019 in place of guests.
+MEASURED_BEFORE = f"""
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+import commands.run, experiment
+from lab.core.command_line import run_main
+from lab.core.results import records
+from lab.core.run.measuring import JudgedTrial
+
+class Stored:
+    name, build, exact, jobs, facts, doing = "uml", "", True, 1, {{}}, ""
+
+    def judged(self, study, trials, captured, folder):
+        stored = records.read_records(Path("{PROJECT}/tests/golden/zhao2019_trials.csv"),
+                                      study.kind.record)
+        known = {{record.trial.id: record for record in stored}}
+        for trial in trials:
+            yield JudgedTrial(known[trial.id], {{}}, {{}}, 0.0)
+
+commands.run.measurer_for = contextmanager(lambda *_: iter([Stored()]))
+run_main("run.sh", experiment.main)
+"""
+
+
 def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: Path) -> None:
-    """As `| head -1`: of scenarios that need no guest. Errors come before the status of it."""
+    """As `| head -1`. Errors come before the status of it."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, PROJECT / "experiment.py", "paper_arithmetic", "paper_arithmetic",
-         "--results", tmp_path / "results", "--figures", tmp_path / "figures"],
+        [sys.executable, "-c", MEASURED_BEFORE, "zhao2019", "zhao2019", "--quiet",
+         "--results", tmp_path / "results", "--figures", tmp_path / "figures"], cwd=PROJECT,
         stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=100)
     os.close(writing)
     assert (done.returncode, done.stderr) == (errors.UNREAD, "")
-    pages = list((tmp_path / "results" / "paper_arithmetic").glob("*-none/report.html"))
-    assert len(pages) == 2 and list((tmp_path / "figures").glob("paper_arithmetic_*.png"))
+    pages = list((tmp_path / "results" / "zhao2019").glob("*-uml/report.html"))
+    assert len(pages) == 2 and list((tmp_path / "figures").glob("zhao2019_*.png"))
 
 
 def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,11 +307,11 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: py
 def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, PROJECT / "experiment.py", "paper_arithmetic", "--results",
-             tmp_path / "results", "--figures", tmp_path / "figures"], stdout=full,
+            [sys.executable, "-c", MEASURED_BEFORE, "zhao2019", "--quiet", "--results",
+             tmp_path / "results", "--figures", tmp_path / "figures"], stdout=full, cwd=PROJECT,
             stderr=subprocess.PIPE, text=True, check=False, timeout=100)
     assert done.returncode == errors.FAILED and "No space left on device" in done.stderr
-    assert list((tmp_path / "results" / "paper_arithmetic").glob("*-none/report.html"))
+    assert list((tmp_path / "results" / "zhao2019").glob("*-uml/report.html"))
 
 
 def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,

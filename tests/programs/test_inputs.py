@@ -25,7 +25,7 @@ from lab.core.scenario import scenario_file
 from lab.fetches.figures import panels
 from tests.programs import damage
 from tests.programs.damage import Draw
-from tests.programs.inputs import KINDS, documents, expanded
+from tests.programs.inputs import KINDS, documents
 
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
 MOST_CHARACTERS = 500  # of a message
@@ -163,10 +163,6 @@ def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: s
 def test_the_undamaged_documents_are_whole() -> None:
     for name, (content, raw) in documents().items():
         assert scenario_file.parsed(name, content.decode()).raw == raw
-
-
-def test_a_scenario_that_measures_nothing_is_accepted() -> None:
-    assert tried(lambda: expanded("paper_arithmetic")).result == ACCEPTED
 
 
 @pytest.mark.usefixtures("impatient")

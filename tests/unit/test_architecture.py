@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
      "lab.tcp.wire", "probe", "drawing"),
     ("engines.worker", "engines.command", "lab.tcp.model", "lab.tcp.delivery", "lab.core.run",
      "lab.render"),
-    ("engines.guest", "lab.capture", "lab.fetches.scenario", "lab.load", "lab.trace", "lab.arithmetic"),
+    ("engines.guest", "lab.capture", "lab.fetches.scenario", "lab.load", "lab.trace"),
     ("lab.fetches.verify",),
     ("lab.fetches.figures",),
     (*FEATURES, "lab.fetches.features"),
@@ -148,8 +148,6 @@ def test_every_kind_has_the_same_rooms() -> None:
     stages = {"scenario", "trial", "verify", "record", "analysis", "findings", "study"}
     assert KINDS == sorted(registry.KINDS)
     for kind in KINDS:
-        if kind == "arithmetic":  # has no trials: it measures nothing
-            continue
         files = {path.stem for path in (PROJECT / "lab" / kind).rglob("*.py")}
         assert stages <= files, f"lab/{kind} lacks {', '.join(sorted(stages - files))}"
 

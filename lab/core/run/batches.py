@@ -2,7 +2,7 @@
 
 A batch is JSON. A result is a line of JSON for the machine, and for each trial a line and the
 packets and files of which the line gives the sizes; both are compressed. What comes back is
-counted and checked while it is read, and nothing of it is executed. How a batch gets to a machine
+checked while it is read, and nothing of it is executed. How a batch gets to a machine
 is a cluster's matter (engines/cluster); what a machine does with it is commands/batch.py's.
 """
 
@@ -13,13 +13,14 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from hosts.untrusted import (Schema, any_text, by_name, items, matching, maybe, number, quoted,
-                             read, table, text, whole, yes_or_no)
+from hosts.untrusted import (any_text, by_name, items, matching, maybe, number, quoted, read,
+                             table, text, whole, yes_or_no)
+from lab.core.errors import FirstFlightError
 from lab.core.results.records import RowReader, RowWriter, columns_of, trial_class
 from lab.core.run.kinds import Kind, Study
 from lab.core.run.measuring import Engine, JudgedTrial, judge
@@ -30,14 +31,14 @@ BATCH_S = 25.0
 SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest, at least, so that all end at about the same time
 
-# What a machine may send, as `measured` makes it; each value of a row is checked by its column.
+# What a machine may send, as `measure` makes it; each value of a row is checked by its column.
 RESULT_BYTES = 1 << 28  # of all, once it is inflated
 LINE_BYTES = 1 << 21
 _word = text(300)
 _walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces": items(_word, 10)})
 
 
-def _confined(value: Any, where: str) -> Any:
+def _confined(value: Any, where: str) -> dict[str, Any] | bool:
     """The walls of a guest (engines.uml.walls), or false for none."""
     return _walls(value, where) if isinstance(value, dict) else yes_or_no(value, where)
 
@@ -54,24 +55,17 @@ TRIAL = table({"row": items(any_text(1 << 16), 1000), "emulated_s": number,
                "captures": table({}, {"client": _size, "server": _size}),
                "files": by_name(_size, 10_000, matching(r"\w[\w.-]{0,200}"))})
 
-Judged = tuple[list[JudgedTrial], dict[str, Any]]  # and what the machine reported of itself
-
 
 class MachinePool(Protocol):
     """What is needed of many machines (engines.cluster.cluster.Cluster)."""
 
     build: str
+    facts: dict[str, str]
 
     @property
     def guests(self) -> int: ...
 
-    @property
-    def facts(self) -> dict[str, Any]: ...
-
-    @property
-    def doing(self) -> str: ...
-
-    def results(self, batches: Iterable[TrialBatch]) -> Iterator[tuple[str, Judged]]:
+    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
         """Of each batch the machine that measured it and its result, in order."""
         ...
 
@@ -86,88 +80,56 @@ class TrialBatch:
     known_kernel: bool = True
 
     def payload(self) -> bytes:
-        """As a machine reads it (measured)."""
+        """As a machine reads it (measure)."""
         return gzip.compress(json.dumps({
             "kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
             "captured": self.captured, "known_kernel": self.known_kernel,
-            "trials": list(map(given, self.trials))}).encode())
+            "trials": list(map(named_values, self.trials))}).encode())
 
-    def read(self, answer: bytes) -> Judged:
-        """What a machine made of it.
+    def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
+        """What a machine made of it, and what it reported of itself.
 
         Raises ValueError where that is not a result of these trials.
         """
-        result = Incoming(answer)
+        stream = io.BytesIO(inflate(result))
+        rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
+        judged = []
         try:
-            facts = result.line(FACTS)
-            rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
-            judged = [self._judged(trial, rows, result) for trial in self.trials]
+            facts = read(stream.readline(), FACTS, LINE_BYTES)
+            for trial in self.trials:
+                reply = read(stream.readline(), TRIAL, LINE_BYTES)
+                record = rows.record(reply["row"])
+                if record.trial != trial:
+                    raise ValueError(f"it has another trial than {trial.id}")
+                captures, files = ({name: take(stream, size)
+                                    for name, size in reply[what].items()}
+                                   for what in ("captures", "files"))
+                judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"it is no result: {quoted(repr(error))}") from error
-        result.end()
+        if stream.read(1):
+            raise ValueError("it has more than its trials")
         return judged, facts
 
-    def _judged(self, trial: Any, rows: RowReader, result: Incoming) -> JudgedTrial:
-        reply = result.line(TRIAL)
-        record = rows.record(reply["row"])
-        if record.trial != trial:
-            raise ValueError(f"it has another trial than {trial.id}")
-        captures, files = ({name: result.take(size) for name, size in reply[what].items()}
-                           for what in ("captures", "files"))
-        return JudgedTrial(record, captures, files, reply["emulated_s"])
 
-    def failed(self, why: str) -> Judged:
-        """In place of a result that no machine could give."""
-        return [judge(self.study.kind, trial, _Failed(trial.id, {"error": why}), True, {}, False,
-                      self.known_kernel)
-                for trial in self.trials], {}
+def inflate(content: bytes) -> bytes:
+    """RESULT_BYTES of it at most. Raises ValueError where it has more, or is damaged."""
+    stream = zlib.decompressobj(wbits=31)  # gzip's
+    try:
+        data = stream.decompress(content, RESULT_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"its bytes are damaged: {error}") from error
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"its bytes do not end, or are more than {RESULT_BYTES}")
+    return data
 
 
-class Incoming:
-    """A result as it is inflated piece by piece: what was read is counted, and not held."""
-
-    def __init__(self, answer: bytes) -> None:
-        self.stream = gzip.GzipFile(fileobj=io.BytesIO(answer))
-        self.left = RESULT_BYTES
-
-    def line(self, schema: Schema) -> dict[str, Any]:
-        """The values of a line. Raises ValueError."""
-        line = self._read(self.stream.readline, LINE_BYTES + 1)
-        self.left -= len(line)
-        values: dict[str, Any] = read(line, schema, min(LINE_BYTES, self.left))
-        return values
-
-    def take(self, size: int) -> bytes:
-        """So many bytes. Raises ValueError where there are fewer, or they are too many."""
-        self.left -= size
-        if self.left < 0:
-            raise ValueError(f"it has more than {RESULT_BYTES} bytes")
-        content = self._read(self.stream.read, size)
-        if len(content) != size:
-            raise ValueError("its bytes end too early")
-        return content
-
-    def end(self) -> None:
-        """Raises ValueError where there is more."""
-        if self._read(self.stream.read, 1):
-            raise ValueError("it has more than its trials")
-
-    def _read(self, part: Callable[[int], bytes], most: int) -> bytes:
-        try:
-            return part(most)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"its bytes are damaged: {error}") from error
-
-
-@dataclass(frozen=True)
-class _Failed:
-    """The observation of a trial that no machine measured (lab.core.run.kinds.ObservedTrial)."""
-
-    trial_id: str
-    content: dict[str, Any]
-    client_pcap: bytes = b""
-    server_pcap: bytes = b""
-    files: dict[str, bytes] = field(default_factory=dict)
+def take(stream: io.BytesIO, size: int) -> bytes:
+    """So many bytes. Raises ValueError where there are fewer."""
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError("its bytes end too early")
+    return content
 
 
 class ManyMachines:
@@ -193,13 +155,22 @@ class ManyMachines:
 
     @property
     def doing(self) -> str:
-        return self.cluster.doing
+        return f"{self.jobs} guests on {len(self.machines)} machines"
 
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
-        """In the order in which one guest would measure them all."""
-        tasks = batches(study, trials, captured, self.jobs, self.kernel["kernel_known"])
-        for name, (judged, facts) in self.cluster.results(tasks):
+        """In the order in which one guest would measure them all.
+
+        Raises FirstFlightError where what comes back is no result.
+        """
+        sent = list(deal(study, trials, captured, self.jobs, self.kernel["kernel_known"]))
+        results = self.cluster.results([batch.payload() for batch in sent])
+        for batch, (name, result) in zip(sent, results):
+            try:
+                judged, facts = batch.read(result)
+            except ValueError as error:
+                raise FirstFlightError(f"{name} sent what is no result of its batch: {error}"
+                                       ) from error
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
@@ -209,7 +180,7 @@ class ManyMachines:
             yield from judged
 
 
-def batches(study: Study, trials: Sequence[Any], captured: set[str],
+def deal(study: Study, trials: Sequence[Any], captured: set[str],
             guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """The trials in batches of about one length, those of one network together."""
     whole_s = sum(map(study.kind.guest_s, trials))
@@ -218,7 +189,7 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
     longest_s = whole_s / rounds / guests
     hand: list[Any] = []
     hand_s = 0.0
-    ordered = by_network(trials)
+    ordered = order_by_network(trials)
     for place, trial in enumerate(ordered, start=1):
         hand.append(trial)
         hand_s += study.kind.guest_s(trial)
@@ -228,7 +199,7 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
             hand, hand_s = [], 0.0
 
 
-def by_network(trials: Sequence[Any]) -> list[Any]:
+def order_by_network(trials: Sequence[Any]) -> list[Any]:
     """The trials in the order in which one guest is given them (engines.job.shared_out)."""
     shapes: dict[str, list[Any]] = {}
     for trial in trials:
@@ -239,7 +210,7 @@ def by_network(trials: Sequence[Any]) -> list[Any]:
     return [trial for group in shapes.values() for trial in group]
 
 
-def given(trial: Any) -> dict[str, Any]:
+def named_values(trial: Any) -> dict[str, Any]:
     """A trial by the names of its fields, without those that have their default."""
     return {field.name: value for field in fields(trial)
             if (value := getattr(trial, field.name)) != field.default}
@@ -247,7 +218,7 @@ def given(trial: Any) -> dict[str, Any]:
 
 # On the machine that measures --------------------------------------------------------
 
-def measured(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
+def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
              machine: Mapping[str, Any], folder: Path) -> bytes:
     """The result of a batch, by an engine of this machine's (TrialBatch.read).
 

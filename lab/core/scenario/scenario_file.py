@@ -107,8 +107,15 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
     return read(path)
 
 
+# What was a kind of study once, with one scenario.
+ARITHMETIC = ("nothing of it is measured: docs/PAPER_ARITHMETIC.md has the paper's own"
+              " arithmetic, and /usr/bin/python3 -m paper.arithmetic writes it")
+
+
 def _unknown(name: str, known: list[str]) -> str:
     """What is wrong with a name that is no scenario's, and what is meant, as far as one can see."""
+    if name == "paper_arithmetic":
+        return f"{name}: {ARITHMETIC}"
     if os.path.isdir(name):
         return f"{name!r} is a folder: name a scenario, or a file in it that ends in .toml"
     if os.path.exists(name):

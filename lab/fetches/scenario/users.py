@@ -68,15 +68,13 @@ class Users:
     @property
     def parts(self) -> dict[str, list[int]]:
         """The places of the users of each part of SCALES that is measured."""
+        limits = QUANTITIES["bandwidth_kbps"]
         assumed = [place for place, kbps in enumerate(self.bandwidth_kbps)
                    if kbps == self.assumed_kbps]
         return {part: list(range(len(self.rtt_ms))) if part == PART else assumed
                 for part, scale in SCALES.items()
-                if part == PART or assumed and self._is_in_range(scale)}
-
-    def _is_in_range(self, scale: float) -> bool:
-        limits = QUANTITIES["bandwidth_kbps"]
-        return limits.lowest <= scale * (self.assumed_kbps or 0) <= limits.highest
+                if part == PART or assumed
+                and limits.lowest <= scale * (self.assumed_kbps or 0) <= limits.highest}
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
         """The windows of one user follow each other, with the same random numbers.

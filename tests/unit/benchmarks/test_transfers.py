@@ -9,8 +9,8 @@ from itertools import combinations
 import pytest
 
 from benchmarks.outside.transfers import (
-    AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, CrossedTally, TransferTally,
-    command_of, described, requested_sysctls, sample, sample_crossed, sample_tls)
+    AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally, command_of,
+    requested_sysctls, sample, sample_crossed, sample_tls)
 from commands.flags import parse
 from commands.run import overrides_of
 from lab.core.errors import UsageError
@@ -27,8 +27,8 @@ def passed() -> Record:
     return stored.load("iw10").judge()
 
 
-def tallied(*records: Record) -> TransferTally:
-    tally = TransferTally(seed=7)
+def tallied(*records: Record) -> Tally:
+    tally = Tally("--seed 7")
     for record in records:
         tally.add(record)
     return tally
@@ -58,10 +58,7 @@ def test_samples_over_tls_have_all_that_decides_and_say_it() -> None:
     assert not any(t.gap_ms or t.burst_bytes or t.earlier_bytes for t in trials)
     one = trials[13]
     assert (one.rtt_ms, one.bandwidth_kbps) == (sample(1, 14).rtt_ms, sample(1, 14).bandwidth_kbps)
-    line = described(1, one, tls=True)
-    assert line.startswith("--seed 1 --tls --only 14: RTT ")
-    assert f"chain {one.chain_bytes} B, {one.tickets} tickets" in line
-    assert f"records of {one.record_bytes} B, buffer {one.buffer_bytes} B" in line
+    assert f"--chain {one.chain_bytes} --tickets {one.tickets} " in command_of(one)
 
 
 def test_a_short_queue_is_that_of_the_bytes_that_will_be_sent() -> None:
@@ -86,27 +83,28 @@ def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
     tally.show()
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("off ")]
     assert told[0].startswith("off 1.500 of") and told[1].startswith("off 0.200 of")
-    assert "--seed 7 --only" in told[0]
+    assert "of --seed 7 --only" in told[0]
 
 
 def test_what_was_sent_again_is_predicted_or_not() -> None:
     again = stored.load("queue_timer").judge()
     other = replace(again, retransmissions=2)
     tally = tallied(again, other)
-    assert (tally.predicted, len(tally.unpredicted), tally.modelled) == (1, 1, 1)
-    assert "2 segments retransmitted, predicted 1" in tally.unpredicted[0]
+    (line,) = tally.lines["unpredicted"]
+    assert (tally.predicted, tally.modelled) == (1, 1)
+    assert "2 segments retransmitted, predicted 1" in line
 
 
 def test_losses_and_failures_are_told(passed: Record) -> None:
     tally = tallied(stored.load("full_queue").judge(),
                     replace(passed, verdict=FAIL, verdict_reason="model: late"))
-    assert len(tally.lost) == 1 and tally.failed[0].endswith(": model: late")
+    assert tally.lost == 1 and ": model: late\n    ./run.sh " in tally.lines["failed"][0]
 
 
 def test_memory_stays_flat(passed: Record) -> None:
     tally = tallied(*[passed] * 1000)
     assert tally.done == 1000 and len(tally.worst) == WORST
-    assert not (tally.failed or tally.lost or tally.unpredicted)
+    assert not tally.lost and not any(tally.lines.values())
 
 
 def test_sysctls_are_asked_for_by_name() -> None:
@@ -165,12 +163,12 @@ def test_crossed_transfers_are_counted_by_result_and_check(
                     verdict_reason="path: observed 1 of 2 packets differ, expected none; TLS: observed 1, expected 2")
     late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, judged_by="",
                    error="curl 28: timed out")
-    tally = CrossedTally(9)
+    tally = Tally("--seed 9 --crossed")
     for record in (passed, wrong, late):
         tally.add(record)
     tally.show()
     told = capsys.readouterr().out.splitlines()
-    counts = {line[:34].strip(): line[34:].split()[0] for line in told if line[34:].strip()}
+    counts = {line[:38].strip(): line[38:].split()[0] for line in told if line[38:].strip()}
     assert counts["transfers"] == "3" and counts["passed"] == "1"
     assert counts["failed verdicts"] == "1" and counts["not finished, so not judged"] == "1"
     path = next(line for line in told if line.startswith("  path "))

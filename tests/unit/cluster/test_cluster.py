@@ -10,21 +10,22 @@ from pathlib import Path
 import pytest
 
 from engines import cluster
-from engines.cluster.cluster import PROJECT, checked, packed
+from engines.cluster.cluster import PROJECT, connect, pack
 from engines.cluster.node import CODE, KERNEL
-from engines.job import EngineCannot
+from engines.console import EngineCannot
 
 
 @pytest.mark.parametrize("address", [
     "tls://10.0.0.1:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1", "tcp://[::1]:8786"])
 def test_addresses(address: str) -> None:
-    assert checked(cluster.address(address)) == address
+    assert cluster.address(address) == address
 
 
 @pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://127.0.0.1.example.org:1"])
 def test_what_is_open_to_everybody_is_refused(address: str) -> None:
-    with pytest.raises(EngineCannot, match="use tls://"):
-        checked(cluster.address(address))
+    with pytest.raises(EngineCannot, match="use tls://"), \
+            connect(cluster.address(address), Path("7.2/linux"), {}):
+        pass
 
 
 @pytest.mark.parametrize("address", [
@@ -37,7 +38,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
-    with zipfile.ZipFile(io.BytesIO(packed(tmp_path / "linux"))) as files:
+    with zipfile.ZipFile(io.BytesIO(pack(tmp_path / "linux"))) as files:
         assert files.read(KERNEL) == b"kernel"
         for name in ("install.sh", "commands/batch.py", "engines/worker/worker.py"):
             mode = files.getinfo(f"{CODE}/{name}").external_attr >> 16 & 0o755

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 
 from engines.job import shared_out
 from lab import registry
+from lab.core.errors import FirstFlightError
 from lab.core.results.records import RowWriter, columns_of, trial_class
 from lab.core.run import batches
 from lab.core.run.batches import ManyMachines, TrialBatch
@@ -61,7 +62,7 @@ def kind_of(name: str) -> Any:
 
 
 def measured(batch: TrialBatch, folder: Path) -> bytes:
-    return batches.measured(batch.payload(), Engine(9), kind_of, {"cpus": 2}, folder)
+    return batches.measure(batch.payload(), Engine(9), kind_of, {"cpus": 2}, folder)
 
 
 def batch(count: int = 5) -> TrialBatch:
@@ -72,17 +73,16 @@ def batch(count: int = 5) -> TrialBatch:
 class Cluster:
     """Two machines of this process's, the second one in turn; it answers at once."""
 
-    build, guests, doing = "7.2", 2, "on 2 machines"
+    build, guests = "7.2", 2
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, spoil: Callable[[bytes], bytes] = bytes) -> None:
+        self.folder, self.spoil = folder, spoil
         self.facts = {"address": "here"}
 
-    def results(self, tasks: Any) -> Iterator[Any]:
-        for number, task in enumerate(tasks):
-            content = batches.measured(task.payload(), Engine(9), kind_of, {"cpus": 2},
-                                       self.folder)
-            yield f"machine{number % 2}", task.read(content)
+    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+        for number, payload in enumerate(payloads):
+            yield f"machine{number % 2}", self.spoil(
+                batches.measure(payload, Engine(9), kind_of, {"cpus": 2}, self.folder))
 
 
 def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
     assert many.facts["cluster"]["machines"] == {
         name: {"trials": 20, "cpus": 2} for name in ("machine0", "machine1")}
     assert (many.name, many.build, many.jobs, many.exact) == ("uml", "7.2", 2, True)
-    assert many.doing == "on 2 machines"
+    assert many.doing == "2 guests on 2 machines"
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -118,10 +118,12 @@ def test_who_judges_knows_whether_the_model_knows_the_kernel(known: bool, tmp_pa
         assert {each.files["known"] for each in judged} == {str(known).encode()}
 
 
-def test_a_batch_that_nobody_measures_is_failed_trials() -> None:
-    judged, facts = batch(3).failed("3 workers failed: no memory")
-    assert [each.record.error for each in judged] == ["3 workers failed: no memory"] * 3
-    assert not any(each.record.ok for each in judged) and facts == {}
+def test_rows_that_are_not_the_batch_s_end_the_run(tmp_path: Path) -> None:
+    """With a line that names the machine."""
+    requested = study(3)
+    many = ManyMachines(Cluster(tmp_path, lambda result: result[:-9]), {"kernel_known": True})
+    with pytest.raises(FirstFlightError, match="machine0 sent what is no result of its batch: "):
+        list(many.judged(requested, requested.trials, set(), tmp_path))
 
 
 # What is no result of the batch ------------------------------------------------------
@@ -218,7 +220,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     value = json.loads(gzip.decompress(batch().payload()))
     payload = gzip.compress(json.dumps({**value, "kind": "os.system"}).encode())
     with pytest.raises(ValueError, match="no kind 'os.system'"):
-        batches.measured(payload, Engine(9), kind_of, {}, tmp_path)
+        batches.measure(payload, Engine(9), kind_of, {}, tmp_path)
 
 
 # How trials are dealt ----------------------------------------------------------------
@@ -228,7 +230,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
 def test_batches_are_of_one_length_and_each_guest_gets_as_many(
         count: int, guests: int, sizes: list[int]) -> None:
     requested = study(count)
-    made = list(batches.batches(requested, requested.trials, {requested.trials[0].id}, guests))
+    made = list(batches.deal(requested, requested.trials, {requested.trials[0].id}, guests))
     assert [len(each.trials) for each in made] == sizes
     assert [trial for each in made for trial in each.trials] == list(requested.trials)
     assert [len(each.captured) for each in made] == [1] + [0] * (len(made) - 1)
@@ -239,7 +241,7 @@ def test_the_order_is_that_of_one_guest(name: str) -> None:
     trials = whole(name).trials
     dealt = [job["id"] for hand in shared_out([trial.job() for trial in trials], 1)
              for job in hand]
-    assert [trial.id for trial in batches.by_network(trials)] == dealt
+    assert [trial.id for trial in batches.order_by_network(trials)] == dealt
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_memory", "ietf78_losses"])
@@ -247,10 +249,10 @@ def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
     requested = whole(name)
     kind = trial_class(requested.kind.record)
     for trial in requested.trials:
-        told = json.loads(json.dumps(batches.given(trial)))
+        told = json.loads(json.dumps(batches.named_values(trial)))
         assert kind(**told) == trial
     # What has its default is not sent.
-    assert batches.given(Trial("small", 20.0, 1)) == {"scenario": "small", "rtt_ms": 20.0,
+    assert batches.named_values(Trial("small", 20.0, 1)) == {"scenario": "small", "rtt_ms": 20.0,
                                                       "repeat": 1}
 
 

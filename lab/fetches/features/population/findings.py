@@ -15,9 +15,9 @@ from lab.core.findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
+from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
-from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.figures.drawn_panels import same_of
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
@@ -25,7 +25,12 @@ from lab.fetches.scenario import rows
 from lab.fetches.scenario.population import Populations
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
+from lab.render import data
 
+# What stands behind a fitted population, as lab.render.data keeps findings, since nothing measures
+# it: what was fitted to what, how far the paper fixes each parameter, each mechanism off in turn,
+# and what else was tried. All of it is simulated; paper/fit of commit c688d26e made it.
+FITS = SCENARIOS / "fits"
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
 TWINS = "kind", "by", "published", "panel"  # what the same figure of two populations shares
 
@@ -39,7 +44,10 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
                  if figure.published == published.SHARES_FILE}
     charts = tuple(finding.chart for finding in findings
                    if finding.name in of_shares and isinstance(finding.chart, BarChart))
-    made = [_page(scenario.head.title, charts)] if charts else []
+    made = [Finding("fig5", "The panels together", chart=BarPage(
+        f"{scenario.head.title}: Figure 5", (), charts=charts),
+        text="The panels together. Their numbers are in the tables of the single figures.")
+            ] if charts else []
     try:
         levels = explained(drawn, records)
         made += [_causes(levels), _two_weeks(levels[-1], _printed_mean_ms(scenario, drawn))
@@ -47,13 +55,6 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
     return [*made, *_held_out(judged, drawn), *_joints(scenario.name), *fit_findings(scenario.name)]
-
-
-def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
-    return Finding("fig5", "The panels together", chart=BarPage(f"{title}: Figure 5", (),
-                                                                charts=charts),
-                   text="The panels together. Their numbers are in the tables of the single"
-                        " figures.")
 
 
 # Causes ------------------------------------------------------------------------------
@@ -249,3 +250,9 @@ def _joints(name: str) -> list[Finding]:
             diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES))
         made.append(Finding(f"joint_{datacenter}", title, chart=chart, text=f"{title}: {how}."))
     return made
+
+
+def fit_findings(name: str) -> tuple[Finding, ...]:
+    """Of a scenario, none without a fit. Raises FirstFlightError where the file is damaged."""
+    path = FITS / f"{name}.json"
+    return data.read(path).findings if path.is_file() else ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import dpkt
 
@@ -28,6 +28,7 @@ ESTIMATED = {"bandwidth_kbps": "from how fast acknowledgements came back within 
 MOST_BLOCK_BYTES = 1 << 19  # of a capture: libpcap keeps at most 2¹⁸ of a packet (MAXIMUM_SNAPLEN)
 MOST_EMPTY = 1000  # packets without a byte: zeros behind the end of what was written look so
 _SPACE = 1 << 32
+Endpoint = tuple[bytes, int]  # address and port
 _LINKS = {dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet, dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
           dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2}
 _RAW = (dpkt.pcap.DLT_RAW, 12, 101, 228, 229)  # of any system, IPv4 and IPv6 by themselves
@@ -48,14 +49,14 @@ class _Connection:
     acked_s: float = 0.0
     gaps: list[tuple[float, int]] = field(default_factory=list)  # seconds, bytes acknowledged
 
-    def from_server(self, at_s: float, tcp: Any, payload_bytes: int) -> None:
+    def from_server(self, at_s: float, tcp: dpkt.tcp.TCP, payload_bytes: int) -> None:
         if tcp.flags & dpkt.tcp.TH_SYN:
             self.syn_ack_s, self.first_seq = at_s, (tcp.seq + 1) % _SPACE
         elif self.syn_ack_s is not None:
             end = (tcp.seq + payload_bytes - self.first_seq) % _SPACE
             self.sent_bytes = max(self.sent_bytes, end if end < _SPACE // 2 else 0)
 
-    def from_client(self, at_s: float, tcp: Any) -> None:
+    def from_client(self, at_s: float, tcp: dpkt.tcp.TCP) -> None:
         if self.syn_ack_s is None or not tcp.flags & dpkt.tcp.TH_ACK:
             return
         if self.rtt_s is None:
@@ -101,7 +102,7 @@ class _InBlocks:
 
 def read(file: BinaryIO, where: str) -> Users:
     """The connections of a capture that begin in it. Raises UsageError."""
-    connections: dict[Any, _Connection] = {}
+    connections: dict[tuple[Endpoint, Endpoint], _Connection] = {}
     for at_s, ip in _packets(file, where):
         _add(connections, at_s, ip)
     rows = (connection.row() for connection in connections.values())
@@ -109,7 +110,7 @@ def read(file: BinaryIO, where: str) -> Users:
                    dict(ESTIMATED))
 
 
-def _packets(file: BinaryIO, where: str) -> Iterator[tuple[float, Any]]:
+def _packets(file: BinaryIO, where: str) -> Iterator[tuple[float, dpkt.Packet | None]]:
     """When each frame was captured, in seconds, and what it carries (_ip_of). Raises UsageError."""
     try:
         reader = dpkt.pcap.UniversalReader(_InBlocks(file))
@@ -128,9 +129,10 @@ def _packets(file: BinaryIO, where: str) -> Iterator[tuple[float, Any]]:
         raise UsageError(f"{where}: is a damaged capture: {why}") from error
 
 
-def _add(connections: dict[Any, _Connection], at_s: float, ip: Any) -> None:
+def _add(connections: dict[tuple[Endpoint, Endpoint], _Connection], at_s: float,
+         ip: dpkt.Packet | None) -> None:
     tcp = getattr(ip, "data", None)
-    if not isinstance(tcp, dpkt.tcp.TCP):
+    if ip is None or not isinstance(tcp, dpkt.tcp.TCP):
         return
     sender, receiver = (ip.src, tcp.sport), (ip.dst, tcp.dport)
     if tcp.flags & dpkt.tcp.TH_SYN and tcp.flags & dpkt.tcp.TH_ACK:
@@ -141,14 +143,14 @@ def _add(connections: dict[Any, _Connection], at_s: float, ip: Any) -> None:
         connections[receiver, sender].from_client(at_s, tcp)
 
 
-def _payload_bytes(ip: Any, tcp: Any) -> int:
+def _payload_bytes(ip: dpkt.Packet, tcp: dpkt.tcp.TCP) -> int:
     """By the header's length: a capture may keep the first bytes of a packet only."""
     if isinstance(ip, dpkt.ip.IP):
         return int(ip.len - 4 * ip.hl - 4 * tcp.off) if ip.len else len(tcp.data)
     return int(ip.plen - 4 * tcp.off)
 
 
-def _ip_of(frame: bytes, link: int) -> Any:
+def _ip_of(frame: bytes, link: int) -> dpkt.Packet | None:
     """What a frame carries, None where it is damaged or no IP packet."""
     try:
         if link in _LINKS:

@@ -1,4 +1,4 @@
-"""Text files about users: a CSV of ours, nginx's access log, and the output of ss -tin.
+"""Files about users: a CSV of ours, nginx's access log, the output of ss -tin, or a capture.
 
 nginx writes `$tcpinfo_rtt` in microseconds (ngx_http_core_module). Two log
 formats are known; the first is nginx's own "combined" with the RTT behind it:
@@ -16,7 +16,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
 
+from lab.core import files
 from lab.core.errors import UsageError
 from lab.core.words import nearest
 from lab.fetches.features.users.rows import (EMPTY_RESPONSE, EVERYBODY, Row, Skipped, Users,
@@ -26,6 +29,9 @@ COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
 KNOWN = ("a CSV file with the columns rtt_ms,bandwidth_kbps,response_bytes[,group][,weight];"
          " nginx's access log with $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin;"
          " a pcap or pcapng capture of a server")
+SNIFFED = 4  # bytes that distinguish a capture from a text
+CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
+            b"\x0a\x0d\x0d\x0a")  # pcap in µs and ns, either order of bytes; pcapng
 SHOWN = 100  # characters of a first line that is not understood
 
 # No part of it may stand for what the next one begins with: that takes the square of a line.
@@ -39,11 +45,25 @@ _SS_BYTES = re.compile(r"\bbytes_acked:(?P<bytes>\d+)")
 _SI = {"": 1e-3, "K": 1.0, "M": 1e3, "G": 1e6}  # to kbit/s; ss counts in thousands
 
 
+def read_file(path: Path) -> Users:
+    """The usable rows of a file, whatever its format. Raises UsageError."""
+    try:
+        with files.opened(path) as file:
+            first = file.read(SNIFFED)
+            file.seek(0)
+            if first in CAPTURES:
+                from lab.fetches.features.users import captures  # imports dpkt: only for a capture
+                return captures.read(file, str(path))
+            return read(files.lines(file), str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def read(lines: Iterable[str], where: str) -> Users:
     """The rows of a text file, whichever of the formats it has. Raises UsageError."""
     stream = iter(lines)
     first = next((line for line in stream if line.strip() and not line.startswith("#")), "")
-    rest = _chained(first, stream)
+    rest = chain([first], stream)
     if "rtt_ms" in first.split("\n")[0].replace('"', "").replace(" ", "").split(","):
         return _csv(rest, where)
     if _SS_HEAD.match(first):
@@ -59,11 +79,6 @@ def read(lines: Iterable[str], where: str) -> Users:
         raise UsageError(f"{where}: is empty")
     raise UsageError(f"{where}: is in no format that is known; its first line is"
                      f" {shown[:SHOWN]!r}. Known: {KNOWN}")
-
-
-def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _understands(parse: Callable[[str], Row], line: str) -> bool:

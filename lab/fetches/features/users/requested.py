@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 TRIALS = 500  # under each window, if the command line does not say
 WINDOWS = (10, 16, 20, 32)
@@ -26,6 +25,6 @@ class Requested:
     windows: tuple[int, ...] = WINDOWS
     trials: int = TRIALS
     given: Mapping[str, float] | None = None
-    defaults: Mapping[str, Any] | None = None
+    defaults: Mapping[str, str | float] | None = None
     shared_kbps: float | None = None
     load: float = LOAD

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -117,9 +117,9 @@ def _absurd(row: Row) -> str:
     return "" if row.weight > 0 else "with a weight that is not above 0"
 
 
-def value_of(text: Any, what: str) -> float | None:
+def value_of(text: str, what: str) -> float | None:
     """A number of a file; None where it is empty or a dash. Raises Skipped."""
-    text = str(text).strip()
+    text = text.strip()
     if text in ("", "-"):
         return None
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from lab.fetches.features.users.rows import Users, summary
 
 LINUX_WINDOW = 10  # TCP_INIT_CWND
 DIGITS = 3  # netem's delay has whole microseconds
-DEFAULTS: Mapping[str, Any] = {
+DEFAULTS: Mapping[str, str | float] = {
     "client": "libcurl",  # hundreds of fetches in one process
     "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
 KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's

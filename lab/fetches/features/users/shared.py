@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -54,7 +53,8 @@ def scenario(users: Users, requested: Requested, path: Path, seed: int) -> Scena
                        requested.shared_kbps)["queue_packets"]
     queue_bdp = min(packets / (requested.shared_kbps * rtt_ms / 8 / FULL_PACKET_BYTES),
                     QUANTITIES["queue_bdp"].highest)
-    qdisc = given.get("qdisc", "fifo")
+    loss_percent = float(given.get("loss_percent", 0.0))
+    qdisc = str(given.get("qdisc", "fifo"))
     text = "\n".join([
         f"# What do larger windows for the users of {name} cost others on a link of"
         f" {plain(requested.shared_kbps)} kbit/s?",
@@ -74,8 +74,7 @@ def scenario(users: Users, requested: Requested, path: Path, seed: int) -> Scena
         f"cooldown_s = {round(WARM_UP / 2 * duration_s)}", f"repeat = {SEEDS}",
         f"mixes = {toml([[[window, 0.5], [base, 0.5]] for window in windows])}", "",
         "[[population]]", 'name = "users"',
-        "clients = "
-        f"{toml(_clients(columns['rtt_ms'][rows], shares, given.get('loss_percent', 0.0)))}", "",
+        f"clients = {toml(_clients(columns['rtt_ms'][rows], shares, loss_percent))}", "",
         "[[sweep]]", 'name = "shared"', 'population = "users"', "",
         "[[figure]]", 'name = "shared"',
         f"title = {toml(f'What larger windows cost others, {name}')}",
@@ -84,7 +83,8 @@ def scenario(users: Users, requested: Requested, path: Path, seed: int) -> Scena
     return parsed(f"users_of_{stem_of(path)}_shared", text, str(path))
 
 
-def _defined(requested: Requested, base: int, packets: int, given: Mapping[str, Any]) -> str:
+def _defined(requested: Requested, base: int, packets: int,
+             given: Mapping[str, str | float]) -> str:
     """What is measured; given: by the flags, some of which this scenario cannot have."""
     other = [FLAGS[name].flag for name in given if name not in HONOURED]
     without = f". {', '.join(other)}: not of this scenario, of the other one only" if other else ""

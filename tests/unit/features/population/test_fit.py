@@ -10,7 +10,7 @@ from lab.core.errors import FirstFlightError
 from lab.core.findings.charts import LineChart
 from lab.core.scenario import scenario_file
 from lab.core.words import plain
-from lab.fetches.features.population import fit
+from lab.fetches.features.population import findings as fit
 from lab.fetches.scenario import rows
 from lab.fetches import reading
 

@@ -17,7 +17,7 @@ from lab.core import files
 from lab.core.errors import UsageError
 from lab.fetches.features.users import captures, logs
 from lab.fetches.features.users.requested import Requested
-from lab.fetches.features.users.reading import read
+from lab.fetches.features.users.logs import read_file as read
 from lab.fetches.features.users.rows import MOST_GROUPS, Users
 from lab.fetches.features.users.sample import scenario
 
@@ -88,7 +88,7 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"rtt_ms\n")
         file.truncate(20 << 30)
-    program = ("import sys; from pathlib import Path; from lab.fetches.features.users.reading import read\n"
+    program = ("import sys; from pathlib import Path; from lab.fetches.features.users.logs import read_file as read\n"
                "from lab.core.errors import UsageError\n"
                "try: read(Path(sys.argv[1]))\n"
                "except UsageError as error: print(error)\n")

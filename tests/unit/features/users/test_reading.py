@@ -15,7 +15,7 @@ from hypothesis import strategies as any_
 
 from lab.core.errors import UsageError
 from lab.fetches.features.users import logs
-from lab.fetches.features.users.reading import read
+from lab.fetches.features.users.logs import read_file as read
 from lab.fetches.features.users.rows import Users
 from tests.golden import stored
 

@@ -1,1 +1,0 @@
-"""What a publication prints, held against itself: scenarios of kind "arithmetic"."""

@@ -1,0 +1,275 @@
+"""The paper's own arithmetic: what its printed buckets add up to, and its printed means.
+
+    /usr/bin/python3 -m paper.arithmetic        writes docs/results/paper_arithmetic.md
+
+Nothing is measured. A bucket prints its share s of the responses, what was saved a in ms, and the
+same p in percent of the baseline. Its mean latency is then a/p with three segments and a/p - a with
+ten, and a population's mean is the sum of s times the latency. That both means take the same shares
+is what separates the window from a change of who was measured (standardisation; Kitagawa
+1955, "Components of a difference between two rates", JASA 50).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.core import files
+from lab.core.findings.findings import Cell, Column, Finding, Interval, Statement, Table
+from lab.core.scenario import published
+from lab.core.scenario.published import PublishedBucket
+from lab.core.words import number, short
+from lab.render import markdown
+
+PAGE = files.PROJECT / "docs" / "PAPER_ARITHMETIC.md"
+HEAD = """\
+[All results, and what the words mean](RESULTS.md)
+
+# The paper's own arithmetic: do its buckets add up to its means?
+
+The paper's buckets add up to its mean for ten segments but not for three: a third of what it says
+was saved may be a change of who was measured.
+
+Dukkipati, Refice, Cheng, Chu, Herbert, Agarwal, Jain, Sutin 2010, 'An Argument for Increasing TCP's
+Initial Congestion Window', CCR 40(3). Nothing is measured: every number is computed from what the
+paper prints. Ten segments were in use in one week and three in another, at the same data center.
+`/usr/bin/python3 -m paper.arithmetic` writes this page.
+"""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A published panel: its file in paper/, the panel of it, the unit of its buckets' names."""
+
+    name: str
+    title: str
+    file: str
+    panel: str
+    unit: str
+    data_center: str
+
+
+PANELS = (
+    Panel("rtt", "Figure 5, RTT", "paper_figure5.csv", "RTT", "ms", "AvgDC"),
+    Panel("bw", "Figure 5, bandwidth", "paper_figure5.csv", "BW", "kbit/s", "AvgDC"),
+    Panel("bdp", "Figure 5, BDP", "paper_figure5.csv", "BDP", "bytes", "AvgDC"),
+    Panel("size", "Figure 7, response size", "paper_figure7.csv", "", "segments", "AvgDC"),
+    Panel("slowdc_bw", "Figure 6, bandwidth", "paper_figure6.csv", "", "kbit/s", "SlowDC"))
+
+# How exactly the numbers in paper/*.csv are known, by their first lines:
+# shares are printed with two decimals, means as whole ms, bars were read.
+SHARE_POINTS = 0.005
+SAVED_PART = 0.0013
+PERCENT_POINTS = 0.007
+MEAN_MS = 0.5
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A value in ms with the least and the most that it may be, all errors on one side."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """The larger way to an end."""
+        return max(self.high - self.value, self.value - self.low)
+
+    def meets(self, other: Bounded) -> bool:
+        """Whether one number may be both."""
+        return self.low <= other.high and other.low <= self.high
+
+    def times(self, other: Bounded) -> Bounded:
+        """The product of two that are above 0."""
+        return Bounded(self.value * other.value, self.low * other.low, self.high * other.high)
+
+
+@dataclass(frozen=True)
+class BucketMeans:
+    """One bucket: its share (of 1), and the mean latency with each window in ms."""
+
+    published: PublishedBucket
+    share: Bounded
+    experiment: Bounded
+    baseline: Bounded
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A panel added up, beside the means that are printed."""
+
+    panel: Panel
+    buckets: tuple[BucketMeans, ...]
+    experiment: Bounded
+    baseline: Bounded
+    printed_experiment: Bounded
+    printed_baseline: Bounded
+
+    @property
+    def shares_percent(self) -> float:
+        return sum(100 * bucket.share.value for bucket in self.buckets)
+
+    @property
+    def printed_saving_ms(self) -> float:
+        return self.printed_baseline.value - self.printed_experiment.value
+
+    @property
+    def same_shares_saving_ms(self) -> float:
+        """What the window saves where both windows have the printed shares."""
+        return self.baseline.value - self.experiment.value
+
+    @property
+    def other_shares_ms(self) -> float:
+        """The rest of the printed saving."""
+        return self.printed_saving_ms - self.same_shares_saving_ms
+
+    @property
+    def other_shares_percent(self) -> float:
+        return 100 * self.other_shares_ms / self.printed_saving_ms
+
+
+def add_up(panel: Panel, buckets: Iterable[PublishedBucket], means: Mapping[str, str]) -> Sums:
+    """A panel added up. means: the two that are printed of its data center, by their columns."""
+    parts = tuple(map(derive_means, buckets))
+    return Sums(panel, parts,
+                _sum(bucket.share.times(bucket.experiment) for bucket in parts),
+                _sum(bucket.share.times(bucket.baseline) for bucket in parts),
+                *(Bounded(mean, mean - MEAN_MS, mean + MEAN_MS) for mean in
+                  (float(means["experiment_ms"]), float(means["baseline_ms"]))))
+
+
+def derive_means(bucket: PublishedBucket) -> BucketMeans:
+    """The latencies behind an improvement: a/p, and a/p - a, which grow with a and fall with p."""
+    share, saved_ms, percent = bucket.responses_percent, bucket.absolute_ms, bucket.percent
+    assert share is not None and saved_ms is not None and percent is not None
+    ends = [(saved_ms * (1 + side * SAVED_PART), percent - side * PERCENT_POINTS)
+            for side in (0, -1, 1)]
+    return BucketMeans(
+        bucket, Bounded(share / 100, (share - SHARE_POINTS) / 100, (share + SHARE_POINTS) / 100),
+        experiment=Bounded(*(100 * saved / part - saved for saved, part in ends)),
+        baseline=Bounded(*(100 * saved / part for saved, part in ends)))
+
+
+def _sum(parts: Iterable[Bounded]) -> Bounded:
+    several = list(parts)
+    return Bounded(sum(part.value for part in several), sum(part.low for part in several),
+                   sum(part.high for part in several))
+
+
+# The page ------------------------------------------------------------------------------
+
+UNDECIDED = (
+    "Why the two weeks differ cannot be decided from the paper. Other people may have used the data"
+    " center, or some may have been sent to another one. Or the estimates of RTT and bandwidth,"
+    " which name the buckets, may change with the window. More responses that are far and slow at"
+    " once would fit: far makes a bandwidth-delay product larger and slow makes it smaller, and"
+    " the panel of the products shows no difference. It does not follow that a bar is wrong.")
+
+
+def page(panels: Sequence[Sums]) -> str:
+    findings = (show_sums(panels), *map(show_buckets, panels))
+    return "\n\n".join([HEAD.rstrip(), *(paragraph for finding in findings for paragraph in
+                                          markdown.section("paper_arithmetic", finding))]) + "\n"
+
+
+def show_sums(panels: Sequence[Sums]) -> Finding:
+    """The sums beside the means that are printed, and what follows."""
+    columns = [Column("panel", is_text=True), Column("data center", is_text=True),
+               Column("shares", "%", digits=2)]
+    for window in ("IW 10", "IW 3"):
+        columns += [Column("sum", "ms", window), Column("rounding allows", "ms", window),
+                    Column("printed", "ms", window, digits=0),
+                    Column("diff.", "ms", window, signed=True)]
+    sums = Table("", tuple(columns), tuple(
+        (sums.panel.title, sums.panel.data_center, sums.shares_percent,
+         *compare(sums.experiment, sums.printed_experiment),
+         *compare(sums.baseline, sums.printed_baseline)) for sums in panels),
+        ("Sum: of share × mean latency of the bucket. With three segments the latency is"
+         " the saving in ms / the saving in percent; with ten it is that less the saving in ms.",))
+    savings = Table(
+        "What was saved: by the window, and by other shares of the buckets in the other week",
+        (Column("panel", is_text=True), Column("data center", is_text=True),
+         Column("printed", "ms", "saved", digits=0), Column("same shares", "ms", "saved"),
+         Column("other shares", "ms", "saved", signed=True),
+         Column("other shares", "% of it", "saved", digits=0)),
+        tuple((sums.panel.title, sums.panel.data_center, sums.printed_saving_ms,
+               sums.same_shares_saving_ms, sums.other_shares_ms, sums.other_shares_percent)
+              for sums in panels))
+    off_ms = [abs(sums.experiment.value - sums.printed_experiment.value) for sums in panels
+              if sums.experiment.meets(sums.printed_experiment)]
+    differing = [sums for sums in panels if not sums.baseline.meets(sums.printed_baseline)]
+    return Finding(
+        "sums", "Each panel's buckets added up, and the printed mean", (sums, savings), (
+            Statement("Do the buckets add up to the printed mean with 10 segments?",
+                      f"In {len(off_ms)} of {len(panels)} panels: off by"
+                      f" {number(max(off_ms, default=0.0))} ms at most, which rounding explains."),
+            Statement("And with 3 segments?",
+                      f"In {len(panels) - len(differing)} of {len(panels)} panels. " + " ".join(
+                          f"{sums.panel.title} at {sums.panel.data_center}:"
+                          f" {short(sums.baseline.value)} ms, the paper prints"
+                          f" {sums.printed_baseline.value:.0f}; rounding explains"
+                          f" {number(sums.baseline.error)} ms." for sums in differing)),
+            Statement("What follows?", what_follows(differing, len(panels))),
+            Statement("What cannot be decided?", UNDECIDED)))
+
+
+def compare(summed: Bounded, printed: Bounded) -> tuple[Cell, ...]:
+    return (summed.value, Interval(summed.low, summed.high), printed.value,
+            summed.value - printed.value)
+
+
+def what_follows(differing: Sequence[Sums], panels: int) -> str:
+    """With the numbers that it rests on. differing: which cannot be what is printed."""
+    if not differing:
+        return (f"The buckets add up to the printed means with both windows: {panels} of {panels}"
+                " panels.")
+    parts = ["The simplest reading: the printed shares are those of the week with 10 segments, and"
+             " the week with 3 had more responses in the buckets that take long."]
+    for center in dict.fromkeys(sums.panel.data_center for sums in differing):
+        there = [sums for sums in differing if sums.panel.data_center == center]
+        others = [f"{number(sums.other_shares_ms)} ms by {sums.panel.title}"
+                  f" ({sums.other_shares_percent:.0f} %)" for sums in there]
+        parts.append(f"At {center} the paper prints {there[0].printed_saving_ms:.0f} ms"
+                     f" as saved; {' or '.join(others)} of it came from who was measured, not from"
+                     " the window.")
+    return " ".join(parts)
+
+
+def show_buckets(sums: Sums) -> Finding:
+    """One panel, for a calculator."""
+    rows: list[tuple[Cell, ...]] = [
+        (bucket.published.label, bucket.published.responses_percent, bucket.published.absolute_ms,
+         bucket.published.percent, bucket.baseline.value, bucket.experiment.value,
+         bucket.share.value * bucket.baseline.value, bucket.share.value * bucket.experiment.value)
+        for bucket in sums.buckets]
+    rows.append(("sum", sums.shares_percent, "", "", "", "", sums.baseline.value,
+                 sums.experiment.value))
+    return Finding(sums.panel.name,
+                   f"{sums.panel.title} at {sums.panel.data_center}, bucket by bucket",
+                   (Table("", (Column("up to", sums.panel.unit, is_text=True),
+                               Column("share", "%", "printed", digits=2),
+                               Column("saved", "ms", "printed", digits=2),
+                               Column("saved", "%", "printed", digits=2),
+                               Column("IW 3", "ms", "latency"), Column("IW 10", "ms", "latency"),
+                               Column("IW 3", "ms", "share × latency", digits=2),
+                               Column("IW 10", "ms", "share × latency", digits=2)),
+                          tuple(rows)),))
+
+
+def add_up_all() -> list[Sums]:
+    means = {row["data_center"]: row for row in published.rows(
+        published.path_of("paper_means.csv"), ("data_center", "experiment_ms", "baseline_ms"))}
+    return [add_up(panel, published.buckets(panel.file, panel.panel).values(),
+                    means[panel.data_center]) for panel in PANELS]
+
+
+def main(output: Path = PAGE) -> None:
+    print(files.write(output, page(add_up_all())))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
