@@ -394,7 +394,7 @@ class CommandGuest:
         self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
         if frame.kind == TICK and frame.content.isdigit():
             self.taken_bytes = int(frame.content[:20])
-        if frame.kind == TICK and frame.content == FULL and FULL_MEMORY not in self.outcome.troubles:
+        if (frame.kind, frame.content) == (TICK, FULL) and FULL_MEMORY not in self.outcome.troubles:
             self.outcome.note(FULL_MEMORY)
         if frame.kind in (OUTPUT, ERROR, TICK, ENTRY, CONTENT):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)

@@ -14,8 +14,9 @@ import numpy
 from lab.capture.conversations import Ends, TcpPackets
 from lab.capture.links import LinkDirection
 from lab.capture.pcapng import Flags, Numbers
-from lab.tcp.packets import ACK, FIN, MS, MSS, RST, SYN
+from lab.tcp.packets import MS, MSS
 from lab.tcp.path import LEAST_TIMEOUT_US
+from net.headers import ACK, FIN, RST, SYN
 
 # What limits a transfer, in words.
 LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (

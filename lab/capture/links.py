@@ -14,7 +14,7 @@ from lab.capture.pcapng import Capture, Device, DeviceState, Flags, Numbers, Pac
 from lab.capture.qdiscs import PLAIN, DeviceSetting, Qdisc, rate_words
 from lab.tcp.delivery.packet_path import Deviation, Frame, delivery_of, examples
 from lab.tcp.delivery.qdiscs import Way
-from lab.tcp.path import TICK_NS
+from net.tc import TICK_NS
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
 # queues and programs a packet may leave by so much later than its queue alone would let it.

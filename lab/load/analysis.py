@@ -22,7 +22,8 @@ from lab.core.run.measuring import file_of, kept
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate, estimate
 from lab.core.words import plain
-from lab.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections, LoadRecord, read,
+from lab.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections, LoadRecord,
+                             parse_connections,
                              read_bottleneck)
 from lab.load.scenario import LoadFigure
 
@@ -95,7 +96,7 @@ class Runs:
         trial = record.trial
         if trial.id not in self._read:
             path = file_of(self.folder, trial.id, FILE)
-            self._read[trial.id] = read(kept(path), str(path)).counted(trial.counted_s)
+            self._read[trial.id] = parse_connections(kept(path), str(path)).counted(trial.counted_s)
         return self._read[trial.id]
 
     def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
@@ -303,7 +304,7 @@ def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
     records = runs.at(window)
     parts = sorted({host.initcwnd for record in records.values() for host in record.trial.hosts})
     return [distribution(f"IW {initcwnd} in the mix", str(initcwnd), {
-        repeat: runs.connections(record).of_hosts(
+        repeat: runs.connections(record).select_hosts(
             {number for number, host in enumerate(record.trial.hosts)
              if host.initcwnd == initcwnd})
         for repeat, record in records.items()}) for initcwnd in parts]
@@ -394,7 +395,7 @@ def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
 
 
 def _mean_ms(connections: Connections, chosen: NDArray[numpy.bool_]) -> float | None:
-    done = connections.where(chosen).ended(OK)
+    done = connections.select(chosen).ended(OK)
     return float(done.total_ms.mean()) if len(done) else None
 
 
@@ -438,6 +439,6 @@ def shared_costs(runs: Runs) -> list[Shared]:
 def parts(runs: Runs, window: str) -> list[Distribution]:
     """The two parts of a mix by their places, as both may have one window."""
     return [distribution(f"part {place + 1}", window, {
-        repeat: runs.connections(record).of_hosts(
+        repeat: runs.connections(record).select_hosts(
             set(range(place, len(record.trial.hosts), 2)))
         for repeat, record in runs.at(window).items()}) for place in range(2)]

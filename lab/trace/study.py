@@ -19,7 +19,7 @@ GUEST_SEGMENT_S = 0.0003
 
 def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
-    return verify.judge(trial, observed, exact), observed.files
+    return verify.judge_trace(trial, observed, exact), observed.files
 
 
 def report(study: Study, run: RunData) -> Report:

@@ -24,7 +24,7 @@ from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
 from lab.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
 from lab.load.trial import LoadTrial
-from lab.tcp.packets import PCAP_HEADER
+from net.pcap import HEADER as PCAP_HEADER
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"

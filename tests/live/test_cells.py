@@ -20,7 +20,7 @@ from lab.fetches.features.questions import question
 from lab.fetches.verify.record import Record
 from lab.fetches.study import KIND
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge
+from lab.fetches.verify.verify import judge_fetch
 from tests.live.conftest import command, watched
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
@@ -34,7 +34,7 @@ def measured(kernel: Path, folder: Path, trials: Sequence[Trial],
     by_id = {trial.id: trial for trial in trials}
     seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], dict(sysctls), folder)
     return {by_id[each.trial_id]: replace(
-        judge(by_id[each.trial_id], each.content, each.client_pcap, each.server_pcap, exact=True,
+        judge_fetch(by_id[each.trial_id], each.content, each.client_pcap, each.server_pcap, exact=True,
               sysctls=sysctls), measured_at="") for each in seen}
 
 

@@ -13,9 +13,9 @@ from engines.guest.init import RESULTS
 from engines.guests import UmlEngine
 from engines.uml import guest_command
 from lab.core.results.records import FAIL, PASS
-from lab.load.record import Connections, LoadRecord, joined, read
+from lab.load.record import Connections, LoadRecord, join_rows, parse_connections
 from lab.load.trial import LoadTrial, wire_bytes
-from lab.load.verify import judge
+from lab.load.verify import judge_load
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
 from tests.live.conftest import Driver, rows
@@ -31,7 +31,7 @@ TRIAL = LoadTrial(
 def measured(kernel: Path, folder: Path, *trials: LoadTrial) -> list[tuple[LoadRecord, Connections]]:
     """The trials' records and all their connections, in order."""
     by_id = {trial.id: trial for trial in trials}
-    found = {seen.trial_id: (judge(by_id[seen.trial_id], seen)[0], read(joined(seen.files)))
+    found = {seen.trial_id: (judge_load(by_id[seen.trial_id], seen)[0], parse_connections(join_rows(seen.files)))
              for seen in UmlEngine(kernel, 2).run([trial.job() for trial in trials], {}, folder)}
     return [found[trial.id] for trial in trials]
 
@@ -93,8 +93,8 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
         files = {name: (tmp_path / place).read_bytes()
                  for name, place in observation["files"].items()}
 
-    record, _ = judge(short, Killed())
-    everything = read(joined(Killed.files))
+    record, _ = judge_load(short, Killed())
+    everything = parse_connections(join_rows(Killed.files))
     assert observation["ended_servers"] == [1]
     assert not record.ok and record.verdict == FAIL and "died" in record.error
     late = everything.where(everything.arrival_s > 5.5)
@@ -148,7 +148,7 @@ def test_wire_bytes_are_those_of_the_wire(kernel: Path, tmp_path: Path) -> None:
     """The bottleneck's own counter against the formula that offered load is counted by."""
     quiet = replace(TRIAL, load=0.1, duration_s=30)
     (seen,) = UmlEngine(kernel, 1).run([quiet.job()], {}, tmp_path)
-    everything = read(joined(seen.files))
+    everything = parse_connections(join_rows(seen.files))
     *_, last = seen.files["bottleneck.csv"].decode().splitlines()
     carried, finished = int(last.split(",")[1]), len(everything.ended("ok"))
     # Less a last acknowledgement or two, or more by what lies open at the end.

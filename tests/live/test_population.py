@@ -13,7 +13,7 @@ from lab.core.scenario import scenario_file
 from lab.fetches import reading
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import judge
+from lab.fetches.verify.verify import judge_fetch
 from tests.unit.core.example import whole
 
 SCENARIO = reading.read(scenario_file.find("dukkipati2010"))
@@ -27,7 +27,7 @@ STAGED = replace(PLAIN, burst_bytes=3 * 1448 - 60, gap_ms=250)
 
 def measured(kernel: Path, folder: Path, trials: list[Trial], jobs: int = 1) -> dict[str, Record]:
     by_id = {trial.id: trial for trial in trials}
-    return {seen.trial_id: judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
+    return {seen.trial_id: judge_fetch(by_id[seen.trial_id], seen.content, seen.client_pcap,
                                  seen.server_pcap, exact=True, sysctls=SYSCTLS)
             for seen in UmlEngine(kernel, jobs).run([trial.job() for trial in trials],
                                                     SYSCTLS, folder)}

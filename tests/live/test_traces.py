@@ -14,7 +14,7 @@ from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import read
 from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge
+from lab.trace.verify import judge_trace
 from tests.golden import stored_trace
 from tests.live.conftest import Driver
 
@@ -22,7 +22,7 @@ from tests.live.conftest import Driver
 def measured(kernel: Path, folder: Path, trials: list[TraceTrial]) -> dict[str, TraceRecord]:
     by_id = {trial.id: trial for trial in trials}
     seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, folder)
-    return {each.trial_id: judge(by_id[each.trial_id], each, exact=True) for each in seen}
+    return {each.trial_id: judge_trace(by_id[each.trial_id], each, exact=True) for each in seen}
 
 
 @pytest.fixture(scope="module")

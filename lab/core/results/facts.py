@@ -35,7 +35,7 @@ COMMAND = described({
     "namespaces": _TEXTS, "hints": _TEXTS, **_KERNEL})
 
 
-def facts(path: Path, schema: Schema) -> dict[str, Any]:
+def read_facts_file(path: Path, schema: Schema) -> dict[str, Any]:
     """The facts of such a file. Raises RecordsError."""
     try:
         known: dict[str, Any] = read(files.content(path, MOST_BYTES), schema, MOST_BYTES)

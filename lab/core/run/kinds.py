@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.results.checks import Check
+from lab.core.results.observation import Observation
 from lab.core.results.records import Record
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import Head, ScenarioFile
@@ -41,7 +42,7 @@ class ObservedTrial(Protocol):
     def trial_id(self) -> str: ...
 
     @property
-    def content(self) -> dict[str, Any]: ...
+    def content(self) -> Observation: ...
 
     @property
     def client_pcap(self) -> bytes: ...
@@ -153,7 +154,7 @@ class Kind:
     report: Callable[[Study, RunData], Report]
     guest_s: Callable[[Any], float]
     network_s: Callable[[Any], float]
-    checks: Callable[[], Sequence[Check]]
+    checks: Callable[[], Sequence[Check[Any, Any]]]
     drawings: Callable[[Any], Mapping[str, Sequence[str]]] = lambda scenario: {}
     covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
     all_captures: bool = False

@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hosts.netem import FULL_FRAME_BYTES
 from lab.core.errors import UsageError
 from lab.core.scenario import typed
 from lab.core.scenario.quantity import Quantity, Sizes, Windows, Word
 from lab.core.words import plain
+from net.tc import FULL_FRAME_BYTES
 
 # A queue that is long enough for slow start to fill the path: what routers are built with.
 AUTO, LEAST_AUTO_PACKETS = "auto", 100

@@ -58,7 +58,7 @@ def agrees(compared: Iterable[Compared]) -> bool | None:
 def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
         asked_ms: float, seen_ms: float | None, jitter_ms: float, is_near: bool | None) -> None:
     seen = evidence(PLAIN, rtt_ms=asked_ms, jitter_ms=jitter_ms)
-    assert agrees(path.rtt(seen, seen_ms)) is is_near
+    assert agrees(path.compare_rtt(seen, seen_ms)) is is_near
 
 
 @pytest.mark.parametrize(("kbps", "took_ms", "is_near"), [
@@ -66,15 +66,15 @@ def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
     (1004.9, 1, True), (1005.1, 1, False), (1051, 0.1, False)])  # 5 µs of a short flight
 def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: float,
                                                          is_near: bool) -> None:
-    assert agrees(path.bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
+    assert agrees(path.compare_bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
 
 
 @pytest.mark.parametrize(("lost", "back", "is_so"), [(3, 0, True), (2, 0, False), (3, 1, False)])
 def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: bool) -> None:
     """Queue and chance together, each way."""
-    assert agrees(path.losses(evidence(PLAIN), {"to_client": lost, "to_server": back})) is is_so
+    assert agrees(path.compare_losses(evidence(PLAIN), {"to_client": lost, "to_server": back})) is is_so
     nothing_known = replace(evidence(PLAIN), drops={})
-    assert agrees(path.losses(nothing_known, {"to_client": 9, "to_server": 9})) is None
+    assert agrees(path.compare_losses(nothing_known, {"to_client": 9, "to_server": 9})) is None
 
 
 # Integrity ---------------------------------------------------------------------------

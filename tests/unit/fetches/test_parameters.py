@@ -22,7 +22,7 @@ from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import every_check, judge
+from lab.fetches.verify.verify import every_check, judge_fetch
 from tests.golden import stored
 
 GOOD = stored.load("iw10")
@@ -124,7 +124,7 @@ def test_what_the_model_does_not_follow_has_no_word_of_its(requested: dict[str, 
 
 
 def test_settings_that_the_model_does_not_follow() -> None:
-    followed, other = (judge(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
+    followed, other = (judge_fetch(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
                              sysctls={f"net.ipv4.tcp_{name}": "1"}) for name in ("recovery", "ecn"))
     assert (followed.model_ms is None, other.model_ms is None) == (False, True)
 

@@ -116,6 +116,14 @@ def test_flags_that_mean_nothing_there_are_refused(tmp_path: Path, more: dict[st
     assert str(refused.value).startswith(message)
 
 
+def test_a_cake_that_lets_nothing_through_is_refused(tmp_path: Path) -> None:
+    """Its memory holds no full packet: every transfer would time out."""
+    with pytest.raises(UsageError, match="^small: cake lets nothing through a queue of 1 packet"):
+        requested(tmp_path, lists={"queue": ["1"], "qdisc": ["fifo", "cake"]})
+    assert requested(tmp_path, lists={"queue": ["2"], "qdisc": ["cake"]}).trials
+    assert requested(tmp_path, lists={"queue": ["1"], "qdisc": ["fifo", "fq_codel"]}).trials
+
+
 def test_flags_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
     made = requested(tmp_path, lists={"rtt_ms": [7.5], "loss_percent": [1]}, client="wget", repeat=3)
     assert not made.whole and len(made.trials) == 2 * 2 * 3

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from lab.core.errors import USAGE, UsageError
-from lab.core.results.records import measured_columns, read_records
+from lab.core.results.records import columns_of, read_records
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import METRICS, QUANTITIES
 from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from tests.unit.fetches.conftest import GOLDEN
 from tests.unit.fetches.small import scenario_of, small
@@ -195,5 +197,6 @@ def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
 
 
 def test_a_metric_is_whatever_is_measured_and_has_a_line_among_the_quantities() -> None:
-    assert METRICS == tuple(column for column in measured_columns(Record) if column in QUANTITIES)
+    assert METRICS == tuple(column for column in columns_of(Record)[len(fields(Trial)):]
+                           if column in QUANTITIES)
     assert "seen_initcwnd" not in METRICS
