@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from lab.capture.links import LinkDirection
 from lab.capture.pcapng import Flags, Numbers
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import LEAST_TIMEOUT_US
-from net.headers import ACK, FIN, RST, SYN
+from net.headers import ACK, FIN, OPTION_SACK, OPTION_SCALE, RST, SYN, tcp_options
 
 # What limits a transfer, in words.
 LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (
@@ -32,7 +33,6 @@ _AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by
 _MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
 _LEAST_MSS = 536  # RFC 9293, 3.7.1
 _LARGEST = 1 << 62
-_SACK, _SCALE = 5, 3  # options of TCP
 
 class Flight(NamedTuple):
     """The data that a side sent before any of its data was acknowledged.
@@ -189,8 +189,8 @@ class _Stream:
         # A SACK block stands behind timestamps, or alone.
         first, second = (data[numpy.minimum(packets.options + place, len(data) - 1)]
                          for place in (2, 14))
-        sacked = (packets.options_bytes >= 12) & (first == _SACK) | (
-            packets.options_bytes >= 24) & (second == _SACK)
+        sacked = (packets.options_bytes >= 12) & (first == OPTION_SACK) | (
+            packets.options_bytes >= 24) & (second == OPTION_SACK)
         self.sacked = sacked[self.row] & (self.flags & SYN == 0)
 
     def _number(self, sender: Numbers) -> None:
@@ -224,12 +224,10 @@ class _Stream:
         scales = numpy.full(self.hosts, -1)
         for row in syns[numpy.unique(sender[syns], return_index=True)[1]].tolist():
             begin = int(packets.options[row])
-            options = bytes(data[begin:begin + int(packets.options_bytes[row])])
-            place = 0
-            while place + 2 < len(options) and options[place]:
-                if options[place] == _SCALE:
-                    scales[sender[row] ^ 1] = min(options[place + 2], 14)
-                place += 1 if options[place] == 1 else max(2, options[place + 1])
+            options = tcp_options(bytes(data[begin:begin + int(packets.options_bytes[row])]))
+            with suppress(ValueError):  # it is damaged
+                scales[sender[row] ^ 1] = max((min(value[0], 14) for kind, value in options
+                                               if kind == OPTION_SCALE and value), default=-1)
         both = (scales >= 0) & (scales[numpy.arange(self.hosts) ^ 1] >= 0)
         return numpy.where(both, scales, 0)
 

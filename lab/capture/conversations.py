@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy
 
-from lab.capture.fields import (ARP, FRAGMENT, ICMP, ICMPV6, IPV4, IPV6, OTHER, TCP, UDP, Headers)
+from lab.capture.fields import FRAGMENT, OTHER, Headers
 from lab.capture.links import LinkDirection
 from lab.capture.pcapng import Capture, Flags, Numbers
-from net.headers import ACK, SYN
+from net.headers import ACK, ARP, ICMP, ICMPV6, IPV4, IPV6, SYN, TCP, UDP
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
 _UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN shows who is

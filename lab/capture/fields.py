@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 import numpy
 
 from lab.capture.pcapng import Capture, Flags, Numbers
+from net.headers import ARP, ETHERNET_BYTES, IPV4, IPV6, TCP, UDP
 
-ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
-ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 FRAGMENT, OTHER = -1, -2  # in place of a protocol: a fragment; no IP, or cut before its header
 _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)
 _FRAGMENT_HEADER, _MOST_EXTENSIONS = 44, 8
-_ETHERNET_BYTES, _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES = 14, 4, 20, 40
-_UDP_BYTES, _TCP_BYTES = 8, 20
+_VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 4, 20, 40, 8, 20
 _ARP_BYTES = 28
 
 
@@ -76,7 +74,7 @@ def headers(capture: Capture) -> Headers:
     def u16(at: Numbers) -> Numbers:
         return byte(at) << 8 | byte(at + 1)
     begin, end = packets.place, packets.place + packets.kept
-    network = begin + _ETHERNET_BYTES
+    network = begin + ETHERNET_BYTES
     kind = u16(network - 2)
     for _ in range(2):
         network = network + _VLAN_BYTES * numpy.isin(kind, _VLANS)
@@ -123,7 +121,7 @@ def headers(capture: Capture) -> Headers:
     kind, protocol, from_port, to_port, header_bytes, payload, kept, identification = (
         column.astype(numpy.int32) for column in small)
     return Headers(
-        kind, network - begin > _ETHERNET_BYTES, protocol, source, destination, from_port, to_port,
+        kind, network - begin > ETHERNET_BYTES, protocol, source, destination, from_port, to_port,
         header_bytes, payload, numpy.where(is_arp, network, body), kept, identification,
         tuple(socket.inet_ntop(socket.AF_INET if len(address) == 4 else socket.AF_INET6, address)
               for address in addresses), byte)

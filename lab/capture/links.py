@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy
 
-from lab.capture.fields import ICMPV6, Headers
+from lab.capture.fields import Headers
 from lab.capture.pcapng import Capture, Device, DeviceState, Flags, Numbers, Packets
 from lab.capture.qdiscs import PLAIN, DeviceSetting, Qdisc, rate_words
 from lab.tcp.delivery.packet_path import Deviation, Frame, delivery_of, examples
 from lab.tcp.delivery.qdiscs import Way
+from net.headers import ICMPV6
 from net.tc import TICK_NS
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many

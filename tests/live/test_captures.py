@@ -12,8 +12,9 @@ import pytest
 
 from engines.uml import find_kernel
 from lab.capture import pcapng
-from lab.capture.fields import IPV4, headers
+from lab.capture.fields import headers
 from lab.capture.links import LinkDirection, Spaces, links
+from net.headers import IPV4
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
 

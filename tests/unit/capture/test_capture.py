@@ -16,13 +16,14 @@ import pytest
 from lab.capture import pcapng
 from lab.capture.connections import observed
 from lab.capture.conversations import conversations
-from lab.capture.fields import FRAGMENT, TCP, UDP, Headers, headers
+from lab.capture.fields import FRAGMENT, Headers, headers
 from lab.capture.links import LinkDirection, Spaces, _in_effect, links
 from lab.capture.pcapng import Capture, Device, DeviceState, NoCapture, Packets, packets_of, read
 from lab.capture.report import Reported, reported
 from lab.capture.qdiscs import Qdisc, DeviceSetting, parsed, rate_words
 from lab.core.errors import FirstFlightError
 from lab.render.data import table_csv
+from net.headers import TCP, UDP
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
 ORIGIN_NS = 1_767_225_600_000_000_000
