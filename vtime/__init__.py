@@ -42,8 +42,8 @@ class Result:
     untold_count: int
     is_whole: bool
     spinning: tuple[str, ...]
-    namespaces: tuple[str, ...]
     cut_lines: int
+    namespaces: tuple[str, ...] = ()
 
 
 class Watcher:
