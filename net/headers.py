@@ -1,4 +1,4 @@
-"""A packet's headers: Ethernet with VLANs, ARP, IPv4, IPv6, TCP with its options, UDP."""
+"""A packet's headers: Ethernet with VLANs, IPv4, IPv6, TCP with its options, UDP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
 _IPV4 = struct.Struct(">BxHHHxB2x4s4s")
 _PORTS = struct.Struct(">HH")
 _TCP = struct.Struct(">HHIIHH4x")  # ports, numbers, length and flags, window
-_ARP = struct.Struct(">HHBBH6s4s6s4s")
 _MOST_EXTENSIONS = 8
 _OPTIONS_END, _OPTION_NONE = 0, 1
 
@@ -50,14 +49,6 @@ class Headers(NamedTuple):
     flags: int = 0
     window: int = 0
     options: bytes = b""
-
-
-class Arp(NamedTuple):
-    """is_request: whether it asks for the target's address, and does not answer."""
-
-    is_request: bool
-    source: str
-    target: str
 
 
 def network(head: bytes) -> tuple[int, int]:
@@ -139,12 +130,6 @@ def _address(raw: bytes) -> str:
     return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
 
 
-def header_bytes(head: bytes, frame_bytes: int) -> int:
-    """Bytes of all headers of a frame, Ethernet's included; 0 where `headers` gives None."""
-    parsed = headers(head, frame_bytes)
-    return 0 if parsed is None else frame_bytes - parsed.payload_bytes
-
-
 def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
     """Kind and value of each option (RFC 9293, 3.1), without the padding.
 
@@ -160,14 +145,3 @@ def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
         end = place + max(2, options[place + 1])
         yield options[place], options[place + 2:end]
         place = end
-
-
-def arp(head: bytes) -> Arp | None:
-    """The addresses of an ARP packet for IPv4; None for any other."""
-    kind, place = network(head)
-    if kind != ARP or len(head) < place + _ARP.size:
-        return None
-    _, network_kind, _, _, operation, _, source, _, target = _ARP.unpack_from(head, place)
-    if network_kind != IPV4:
-        return None
-    return Arp(operation == 1, _address(source), _address(target))

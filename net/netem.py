@@ -23,7 +23,7 @@ _TICK_MS = TICK_NS / 1e6
 _HEAD = struct.Struct("=6I")  # struct tc_netem_qopt
 _FOUR_WORDS = struct.Struct("=4I")  # struct tc_netem_rate, tc_netem_gemodel
 (_CORRELATION, _DELAY_DIST, _REORDER, _CORRUPT, _LOSS, _RATE, _ECN, _RATE64, _LATENCY64, _JITTER64,
- _SEED) = 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 14
+ _SLOT, _SEED) = 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14
 _LOSS_GE = 2  # in _LOSS: the parameters of Gilbert's model
 
 
@@ -67,6 +67,7 @@ class NetemOptions(NamedTuple):
     is_correlated: bool
     has_ecn: bool
     has_loss_model: bool
+    has_slots: bool
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,8 @@ def read_options(options: bytes) -> NetemOptions:
         latency_ns=_number(held, _LATENCY64, "=q", latency * TICK_NS),
         jitter_ns=_number(held, _JITTER64, "=q", jitter * TICK_NS),
         seed=_number(held, _SEED, "=Q", 0), is_correlated=any(held.get(_CORRELATION, b"")),
-        has_ecn=any(held.get(_ECN, b"")), has_loss_model=_LOSS in held)
+        has_ecn=any(held.get(_ECN, b"")), has_loss_model=_LOSS in held,
+        has_slots=any(held.get(_SLOT, b"")))
 
 
 def _number(held: dict[int, bytes], kind: int, form: str, otherwise: int) -> int:

@@ -26,7 +26,8 @@ class Result:
     command took it away. clock_s: seconds that passed on the machine's clock, wall_s: here. troubles:
     lines about what was left out or went wrong, untold_count: how many more there were. is_whole:
     whether all that it wrote and printed is there. spinning: names of its programs that waited
-    without sleeping, so that the clock was moved on. cut_lines: how many lines of output are in
+    without sleeping, so that the clock was moved on. namespaces: lines with the time in ns, the
+    number and the name of each network namespace that `ip netns` named. cut_lines: how many lines of output are in
     pieces, since they are longer than 64 kB; the pieces after the first are marked with +.
     """
 
@@ -42,6 +43,7 @@ class Result:
     is_whole: bool
     spinning: tuple[str, ...]
     cut_lines: int
+    namespaces: tuple[str, ...] = ()
 
 
 class Watcher:

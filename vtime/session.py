@@ -64,7 +64,7 @@ def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watch
     return Result(outcome.status, into / OUTPUT_FILE, received.path, received.count,
                   into / CAPTURE if is_captured else None, outcome.virtual_s, outcome.wall_s,
                   tuple(outcome.troubles), outcome.untold, not outcome.unsaved,
-                  tuple(outcome.spinning), output.cut)
+                  tuple(outcome.spinning), output.cut, tuple(outcome.namespaces))
 
 
 def keep_capture(guest: CommandGuest, into: Path) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from engines.command.guest import BEGINS_S
+from engines.command.guest import BEGINS_S, TIMED_OUT
 from lab.capture import pcapng
 from lab.capture.report import reported
 from lab.core import files
@@ -18,6 +21,8 @@ from lab.core.errors import OK, UsageError
 from lab.core.results.facts import COMMAND, read_facts_file
 from lab.render import data, page, text
 
+LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
+PROGRESS_S = 5.0  # of wall time, between two lines
 COMMAND_JSON = "command.json"  # of a command's folder: what was run
 SHORT = """\
 usage: ./run.sh --report FOLDER [--connection NUMBER]
@@ -66,7 +71,47 @@ def stored_facts(folder: Path) -> Mapping[str, Any]:
     return read_facts_file(path, COMMAND) if os.path.lexists(path) else {}
 
 
-def write(folder: Path, stored: Mapping[str, Any], connection: int = 0) -> None:
+class Stopped(BaseException):
+    """Whoever started the command, or its time limit, ends the report. status: of the exit."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+def write_in_time(folder: Path, stored: Mapping[str, Any], left_s: float | None, quiet: bool
+                  ) -> int:
+    """Write the report of a command that has just ended; OK, or the status of what stopped that.
+
+    left_s: of wall time, of the command's limit; the report has LEAST_S in any case. Ctrl-C,
+    SIGTERM and SIGHUP stop it at once. Raises as `write`.
+    """
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(128 + number, signal.strsignal(number) or "stopped")
+
+    def is_over(number: int, frame: FrameType | None) -> None:
+        raise Stopped(TIMED_OUT, "--timeout")
+    before = {number: signal.signal(number, stop)
+              for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+              if signal.getsignal(number) is not signal.SIG_IGN}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, is_over)
+    try:
+        if left_s is not None:
+            signal.setitimer(signal.ITIMER_REAL, max(left_s, LEAST_S))
+        write(folder, stored, quiet=quiet)
+    except Stopped as stopped:
+        say(f"run.sh: the report is not made: {stopped}; ./run.sh --report"
+            f" {os.path.relpath(folder)} makes it")
+        return stopped.status
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return OK
+
+
+def write(folder: Path, stored: Mapping[str, Any], connection: int = 0, quiet: bool = False
+          ) -> None:
     """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 
     connection: the one whose packets are drawn; 0 for those with most data. Raises
@@ -74,7 +119,14 @@ def write(folder: Path, stored: Mapping[str, Any], connection: int = 0) -> None:
     """
     import drawing  # and with it matplotlib
     capture = pcapng.read(folder / pcapng.NAME)
-    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, connection)
+    next_s = time.monotonic() + PROGRESS_S
+
+    def proceed(what: str) -> None:
+        nonlocal next_s
+        if not quiet and time.monotonic() >= next_s:
+            next_s = time.monotonic() + PROGRESS_S
+            say(f"run.sh: the report of {capture.packets.size} packets: {what}")
+    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, connection, proceed)
     if connection and not rendered.report.timelines:
         raise UsageError(f"--connection: there is no connection {connection} with data; see"
                          " connections.csv for their numbers")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 import vtime
 from commands.runners import engine_errors
+from commands.virtual.script import advice, hints
 from engines.command.guest import (CommandGuest, CommandRequest, RawTerminal, in_foreground,
                                    remove_dead)
 from engines.command.inside import IN_PLACE, OURS
@@ -73,6 +73,7 @@ def run(argv: Sequence[str]) -> int:
     flags, words = divided(argv)
     arguments = parsed(flags, words)
     check_request(arguments)
+    script_hints = hints(words)  # before the command may change its script
     for line in advice(words, shutil.which):
         say(f"run.sh: {line}")
     with engine_errors():
@@ -90,7 +91,8 @@ def run(argv: Sequence[str]) -> int:
     facts = {"command": list(words), "folder": str(Path.cwd()), "seed": arguments.seed,
              "status": result.status, "virtual_s": round(result.clock_s, 9),
              "wall_s": round(result.wall_s, 3), "files": result.file_count,
-             "left_out": result.troubles, "spinning": result.spinning, **made_from(kernel)}
+             "left_out": result.troubles, "spinning": result.spinning,
+             "namespaces": result.namespaces, "hints": script_hints, **made_from(kernel)}
     is_whole = result.is_whole
     try:
         files.save(folder, "command.json", json.dumps(facts, indent=1) + "\n")
@@ -100,35 +102,11 @@ def run(argv: Sequence[str]) -> int:
     show_end(folder, result, arguments.quiet)
     if result.capture:
         from commands.virtual import captured  # and with it matplotlib
-        captured.write(folder, facts)
+        limit_s = arguments.timeout[1]
+        left_s = None if limit_s is None else limit_s - result.wall_s
+        if status := captured.write_in_time(folder, facts, left_s, arguments.quiet):
+            return result.status or status
     return result.status or (OK if is_whole else FAILED)
-
-
-# What `./install.sh --with-mininet` installs, and how a command or its script names it.
-INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
-             "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
-             "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
-             "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
-MOST_SCRIPT_BYTES = 1 << 20
-
-
-def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
-    """Programs that the command seems to use and that are not installed, in one line; [] for none.
-
-    which: the path of a program of this machine, None where there is none.
-    """
-    text = " ".join(words)
-    with suppress(OSError, StopIteration):
-        script = next(Path(word) for word in words[:3]
-                      if not word.startswith("/usr/") and Path(word).is_file())
-        text += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
-    # Mininet's default switch, where none is chosen.
-    chosen = re.search(r"switch", text) or not (
-        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
-    missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
-        re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
-    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
-            f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
 
 
 def show_end(folder: Path, result: Result, quiet: bool) -> None:

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 # What a frame is. To the machine:
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
 ENTRY, CONTENT = b"f", b"d"  # of what it wrote: an Entry, and a piece of the file that it begins
+NAMES = b"n"  # of network namespaces: lines with the time, a number and a name
 ALL_SENT = b"="  # nothing more comes
 # to the guest:
 INPUT, CLOSE, INTERRUPT, STOP, SIZE = b"i", b"c", b"^", b".", b"s"
-KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + ALL_SENT
+KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + NAMES + ALL_SENT
          + INPUT + CLOSE + INTERRUPT + STOP + SIZE)
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from engines import confine, readable, uml
 from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
-                                    INTERRUPT, MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
+                                    INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                     Frame, Outlet, Reader)
 from engines.command import inside
 from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
@@ -102,6 +102,7 @@ class CommandEnd:
     untold: int = 0
     unsaved: bool = False
     spinning: list[str] = field(default_factory=list)  # names of processes
+    namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
 
     def note(self, trouble: str) -> None:
         """Keep a line for the user; of very many the first, and how many follow."""
@@ -311,8 +312,7 @@ class CommandGuest:
     def _listens(self) -> bool:
         """Whether input is read now: not faster than the command takes it, nor in background."""
         return (self.is_live and (self.outcome.status < 0 or self.stopped is not None)
-                and in_foreground(0)
-                and self.sent_bytes - self.taken_bytes < MOST_WAITING)
+                and in_foreground(0) and self.sent_bytes - self.taken_bytes < MOST_WAITING)
 
     def _has_input(self, wait_s: float) -> bool:
         return self.begun.tell() < len(self.begun.getbuffer()) or \
@@ -394,8 +394,7 @@ class CommandGuest:
         self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
         if frame.kind == TICK and frame.content.isdigit():
             self.taken_bytes = int(frame.content[:20])
-        if frame.kind == TICK and frame.content == FULL and FULL_MEMORY not in \
-                self.outcome.troubles:
+        if (frame.kind, frame.content) == (TICK, FULL) and FULL_MEMORY not in self.outcome.troubles:
             self.outcome.note(FULL_MEMORY)
         if frame.kind in (OUTPUT, ERROR, TICK, ENTRY, CONTENT):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)
@@ -404,6 +403,8 @@ class CommandGuest:
                 self.outcome.status = TIMED_OUT
             else:
                 self.outcome.note(quoted(frame.content))
+        elif frame.kind == NAMES:
+            self.outcome.namespaces += map(quoted, frame.content.splitlines())
         elif frame.kind == ALL_SENT:
             self.has_sent_all = True
         elif frame.kind == ENDED:

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER,
-                                    FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME, OUTPUT,
-                                    SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader, Room)
+                                    FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME, NAMES,
+                                    OUTPUT, SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader, Room)
 from engines.mounts import mount
 from engines.readable import HIDDEN
 
@@ -50,7 +50,7 @@ IN_PLACE = {
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
           "ovs-vsctl": "/usr/bin/ovs-vsctl"}  # by those that call another program
-MOST_NOTES = 10_000  # bytes
+MOST_NOTES, MOST_SPACES = 10_000, 1000  # bytes, and names of network namespaces
 # What Mininet looks for of cgroup v1: the files of a group, and what is in them.
 CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1024",
                    "rt_period_us": "1000000", "rt_runtime_us": "950000"},
@@ -195,6 +195,8 @@ class Command:
         self.closing = False
         self.paced = False
         self.now_ns = 0  # on the guest's clock, when the last frame was sent
+        self.mounts = os.open("/proc/self/mountinfo", os.O_RDONLY)
+        self.spaces: dict[str, int] = {}  # numbers and names that `ip netns` gave: since when
 
     def send(self, kind: bytes, content: bytes = b"") -> None:
         if kind != CONTENT:  # who asks what time it is thousands of times is known to spin
@@ -286,9 +288,11 @@ class Command:
                 limit_s = None
             self._pace(now - last_word > QUIET_S)
             wait_s = max(0.0, min(next_tick, limit_s or next_tick) - now)
-            readable, writable, _ = select.select(
-                [self.console, ends, *self.sources], [self.input] if self.waiting else [], [],
-                wait_s)
+            readable, writable, changed = select.select(
+                [self.console, ends, *self.sources], [self.input] if self.waiting else [],
+                [self.mounts], wait_s)
+            if changed:
+                self._note_names()
             if self.console in readable:
                 self._hear(process)
                 last_word = time.monotonic()
@@ -306,6 +310,16 @@ class Command:
                 self._carried(source)
         self._pace(False)
         return status
+
+    def _note_names(self) -> None:
+        """Something was mounted, such as a network namespace in the place that has its name."""
+        os.lseek(self.mounts, 0, os.SEEK_SET)
+        with open(os.dup(self.mounts), "rb") as file:
+            for line in file.read().decode(errors="replace").splitlines():
+                _, _, _, root, place, *_ = line.split(" ")
+                if root.startswith("net:[") and len(self.spaces) < MOST_SPACES:
+                    self.spaces.setdefault(f"{root[5:-1]} {os.path.basename(place)}",
+                                           time.time_ns())
 
     @staticmethod
     def _stop() -> None:
@@ -470,6 +484,8 @@ def main(folder: Path, project: Path) -> None:
     try:
         command.run()
         send_written(above, Room(request["most_bytes"], request["most_files"]), command.send)
+        command.send(NAMES, "\n".join(f"{since_ns} {space}" for space, since_ns
+                                      in command.spaces.items()).encode())
         for line in notes():
             command.send(TROUBLE, line.encode())
         command.send(ALL_SENT)

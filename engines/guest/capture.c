@@ -196,7 +196,7 @@ static void capture_describe(struct net_device *dev)
 	const struct rtnl_link_ops *ops = dev->rtnl_link_ops;
 	const char *kind = ops ? ops->kind : "";
 	struct net_device *master;
-	u32 device, peer;
+	u32 device, peer, queue_packets = dev->tx_queue_len;
 	unsigned long flags;
 
 	if (!capture_wants(dev))
@@ -216,6 +216,7 @@ static void capture_describe(struct net_device *dev)
 	put_option(1, dev->name, strlen(dev->name));
 	put_option(2, kind, strlen(kind));
 	put_option(3, master ? master->name : "", master ? strlen(master->name) : 0);
+	put_option(4, &queue_packets, sizeof(queue_packets));
 	put_u32(0);
 	end();
 	local_irq_restore(flags);
@@ -412,6 +413,7 @@ static int capture_event(struct notifier_block *block, unsigned long event, void
 		break;
 	case NETDEV_DOWN:
 	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGE_TX_QUEUE_LEN:
 	case NETDEV_FEAT_CHANGE:
 	case NETDEV_CHANGENAME:
 	case NETDEV_CHANGEUPPER:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lab.capture.conversations import Conversations
-from lab.capture.links import LinkDirection, nodes
+from lab.capture.links import LinkDirection, Spaces, nodes
 from lab.capture.pcapng import Capture
 from lab.core.findings.findings import Statement
 from lab.core.words import short
@@ -30,25 +30,25 @@ _LOSSES = {
     "NEIGH_FAILED": "nobody answered to ARP", "NEIGH_QUEUEFULL": "too many waited for ARP"}
 
 
-def notes(capture: Capture, links: Sequence[LinkDirection], conversations: Conversations
-          ) -> list[Statement]:
+def notes(capture: Capture, links: Sequence[LinkDirection], conversations: Conversations,
+          spaces: Spaces) -> list[Statement]:
     """The most surprising first; [] for none."""
+    names = nodes(capture.devices, spaces)
     return [*_offloads(links), *_own_queue(links), *_propagating(links),
-            *_resolutions(conversations), *_bridges(capture), *_sizes(capture, conversations),
-            *_dropped(capture)]
+            *_resolutions(conversations), *_bridges(capture),
+            *_sizes(capture, conversations, names), *_dropped(capture, conversations, names)]
 
 
 def _offloads(links: Sequence[LinkDirection]) -> Iterable[Statement]:
-    packets = [packet for link in links for packet in link.packets]
-    large = [packet for packet in packets if packet.segments > 1]
-    if large:
-        most = max(packet.frame_bytes for packet in large)
-        hosts = sorted({link.sender for link in links
-                        if any(packet.segments > 1 for packet in link.packets)})
+    large = {link.sender: link.packets.frame_bytes[link.packets.segments > 1] for link in links}
+    hosts = sorted(sender for sender, sizes in large.items() if len(sizes))
+    if hosts:
+        count = sum(len(sizes) for sizes in large.values())
         yield Statement(
             "Offloads (TSO, GSO):",
-            f"{len(large)} of {len(packets)} packets crossed a link as several TCP segments in one,"
-            f" up to {most} bytes. A real link carries each by itself, and a queue counts each."
+            f"{count} of {sum(link.packets.size for link in links)} packets crossed a link as"
+            f" several TCP segments in one, up to {max(large[host].max() for host in hosts)} bytes."
+            " A real link carries each by itself, and a queue counts each."
             f" Without them: ethtool -K {hosts[0]} tso off gso off, on that host"
             + (f", and so on {', '.join(hosts[1:4])}{' …' if len(hosts) > 4 else ''}."
                if len(hosts) > 1 else "."))
@@ -101,8 +101,8 @@ def _bridges(capture: Capture) -> Iterable[Statement]:
             " port waits for two forward delays, 30 s by default. Wait before the first packet.")
 
 
-def _sizes(capture: Capture, conversations: Conversations) -> Iterable[Statement]:
-    names = nodes(capture.devices)
+def _sizes(capture: Capture, conversations: Conversations, names: Mapping[int, str]
+           ) -> Iterable[Statement]:
     sizes = {names[device.number]: state.mtu for device in capture.devices
              if (state := device.state) and state.mtu != 1500 and state.kind == "veth"}
     if sizes:
@@ -113,11 +113,18 @@ def _sizes(capture: Capture, conversations: Conversations) -> Iterable[Statement
                                       " above the MTU loses all of it with one of them.")
 
 
-def _dropped(capture: Capture) -> Iterable[Statement]:
-    names = nodes(capture.devices)
+def _dropped(capture: Capture, conversations: Conversations, names: Mapping[int, str]
+             ) -> Iterable[Statement]:
+    # The kernel says so of answers to pings as well, which a socket of ping's own takes.
+    answers = Counter[str]()
+    for flow in conversations.flows:
+        answers[flow.from_node] += len(flow.delays_ms) if flow.kind == "ping" else 0
     for device, reason, count in sorted(capture.dropped, key=lambda drops: -drops[2])[:8]:
-        if reason in _LOSSES:
-            yield Statement(f"Dropped at {names.get(device, '')}:",
+        node = names.get(device, "")
+        if reason == "NO_SOCKET":
+            count, answers[node] = count - answers[node], max(0, answers[node] - count)
+        if reason in _LOSSES and count > 0:
+            yield Statement(f"Dropped at {node}:",
                             f"{_packets(count)}, since {_LOSSES[reason]} ({reason}).")
 
 

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from lab.tcp.delivery.qdiscs import Way
 from net import netem, netlink, qdiscs
 from net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS
 
 _ROOT = qdiscs.ROOT
-# Attributes of options that nobody here sets (TCA_HFSC_USC, TCA_FQ_CODEL_LIMIT).
+# Attributes of options that nobody here sets (TCA_HFSC_USC and so on).
 _HFSC_USC = 3
 _CODEL_LIMIT = 2  # of fq_codel as well
+_CAKE_RATE64 = 2
+_FQ_MOST_RATE = 7
 _UNLIMITED = 1 << 31
 # These take what comes and release it at once, while nothing shapes above or below them.
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
          "prio", "pie")
+_PACING = "fq"  # holds packets back that a program or TCP (BBR) paces
+# Packets of classes that are not listed: all that did not pass what is listed below these.
+_HIDING = ("prio", "mq", "drr", "ets", "multiq", "qfq")
 
 
 @dataclass(frozen=True)
@@ -29,9 +35,9 @@ class Qdisc:
     """One qdisc or class.
 
     handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets, drops: counted by the
-    kernel, of what left and what was dropped. rate_kbps: inf for none; limit_packets, limit_bytes:
-    None where it has none. loss_percent: None where it is no single number. also: what else is
-    set, in tc's words.
+    kernel, of what left and what was dropped. above: handle of what hands it packets. rate_kbps:
+    inf for none; limit_packets, limit_bytes: None where it has none. loss_percent: None where it is
+    no single number. also: what else is set, in tc's words.
     """
 
     kind: str
@@ -41,6 +47,7 @@ class Qdisc:
     bytes: int = 0
     packets: int = 0
     drops: int = 0
+    above: int = _ROOT
     rate_kbps: float = math.inf
     burst_bytes: int = 0
     ceiling_burst_bytes: int = 0
@@ -53,6 +60,12 @@ class Qdisc:
     also: tuple[str, ...] = ()
 
     @property
+    def is_shaping(self) -> bool:
+        """Whether it holds packets back, loses or changes some."""
+        return bool(not math.isinf(self.rate_kbps) or self.delay_ms or self.jitter_ms
+                    or self.loss_percent != 0 or self.kind == "netem" and self.also)
+
+    @property
     def words(self) -> str:
         """What is set, much as tc prints it."""
         words = [self.kind]
@@ -60,7 +73,8 @@ class Qdisc:
             words.append(rate_words(self.rate_kbps))
         if self.delay_ms or self.jitter_ms:
             spread = f" ± {self.jitter_ms:g}" if self.jitter_ms else ""
-            words.append(f"delay {self.delay_ms:g}{spread} ms")
+            words.append(f"delay {self.delay_ms:g}{spread} ms" if self.delay_ms >= 1 or spread
+                         else f"delay {self.delay_ms * 1000:.3g} µs")
         if self.loss_percent:
             words.append(f"loss {self.loss_percent:g} %")
         words += self.also
@@ -95,45 +109,89 @@ class DeviceSetting:
     def words(self) -> str:
         """What limits packets, from the root down."""
         shown = [queue.words for queue in self.queues if queue.words != queue.kind
-                 and (queue.kind not in PLAIN or queue.limit_packets not in (None, 1000))]
+                 and (queue.kind not in PLAIN or queue.also
+                      or queue.limit_packets not in (None, 1000))]
         return " → ".join(shown) or "no limit set"
 
-    @property
+    def below(self, above: Qdisc | None) -> list[Qdisc]:
+        """The next ones below one, or the root; those that packets passed, where any has."""
+        parent = above.handle if above else _ROOT
+        below = [queue for queue in self.queues if queue.above == parent]
+        return [queue for queue in below if queue.packets] or below
+
+    def _rate_kbps(self, above: Qdisc | None) -> float:
+        rates = [] if self._has_more(above) else [*map(self._rate_kbps, self.below(above))]
+        return min(above.rate_kbps if above else math.inf, sum(rates) if rates else math.inf)
+
+    def _has_more(self, above: Qdisc | None) -> bool:
+        """Whether packets pass below it by what is not listed."""
+        return above is not None and above.kind in _HIDING and above.packets > sum(
+            queue.packets for queue in self.below(above))
+
+    def _delay_ms(self, above: Qdisc | None) -> float:
+        below = [] if self._has_more(above) else self.below(above)
+        return (above.delay_ms if above else 0.0) + min(map(self._delay_ms, below), default=0.0)
+
+    def _used(self, above: Qdisc | None = None) -> Iterator[Qdisc]:
+        for queue in self.below(above):
+            yield queue
+            yield from self._used(queue)
+
+    @cached_property
+    def used(self) -> tuple[Qdisc, ...]:
+        """Those that packets pass; where none has passed any, all."""
+        return tuple(self._used())
+
+    @cached_property
     def rate_kbps(self) -> float:
-        """The lowest of its rates, inf without one."""
-        return min((queue.rate_kbps for queue in self.queues), default=math.inf)
+        """What may leave in all: inf without a limit."""
+        return self._rate_kbps(None)
 
     @property
     def burst_bytes(self) -> int:
         """What may leave at once beyond the rate."""
-        return max((queue.burst_bytes for queue in self.queues), default=0)
+        return sum(queue.burst_bytes for queue in self.queues)
 
-    @property
+    @cached_property
     def delay_ms(self) -> float:
-        return sum(queue.delay_ms for queue in self.queues)
+        """The least that a packet has to take."""
+        return self._delay_ms(None)
 
     @property
     def jitter_ms(self) -> float:
-        return max((queue.jitter_ms for queue in self.queues), default=0.0)
+        return max((queue.jitter_ms for queue in self.used), default=0.0)
 
     @property
     def loss_percent(self) -> float | None:
         """None where it is no single number, for each packet alone."""
-        losses = [queue.loss_percent for queue in self.queues]
-        return None if None in losses else sum(loss or 0.0 for loss in losses)
+        losses = [queue.loss_percent for queue in self.used]
+        is_chain = all(len(self.below(queue)) <= 1 for queue in (None, *self.used))
+        return None if None in losses or any(losses) and not is_chain else sum(
+            loss or 0.0 for loss in losses)
 
     @property
     def is_shaping(self) -> bool:
-        """Whether it holds packets back or loses some."""
-        return bool(not math.isinf(self.rate_kbps) or self.delay_ms or self.jitter_ms
-                    or self.loss_percent != 0)
+        """Whether anything that is set holds packets back, loses or changes some."""
+        return any(queue.is_shaping for queue in self.queues)
 
     @property
     def queue_words(self) -> str:
-        """The shortest of its queues, "" where none has a limit."""
-        packets = [q.limit_packets for q in self.queues if q.limit_packets is not None]
-        sizes = [q.limit_bytes for q in self.queues if q.limit_bytes is not None]
+        """The shortest of its queues that can fill, "" where none has a limit."""
+        held = [queue for queue in self.used if not self.is_below_netem(queue)]
+        packets = [q.limit_packets for q in held if q.limit_packets is not None]
+        sizes = [q.limit_bytes for q in held if q.limit_bytes is not None]
         return f"{min(packets)} packets" if packets else f"{min(sizes)} bytes" if sizes else ""
+
+    def is_below_netem(self, queue: Qdisc) -> bool:
+        """Whether netem hands it one packet at a time, each as it leaves: it never fills."""
+        above = next((q for q in self.queues if q.handle == queue.above), None)
+        return above is not None and above is not queue and (
+            above.kind == "netem" or self.is_below_netem(above))
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of random numbers."""
+        return [queue.seed for queue in self.queues]
 
     def is_same(self, other: DeviceSetting) -> bool:
         """Whether both are set alike, whatever they have counted."""
@@ -145,21 +203,29 @@ class DeviceSetting:
 
 def parsed(time_ns: int, messages: bytes) -> DeviceSetting:
     """A setting from netlink messages. Raises ValueError, struct.error where they are damaged."""
-    queues = tuple(sorted(_queues(messages), key=lambda queue: (queue.handle >> 16,
-                                                               queue.is_class, queue.handle)))
-    ordered = tuple(_down(queues, _ROOT)) or queues
+    queues = sorted(_queues(messages), key=lambda queue: (queue.handle >> 16, queue.is_class,
+                                                          queue.handle))
+    handles = {queue.handle for queue in queues}
+    for place, queue in enumerate(queues):
+        above = queue.parent
+        if queue.is_class and above == _ROOT:  # a class without one: its qdisc
+            above = queue.handle & 0xFFFF0000
+        elif above != _ROOT and above not in handles:  # of a qdisc whose classes are not listed
+            above &= 0xFFFF0000
+        if above == queue.handle:  # HFSC's class of all, which has its qdisc's number
+            above = 0
+        queues[place] = replace(queue, above=above)
+    ordered = tuple(_down(queues, _ROOT)) or tuple(queues)
     way, unknown = _way(ordered)
     return DeviceSetting(time_ns, ordered, way, unknown)
 
 
-def _down(queues: tuple[Qdisc, ...], parent: int) -> Iterator[Qdisc]:
-    """The children of a parent, each before its own. A class without a parent is its qdisc's."""
+def _down(queues: Sequence[Qdisc], above: int) -> Iterator[Qdisc]:
+    """Those below one, each before its own."""
     for queue in queues:
-        above = queue.handle & 0xFFFF0000 if queue.is_class and queue.parent == _ROOT \
-            else queue.parent
-        if above == parent:
+        if queue.above == above:
             yield queue
-            yield from _down(tuple(q for q in queues if q is not queue), queue.handle)
+            yield from _down([q for q in queues if q.above != above], queue.handle)
 
 
 def _queues(messages: bytes) -> Iterator[Qdisc]:
@@ -192,7 +258,8 @@ def _netem(queue: Qdisc, options: bytes) -> Qdisc:
         if share]
     also += [words for words, is_set in (
         ("correlated", held.is_correlated), (f"overhead {held.overhead} bytes", held.overhead),
-        ("ecn", held.has_ecn), ("loss in bursts", held.has_loss_model)) if is_set]
+        ("ecn", held.has_ecn), ("slots", held.has_slots),
+        ("loss in bursts", held.has_loss_model)) if is_set]
     return replace(queue, delay_ms=held.latency_ns / 1e6, jitter_ms=held.jitter_ns / 1e6,
                    rate_kbps=_kbps(held.rate), seed=held.seed, limit_packets=held.limit,
                    loss_percent=(None if held.has_loss_model else
@@ -238,9 +305,20 @@ def _codel(queue: Qdisc, options: bytes) -> Qdisc:
     return replace(queue, limit_packets=struct.unpack("=I", limit)[0] if limit else None)
 
 
+def _cake(queue: Qdisc, options: bytes) -> Qdisc:
+    return replace(queue, rate_kbps=_kbps(struct.unpack(
+        "=Q", netlink.attributes(options).get(_CAKE_RATE64, bytes(8)))[0]))
+
+
+def _fq(queue: Qdisc, options: bytes) -> Qdisc:
+    rate = struct.unpack("=I", netlink.attributes(options).get(_FQ_MOST_RATE, b"\xff" * 4))[0]
+    return queue if rate in (0, MOST_U32) else replace(
+        queue, also=(f"{rate_words(_kbps(rate))} for each connection",))
+
+
 _QDISCS: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {
     "netem": _netem, "tbf": _tbf, "pfifo": _in_packets, "bfifo": _in_bytes, "fq_codel": _codel,
-    "codel": _codel}
+    "codel": _codel, "cake": _cake, "fq": _fq}
 _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc": _hfsc_class}
 
 
@@ -251,6 +329,8 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
     kinds = [queue.kind for queue in queues]
     if any(queue.also for queue in queues):
         return None, next(queue.words for queue in queues if queue.also)
+    if _PACING in kinds:
+        return None, "fq, which paces"
     if all(kind in PLAIN for kind in kinds):
         return Way(0.0, math.inf, _UNLIMITED), ""
     delaying = next((queue for queue in queues if queue.kind == "netem"), None)
@@ -275,4 +355,4 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
 
 def _netem_way(netem: Qdisc) -> Way:
     return Way(netem.delay_ms, netem.rate_kbps, netem.limit_packets or _UNLIMITED,
-               loss_percent=netem.loss_percent or 0.0, seed=netem.seed)
+               loss_percent=netem.loss_percent or 0.0, seed=netem.seed, qdisc="netem")

@@ -6,31 +6,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile
-from typing import Any, Literal
+from itertools import dropwhile, pairwise
+from typing import Any
 
-from lab.capture.connections import NOTHING, Direction, ObservedConnection, observed
+from lab.capture.charts import bottleneck_chart, slowest, throughput, timeline, waiting_ns
+from lab.capture.connections import (NOT_ANSWERED, NOTHING, REFUSED, RESET, Direction,
+                                     ObservedConnection, observed)
 from lab.capture.conversations import Conversations, Flow, conversations, written
-from lab.capture.links import LinkDirection, links, wire_bytes
+from lab.capture.fields import headers
+from lab.capture.links import MICROSECONDS, LinkDirection, Spaces, links
 from lab.capture.notes import notes
 from lab.capture.pcapng import Capture
-from lab.core.findings.charts import Line, LineChart, Mark, Plot, Timeline
-from lab.core.findings.findings import Answer, Cell, Column, Fact, Finding, Report, Table, Tile
+from lab.core.findings.charts import Timeline
+from lab.core.findings.findings import (Answer, Cell, Column, Fact, Finding, Report, Statement,
+                                        Table, Tile)
 from lab.core.words import duration, short, span
-from lab.tcp.wire.flights import acknowledged_and_offered
-from net.headers import SYN
 
 MOST_ROWS = 200  # of a table on the page; the CSV files have all
 MOST_TIMELINES = 2
 MOST_ALARMS = 40
 MOST_LINES = 12  # of what the terminal has
-MOST_CURVES = 6
 NAME = "command"
-_BINS = 200  # of the throughput over time
-_LEAST_BIN_NS = 10_000_000
-_MOST_MARKS = 400  # of a timeline: more would be one bar
 
 _LINKS = (
     Column("from", is_text=True), Column("to", is_text=True), Column("device", is_text=True),
@@ -38,22 +37,23 @@ _LINKS = (
     Column("jitter", "ms", "as set", 3), Column("loss", "%", "as set", 3),
     Column("queue", "", "as set", is_text=True),
     Column("highest rate", "kbit/s", "as seen", 0), Column("least delay", "ms", "as seen", 3),
-    Column("longest delay", "ms", "as seen", 3), Column("most queued", "packets", "as seen", 0),
-    Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
+    Column("most queued", "packets", "as seen", 0),
     Column("dropped by the queue", "packets", "as seen", 0),
-    Column("lost at random", "packets", "as seen", 0),
+    Column("lost at random", "packets", "as seen", 0), Column("longest delay", "ms", "as seen", 3),
+    Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
     Column("since", "s", digits=3), Column("set", is_text=True, rank=3),
     Column("what differs", is_text=True))
+# What answers comes first: a page of 1300 pixels shows the columns up to the data in bytes.
 _CONNECTIONS = (
-    Column("number", digits=0), Column("begins", "s", digits=6), Column("client", is_text=True),
-    Column("server", is_text=True), Column("handshake", "ms", digits=3),
-    Column("takes", "s", digits=6), Column("goodput", "kbit/s", digits=0),
-    Column("limited by", is_text=True), Column("retransmitted", "segments", digits=0),
-    Column("why", is_text=True, rank=3), Column("data", "bytes", "to client", 0),
-    Column("first flight", "segments", "to client", 0),
+    Column("number", digits=0), Column("client", is_text=True), Column("server", is_text=True),
+    Column("state", is_text=True), Column("limited by", is_text=True),
+    Column("retransmitted", "segments", digits=0), Column("why", is_text=True, rank=3),
     Column("initial window", "segments", "to client", 0),
+    Column("initial window", "segments", "to server", 0),
+    Column("goodput", "kbit/s", digits=0), Column("handshake", "ms", digits=3),
+    Column("data", "bytes", "to client", 0), Column("first flight", "segments", "to client", 0),
     Column("data", "bytes", "to server", 0), Column("first flight", "segments", "to server", 0),
-    Column("initial window", "segments", "to server", 0), Column("state", is_text=True))
+    Column("begins", "s", digits=6), Column("takes", "s", digits=6))
 _FLOWS = (
     Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
     Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
@@ -72,25 +72,24 @@ class Reported:
 
 
 def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: int,
-             chosen: int = 0) -> Reported:
+             chosen: int = 0, proceed: Callable[[str], None] = lambda what: None) -> Reported:
     """All that a capture shows.
 
     facts: command.json of the command; path: of its folder. origin_ns: when its clock began.
     chosen: the number of a connection whose packets are drawn; 0 for those with most data.
+    proceed: takes how far it is, while it is made.
     """
-    directions = links(capture)
-    talks = conversations(capture, directions)
-    connections = [connection for packets in talks.connections
-                   if (connection := observed(packets))]
+    spaces = Spaces(facts.get("namespaces", ()))
+    fields = headers(capture)
+    directions = links(capture, fields, spaces, proceed)
+    talks = conversations(capture, fields, directions)
+    proceed(f"{len(talks.connections)} TCP connections")
+    connections = [] if talks.tcp is None else [connection for connection in observed(
+        talks.connections, talks.tcp, directions, capture.data) if connection]
     excluded = {**talks.excluded, "connections that could not be followed":
                 len(talks.connections) - len(connections)}
-    wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
-    if capture.is_full:
-        wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
-    if capture.is_cut:
-        wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
-    if len(wrong) > MOST_ALARMS:
-        wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
+    bottleneck = slowest(directions)
+    wrong = _alarms(capture, directions, connections, facts)
     link_table = Table("Links, both directions", _LINKS, tuple(
         _link_row(link, origin_ns) for link in directions), _link_notes(directions))
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
@@ -100,18 +99,70 @@ def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: i
     report = Report(
         NAME, "What the network really did", "What the network really did",
         f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
-        (_links_finding(directions, link_table, origin_ns), _connections_finding(connection_table),
-         _flows_finding(talks), _notes_finding(capture, directions, talks)),
+        (*_bottleneck_finding(directions, bottleneck, connections, talks, origin_ns),
+         _links_finding(directions, link_table, origin_ns), _connections_finding(connection_table),
+         _flows_finding(talks), _notes_finding(capture, directions, talks, spaces)),
         alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
         timelines=_timelines(connections, chosen), wire=(
             "Packets of a connection, as the host saw them that sent most: each bar is data, from"
             " its first to its last byte, at the moment it left; the line is what the other side"
             " has acknowledged. ./run.sh --report FOLDER --connection NUMBER draws another one."),
         tiles=_tiles(directions, connections), answer=Answer(
-            _sentence(directions, connections, talks), notes=tuple(wrong[:MOST_LINES]),
-            table=_short_links(link_table)),
+            _sentence(directions, connections, talks, bottleneck),
+            notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
         provenance=_provenance(facts, capture, excluded))
     return Reported(report, link_table, connection_table)
+
+
+def _alarms(capture: Capture, directions: Sequence[LinkDirection],
+            connections: Sequence[ObservedConnection], facts: Mapping[str, Any]) -> list[str]:
+    """What a reader must not miss, the most important first."""
+    hints = set(facts.get("hints", ()))
+    wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
+    micro = [link for link in directions if link.microseconds]
+    if micro and MICROSECONDS not in hints:
+        number = min(micro[0].microseconds)
+        places = ", ".join(f"{link.name} ({link.sender})" for link in micro[:3])
+        wrong.insert(0, f"{places}{f' and {len(micro) - 3} more' if len(micro) > 3 else ''}: delay"
+                        f" {number:g} µs; did you mean {number:g} ms? Without a unit tc takes"
+                        " microseconds")
+        if any((link.packets.segments > 1).any() for link in micro):
+            wrong.insert(1, "with so short an RTT TCP sends packets of up to 64 kB (GSO:"
+                            " net.ipv4.tcp_tso_rtt_log), and each takes one place in a queue")
+    named = sorted(hint for hint in hints if hint != MICROSECONDS)
+    if named and not any(link.setting.is_shaping or len(link.settings) > 1 for link in directions):
+        wrong.insert(0, f"the script gives links {', '.join(named)}, and nothing was set on any:"
+                        " Mininet's plain Link ignores them; write link=TCLink (or --link tc)")
+    if capture.is_full:
+        wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
+    if capture.is_cut:
+        wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
+    if len(wrong) > MOST_ALARMS:
+        wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
+    return wrong
+
+
+def _bottleneck_finding(directions: Sequence[LinkDirection], link: LinkDirection | None,
+                        connections: Sequence[ObservedConnection], talks: Conversations,
+                        origin_ns: int) -> tuple[Finding, ...]:
+    if link is None:
+        return ()
+    passing = {number: connection for number, connection in enumerate(connections, start=1)
+               if directions.index(link) in connection.links}
+    return (Finding("bottleneck", "The slowest link", sentence=_bottleneck_words(link),
+                    chart=bottleneck_chart(link, passing, talks, origin_ns),
+                    text=f"Packets in the queue of {link.sender} and round-trip times over time."),)
+
+
+def _bottleneck_words(link: LinkDirection) -> str:
+    sent = ~link.packets.is_dropped
+    longest = waiting_ns(link).argmax()
+    queued_ns = link.packets.queued_ns[sent][longest]
+    setting = max((setting for setting in link.settings if setting.time_ns <= queued_ns),
+                  key=lambda setting: setting.time_ns, default=link.setting)
+    return (f"Packets waited longest at {link.name} ({link.sender}; {setting.words}): up to"
+            f" {short(int(waiting_ns(link)[longest]) / 1e6)} ms in its queue, which held up to"
+            f" {link.most_queued} and dropped {link.queue_drops + link.managed_drops}.")
 
 
 # Links ----------------------------------------------------------------------------------
@@ -124,9 +175,9 @@ def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
     setting = link.setting
     return (link.from_node, link.to_node, link.sender, _finite(setting.rate_kbps),
             setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
-            setting.queue_words, link.highest_kbps, link.least_ms, link.longest_ms,
-            link.most_queued, link.sent, link.sent_bytes,
-            link.queue_drops + link.managed_drops, link.random_drops,
+            setting.queue_words, link.highest_kbps, link.least_ms, link.most_queued,
+            link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms, link.sent,
+            link.sent_bytes,
             (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns),
             "; ".join(link.wrong))
 
@@ -137,7 +188,7 @@ def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
     first, *later = limited or link.settings or (link.setting,)
     return "; ".join([first.words, *(
         f"from {(setting.time_ns - origin_ns) / 1e9:.3f} s: {setting.words}"
-        for setting in later)])
+        for before, setting in pairwise((first, *later)) if before.words != setting.words)])
 
 
 def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
@@ -183,14 +234,17 @@ def _links_finding(directions: Sequence[LinkDirection], table: Table, origin_ns:
 
 def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
                     ) -> tuple[Cell, ...]:
-    packets, main, causes = connection.packets, connection.main, connection.retransmitted
+    ends, main, causes = connection.ends, connection.main, connection.retransmitted
     why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
-    return (number, (connection.begun_ns - origin_ns) / 1e9,
-            f"{packets.client_node} {written(packets.client)}",
-            f"{packets.server_node} {written(packets.server)}", connection.handshake_ms,
-            (connection.ended_ns - connection.begun_ns) / 1e9, main.goodput_kbps, _limit(main),
-            causes.total(), why, connection.to_client.bytes, *_flight(connection.to_client),
-            connection.to_server.bytes, *_flight(connection.to_server), connection.state)
+    also = f" (NAT: {', '.join(map(written, ends.also))})" if ends.also else ""
+    (flight, window), (other_flight, other_window) = (
+        _flight(side) for side in (connection.to_client, connection.to_server))
+    return (number, f"{ends.client_node} {written(ends.client)}",
+            f"{ends.server_node} {written(ends.server)}{also}", connection.state,
+            _limit(main), causes.total(), why, window, other_window, main.goodput_kbps,
+            connection.handshake_ms, connection.to_client.bytes, flight,
+            connection.to_server.bytes, other_flight, (connection.begun_ns - origin_ns) / 1e9,
+            (connection.ended_ns - connection.begun_ns) / 1e9)
 
 
 def _flight(direction: Direction) -> tuple[Cell, Cell]:
@@ -228,12 +282,14 @@ def _flow_row(flow: Flow) -> tuple[Cell, ...]:
                         (written(flow.sender), written(flow.receiver)))
     measured = (min(delays), sum(delays) / len(delays), max(delays)) if delays else (None,) * 3
     return (flow.kind, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
-            len(flow.sent_ns), len(flow.sent_ns) - len(delays), flow.bytes, *measured)
+            flow.sent, flow.sent - len(delays), flow.bytes, *measured)
 
 
-def _notes_finding(capture: Capture, directions: Sequence[LinkDirection], talks: Conversations
-                   ) -> Finding:
-    statements = tuple(notes(capture, directions, talks))
+def _notes_finding(capture: Capture, directions: Sequence[LinkDirection], talks: Conversations,
+                   spaces: Spaces) -> Finding:
+    statements = (*(Statement(f"{link.name} ({link.sender}):", f"{remark}.")
+                    for link in directions for remark in link.remarks),
+                  *notes(capture, directions, talks, spaces))
     return Finding("remarks", "What real machines would do otherwise", statements=statements,
                    missing="" if statements else "nothing special was seen")
 
@@ -259,32 +315,49 @@ def _tiles(directions: Sequence[LinkDirection], connections: Sequence[ObservedCo
 # In words -------------------------------------------------------------------------------
 
 def _sentence(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
-              talks: Conversations) -> str:
+              talks: Conversations, bottleneck: LinkDirection | None) -> str:
     if not directions:
         return "The command made no link between two hosts or switches."
     wrong = [link for link in directions if link.wrong]
+    untested = sum(link.is_untested and not link.wrong for link in directions)
     drops = sum(link.queue_drops + link.managed_drops for link in directions)
     lost = sum(link.random_drops for link in directions)
     packets = sum(link.sent for link in directions) + drops + lost
     if wrong:
         sentence = f"{len(wrong)} of {len(directions)} directions of links did not do what was set"
+    elif untested:
+        sentence = (f"{len(directions) - untested} of {len(directions)} directions of links did"
+                    " what was set")
     elif any(link.setting.is_shaping for link in directions):
         sentence = f"All {len(directions)} directions of links did what was set"
     else:
         sentence = f"No rate, delay or loss was set on the {len(directions)} directions of links"
+    if untested:
+        sentence += (f", and on {untested} nothing shows what was set, since no packet"
+                     " came")
     sentence += (f": of {packets} packets {drops} {_were(drops)} dropped by queues and {lost}"
-             f" {_were(lost)} lost at random.")
+                 f" {_were(lost)} lost at random.")
     if connections:
+        states = Counter(connection.state for connection in connections
+                         if connection.state != RESET or not connection.main.bytes)
+        several = len(connections) > 1
+        bad = ", ".join(f"{states[state]} {state}" if several else state for state in _FAILED
+                        if states[state])
+        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
+        sentence += f", {bad}" if bad else ""
         limit = _limit(max((connection.main for connection in connections),
                            key=lambda main: main.bytes))
-        several = len(connections) > 1
-        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
         sentence += (f"; {'the largest' if several else 'it'} was limited by {limit} of its time."
                      if limit else ".")
+    if bottleneck:
+        sentence += f" {_bottleneck_words(bottleneck)}"
     pings = [delay for flow in talks.flows if flow.kind == "ping" for delay in flow.delays_ms]
     if pings:
         sentence += f" Pings took {span(pings, 'ms')}."
     return sentence
+
+
+_FAILED = (REFUSED, NOT_ANSWERED, RESET)
 
 
 def _were(count: int) -> str:
@@ -298,66 +371,7 @@ def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[st
     if isinstance(facts.get("virtual_s"), float) and isinstance(facts.get("wall_s"), float):
         lines.append(Fact("time", f"{duration(facts['virtual_s'])} of virtual time in"
                                  f" {duration(facts['wall_s'])}"))
-    lines.append(Fact("packets", f"{len(capture.packets)}, each once for each device that sent it"))
+    lines.append(Fact("packets", f"{capture.packets.size}, each once for each device that sent it"))
     if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:
         lines.append(Fact("excluded", ", ".join(rest)))
     return tuple(lines)
-
-
-# Charts: throughput by link over time, and the packets of a connection ----------------
-
-def throughput(directions: Sequence[LinkDirection], origin_ns: int, title: str) -> LineChart | None:
-    """Over time, of the directions that carried most; None without any. origin_ns: time zero."""
-    busiest = sorted((link for link in directions if link.sent), key=lambda link: -link.sent_bytes)
-    shown = busiest[:MOST_CURVES]
-    if not shown:
-        return None
-    times = [packet.time_ns for link in shown for packet in link.packets]
-    begin, end = min(times), max(times)
-    bin_ns = max(_LEAST_BIN_NS, (end - begin) // _BINS + 1)
-    count = (end - begin) // bin_ns + 1
-    lines = []
-    for look, link in enumerate(shown):
-        sums = [0] * count
-        for packet in link.packets:
-            if not packet.reason:
-                sums[(packet.time_ns - begin) // bin_ns] += wire_bytes(packet)
-        lines.append(Line(link.name, tuple((begin - origin_ns + (place + 0.5) * bin_ns) / 1e9
-                                           for place in range(count)),
-                          tuple(total * 8e3 / bin_ns for total in sums), look=look, style="curve"))
-    plot = Plot("seconds of the command's clock", "Mbit/s", tuple(lines), zero=True)
-    more = len(busiest) - len(shown)
-    context = f"sums of {short(bin_ns / 1e6)} ms"
-    return LineChart(title, (context + (f"; the {MOST_CURVES} directions of {len(busiest)} that"
-                                        " carried most" if more > 0 else ""),),
-                     columns=((plot,),), legend=True)
-
-
-def timeline(number: int, connection: ObservedConnection) -> Timeline:
-    """The packets of a connection's main direction, as captured at the side that sent it."""
-    to_client, direction, wire = connection.is_to_client, connection.main, connection.wire
-    at_sender, at_receiver = ((wire.at_server, wire.at_client) if to_client else
-                              (wire.at_client, wire.at_server))
-    arrived = {(s.seq, s.end) for s in at_receiver if s.to_client == to_client}
-    scale = next((s.scale for s in at_sender if s.flags & SYN and s.to_client != to_client), 0)
-    sent = [s for s in at_sender if s.to_client == to_client and s.payload_bytes]
-    if len(sent) > _MOST_MARKS:
-        at_sender = at_sender[:at_sender.index(sent[_MOST_MARKS])]
-    marks, highest = list[Mark](), 1
-    for segment in sent[:_MOST_MARKS]:
-        kind: Literal["data", "again", "lost"] = (
-            "again" if segment.seq < highest else
-            "data" if (segment.seq, segment.end) in arrived else "lost")
-        marks.append(Mark(kind, (segment.time_ns - connection.begun_ns) / 1e6, segment.seq,
-                          segment.end))
-        highest = max(highest, segment.end)
-    points, offered = acknowledged_and_offered(at_sender, to_client, connection.begun_ns, scale)
-    last_ms = max(marks[-1].time_ms, points[-1][0] if points else 0.0)
-    sender, receiver = connection.packets.client, connection.packets.server
-    if to_client:
-        sender, receiver = receiver, sender
-    part = "" if len(marks) < _MOST_MARKS else f" (the first {_MOST_MARKS} segments)"
-    return Timeline(f"{number}: {written(sender)} to {written(receiver)}{part}",
-                    f"{len(marks)} packets with data,"
-                    f" {direction.retransmitted.total() or 'none'} retransmitted",
-                    tuple(marks), tuple(points), last_ms * 1.02, highest * 1.02, tuple(offered))

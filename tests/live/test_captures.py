@@ -12,13 +12,21 @@ import pytest
 
 from engines.uml import find_kernel
 from lab.capture import pcapng
-from lab.capture.links import links
+from lab.capture.fields import headers
+from lab.capture.links import LinkDirection, Spaces, links
+from net.headers import IPV4
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")
 SMALL = PROJECT / "tests" / "golden" / "capture" / "small.py"
+
+
+def read(folder: Path) -> list[LinkDirection]:
+    """The links of a kept capture."""
+    capture = pcapng.read(folder / pcapng.NAME)
+    return links(capture, headers(capture), Spaces())
 
 
 def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) -> None:
@@ -33,7 +41,7 @@ def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) ->
     assert (first.kept / pcapng.NAME).read_bytes() == (second.kept / pcapng.NAME).read_bytes()
     assert "1 of 6 directions of links did not do what was set" in first.err
     assert "netem delay 50 ms limit 1000 packets: never used" in first.err
-    found = {link.sender: link for link in links(pcapng.read(first.kept / pcapng.NAME))}
+    found = {link.sender: link for link in read(first.kept)}
     assert [name for name, link in found.items() if link.wrong] == ["h3-eth0"]
     assert all(link.judged for link in found.values() if not link.wrong)
     with (first.kept / "connections.csv").open() as file:
@@ -63,9 +71,9 @@ def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: P
     ended = Ended(tmp_path, "bash", "two.sh", flags=("--capture",))
     assert "5 received" in ended.out, ended.err
     assert "the kernel refused htb: No such file or directory" in ended.err
-    ours = Counter((packet.time_ns, packet.frame_bytes)
-                   for packet in pcapng.read(ended.kept / pcapng.NAME).packets
-                   if packet.device == 0 and packet.head[12:14] == b"\x08\x00")
+    capture = pcapng.read(ended.kept / pcapng.NAME)
+    chosen = capture.packets.at((capture.packets.device == 0) & (headers(capture).kind == IPV4))
+    ours = Counter(zip(chosen.time_ns.tolist(), chosen.frame_bytes.tolist()))
     dumped = (ended.kept / "files" / "seen.pcap").read_bytes()
     theirs, place = Counter[tuple[int, int]](), 24
     while place < len(dumped):
@@ -91,7 +99,7 @@ def test_a_setting_that_is_replaced_is_judged_by_what_it_did_and_a_full_capture_
     assert "the capture was full" in full.err
     ended = Ended(tmp_path, "bash", "changes.sh", flags=("--capture",))
     assert "time=7" in ended.out and "time=30" in ended.out, ended.err
-    found = {link.sender: link for link in links(pcapng.read(ended.kept / pcapng.NAME))}
+    found = {link.sender: link for link in read(ended.kept)}
     assert found["a-eth0"].wrong == [] and len(found["a-eth0"].settings) > 1
     (wrong,) = found["b-eth0"].wrong
     assert wrong.startswith("htb 1 Mbit/s") and "never used" in wrong

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import experiment
-from commands.virtual import command
+from commands.virtual import command, script
 from lab.core.files import WriteError
 
 
@@ -68,7 +68,7 @@ def test_what_is_known_to_be_missing_is_told_before(
     (tmp_path / "second.py").write_text(
         "from mininet.net import Mininet\nMininet(topo=t).get('h1').cmd('iperf3 -s -D')\n")
     monkeypatch.chdir(tmp_path)
-    lines = command.advice(words, {name: f"/usr/bin/{name}" for name in there}.get)
+    lines = script.advice(words, {name: f"/usr/bin/{name}" for name in there}.get)
     assert len(lines) == bool(missing)
     assert not missing or lines[0].startswith(f"{missing}: used and not installed")
 

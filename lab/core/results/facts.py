@@ -31,7 +31,8 @@ RUN = described({
     "jobs": _INTEGER, "resumed": items(anything(), 100_000), **_KERNEL})
 COMMAND = described({
     "command": _TEXTS, "folder": _TEXT, "seed": _INTEGER, "status": _INTEGER, "files": _INTEGER,
-    "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS, **_KERNEL})
+    "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS,
+    "namespaces": _TEXTS, "hints": _TEXTS, **_KERNEL})
 
 
 def read_facts_file(path: Path, schema: Schema) -> dict[str, Any]:

@@ -258,8 +258,8 @@ def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
     leaving: deque[int] = deque()  # when each of those that are in the queue leaves it
     for reaches, place in through:
         frame, came_ns = sent[place], arrived[place]
-        # HTB's queue holds what still propagates as well.
-        enters = frame.time_ns if way.htb_burst_bytes else reaches
+        # HTB's queue holds what still propagates as well, and so does netem's own.
+        enters = frame.time_ns if way.htb_burst_bytes or way.qdisc == "netem" else reaches
         while leaving and leaving[0] < enters - TOLERANCE_NS:
             leaving.popleft()
         if came_ns is None:

@@ -27,9 +27,9 @@ class Way:
     delay_ms: propagation; jitter_ms: its standard deviation, by netem's table of the
         normal distribution. rate_kbps, queue_packets: of the bottleneck.
     loss_percent, loss_burst: random loss before it, and how many packets in a row, on
-        average. seed: of netem's random numbers. qdisc: fifo, fq_codel or cake, or htb
-        with htb_burst_bytes. outage_ms: when all that leaves is lost, from and to, since the first
-        packet of a trial.
+        average. seed: of netem's random numbers. qdisc: fifo, fq_codel or cake, or htb with
+        htb_burst_bytes, or netem: one that delays and limits the rate by itself. outage_ms:
+        when all that leaves is lost, from and to, since the first packet of a trial.
     """
 
     delay_ms: float

@@ -10,18 +10,19 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy
 import pytest
 
 from lab.capture import pcapng
-from lab.capture.connections import merged, observed
+from lab.capture.connections import observed
 from lab.capture.conversations import conversations
-from lab.capture.links import LinkDirection, _in_effect, links, wire_bytes
-from lab.capture.pcapng import Capture, NoCapture, CapturedPacket, read
+from lab.capture.fields import FRAGMENT, Headers, headers
+from lab.capture.links import LinkDirection, Spaces, _in_effect, links
+from lab.capture.pcapng import Capture, Device, DeviceState, NoCapture, Packets, packets_of, read
 from lab.capture.report import Reported, reported
 from lab.capture.qdiscs import Qdisc, DeviceSetting, parsed, rate_words
 from lab.core.errors import FirstFlightError
 from lab.render.data import table_csv
-from net import headers
 from net.headers import TCP, UDP
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
@@ -42,14 +43,27 @@ def of(capture: Capture) -> Reported:
     return reported(capture, {"command": ["python3", "small.py"]}, "folder", ORIGIN_NS)
 
 
-def changed(capture: Capture, device: str, change: Callable[[list[CapturedPacket]], list[CapturedPacket]]
+Row = dict[str, int]
+
+
+def rows(packets: Packets) -> list[Row]:
+    return [dict(zip(Packets._fields, row)) for row in zip(*(c.tolist() for c in packets))]
+
+
+def changed(capture: Capture, device: str, change: Callable[[list[Row]], list[Row]]
             ) -> list[LinkDirection]:
     """The links, where the packets of one device were others."""
     number = next(each.number for each in capture.devices if each.name == device)
-    kept = [packet for packet in capture.packets if packet.device != number]
-    own = change([packet for packet in capture.packets if packet.device == number])
-    capture.packets = sorted(kept + own, key=lambda packet: (packet.time_ns, packet.number))
-    return links(capture)
+    every = rows(capture.packets)
+    kept = [row for row in every if row["device"] != number]
+    own = change([row for row in every if row["device"] == number])
+    both = sorted(kept + own, key=lambda row: (row["time_ns"], row["number"]))
+    capture.packets = packets_of(**{name: [row[name] for row in both] for name in Packets._fields})
+    return links(capture, headers(capture), Spaces())
+
+
+def linked(capture: Capture) -> list[LinkDirection]:
+    return links(capture, headers(capture), Spaces())
 
 
 def wrong(found: list[LinkDirection], device: str) -> str:
@@ -59,7 +73,7 @@ def wrong(found: list[LinkDirection], device: str) -> str:
 # What it says ---------------------------------------------------------------------------
 
 def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) -> None:
-    found = links(small(tmp_path))
+    found = linked(small(tmp_path))
     assert [link.name for link in found] == ["h1 → s1", "s1 → h1", "h2 → s1", "s1 → h2",
                                              "h3 → s1", "s1 → h3"]
     assert [len(link.wrong) for link in found] == [0, 0, 0, 0, 2, 0]
@@ -79,7 +93,8 @@ def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) ->
 def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
     def delay(time_ns: int, ms: float, packets: int) -> DeviceSetting:
         return DeviceSetting(time_ns, (Qdisc("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
-    came = [CapturedPacket(0, at_ns, at_ns, at_ns, True, 0, 0, 98, b"") for at_ns in (5, 6, 11)]
+    times = [5, 6, 11]
+    came = packets_of(time_ns=times, queued_ns=times, number=times, accepted=[True] * 3)
     before, after = _in_effect(
         [delay(0, 7, 0), delay(10, 7, 2), delay(10, 30, 0), delay(20, 30, 1)], came)
     assert (before.time_ns, before.queues[0].packets) == (0, 2)
@@ -91,8 +106,8 @@ def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
     {"frame_bytes": 60_000}])  # it has spent what the bucket had
 def test_a_packet_between_two_settings_may_spoil_the_last_one(
         tmp_path: Path, change: dict[str, int]) -> None:
-    def first(packets: list[CapturedPacket]) -> list[CapturedPacket]:
-        return [packets[0]._replace(**change), *packets[1:]]
+    def first(packets: list[Row]) -> list[Row]:
+        return [packets[0] | change, *packets[1:]]
     before, after = (next(link for link in changed(small(tmp_path), "s1-eth1", how)
                           if link.sender == "s1-eth1") for how in (lambda packets: packets, first))
     assert before.judged == 77 and not before.unjudged
@@ -101,7 +116,10 @@ def test_a_packet_between_two_settings_may_spoil_the_last_one(
 
 def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> None:
     capture = small(tmp_path)
-    seen = [observed(each) for each in conversations(capture, links(capture)).connections]
+    found = linked(capture)
+    talks = conversations(capture, headers(capture), found)
+    assert talks.tcp is not None
+    seen = observed(talks.connections, talks.tcp, found, capture.data)
     lossy, clean, refused = (each for each in seen if each)
     assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
     assert clean.handshake_ms == pytest.approx(40, abs=0.01)
@@ -135,27 +153,27 @@ def test_a_network_without_links_says_so() -> None:
 
 # Every check has refused something ------------------------------------------------------
 
-def later(packets: list[CapturedPacket]) -> list[CapturedPacket]:
+def later(packets: list[Row]) -> list[Row]:
     """The tenth packet leaves a millisecond later than it may."""
-    packets[9] = packets[9]._replace(time_ns=packets[9].time_ns + 1_000_000)
+    packets[9]["time_ns"] += 1_000_000
     return packets
 
 
-def without(packets: list[CapturedPacket]) -> list[CapturedPacket]:
+def without(packets: list[Row]) -> list[Row]:
     """Of the tenth packet the file says that the queue dropped it, though there was room."""
-    packets[9] = packets[9]._replace(reason=3, time_ns=packets[9].queued_ns, accepted=False)
+    packets[9] |= {"reason": 3, "time_ns": packets[9]["queued_ns"], "accepted": False}
     return packets
 
 
-def saved(packets: list[CapturedPacket]) -> list[CapturedPacket]:
+def saved(packets: list[Row]) -> list[Row]:
     """One that random loss took arrives."""
-    return [packet._replace(reason=0, time_ns=packet.queued_ns + 5_000_001)
-            if packet.reason else packet for packet in packets]
+    return [packet | {"reason": 0, "time_ns": packet["queued_ns"] + 5_000_001}
+            if packet["reason"] else packet for packet in packets]
 
 
-def quick(packets: list[CapturedPacket]) -> list[CapturedPacket]:
+def quick(packets: list[Row]) -> list[Row]:
     """All leave at once."""
-    return [packet._replace(time_ns=packet.queued_ns) for packet in packets]
+    return [packet | {"time_ns": packet["queued_ns"]} for packet in packets]
 
 
 @pytest.mark.parametrize(("device", "change", "said"), [
@@ -163,24 +181,25 @@ def quick(packets: list[CapturedPacket]) -> list[CapturedPacket]:
     ("s1-eth2", saved, "arrived though random loss"), ("h1-eth0", quick, "and 20 ms are set"),
     ("s1-eth3", later, "waited or was dropped")])
 def test_a_packet_that_the_queue_did_not_treat_so_is_told(
-        tmp_path: Path, device: str, change: Callable[[list[CapturedPacket]], list[CapturedPacket]], said: str
+        tmp_path: Path, device: str, change: Callable[[list[Row]], list[Row]], said: str
         ) -> None:
     assert said in wrong(changed(small(tmp_path), device, change), device)
 
 
 def test_a_rate_that_is_passed_is_told(tmp_path: Path) -> None:
-    def crowd(packets: list[CapturedPacket]) -> list[CapturedPacket]:
-        full = max(packets, key=lambda packet: packet.frame_bytes)
-        return packets + [full._replace(number=10_000 + place, time_ns=full.time_ns + place * 10**6,
-                                        queued_ns=full.queued_ns + place * 10**6)
+    def crowd(packets: list[Row]) -> list[Row]:
+        full = max(packets, key=lambda packet: packet["frame_bytes"])
+        return packets + [full | {"number": 10_000 + place,
+                                  "time_ns": full["time_ns"] + place * 10**6,
+                                  "queued_ns": full["queued_ns"] + place * 10**6}
                           for place in range(1, 1500)]
     said = wrong(changed(small(tmp_path), "h1-eth0", crowd), "h1-eth0")
     assert "in a second, and 5 Mbit/s are set" in said
 
 
 def test_a_share_of_losses_that_chance_does_not_explain_is_told(tmp_path: Path) -> None:
-    def more(packets: list[CapturedPacket]) -> list[CapturedPacket]:
-        return [packet._replace(number=number, reason=0) for number, packet
+    def more(packets: list[Row]) -> list[Row]:
+        return [packet | {"number": number, "reason": 0} for number, packet
                 in enumerate(packets * 40, start=1)]
     assert "lost at random, and 10 % are set" in wrong(
         changed(small(tmp_path), "s1-eth2", more), "s1-eth2")
@@ -195,11 +214,11 @@ def own_block(kind: int, device: int, rest: bytes) -> bytes:
 def test_what_the_kernel_refused_is_told(tmp_path: Path) -> None:
     words = b"\1\0\5\0netem\0\0\0" + b"\2\0\7\0No room\0" + bytes(4)
     refused = own_block(5, 0, struct.pack("<I", 17) + words)
-    assert wrong(links(small(tmp_path, content() + refused)), "h1-eth0") == \
+    assert wrong(linked(small(tmp_path, content() + refused)), "h1-eth0") == \
         "the kernel refused netem: No room"
     silent = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
     assert "refused a qdisc: File exists" in wrong(
-        links(small(tmp_path, content() + silent)), "h1-eth0")
+        linked(small(tmp_path, content() + silent)), "h1-eth0")
 
 
 def test_a_capture_that_was_full_says_so(tmp_path: Path) -> None:
@@ -240,10 +259,6 @@ def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
 
 # Parts ----------------------------------------------------------------------------------
 
-def test_intervals_that_touch_become_one() -> None:
-    assert merged([(5, 9), (1, 3), (2, 4), (9, 10)]) == [(1, 4), (5, 10)]
-
-
 @pytest.mark.parametrize(("kbps", "words"), [(5e6, "5 Gbit/s"), (1500, "1.5 Mbit/s"),
                                              (64, "64 kbit/s")])
 def test_rates_in_their_unit(kbps: float, words: str) -> None:
@@ -255,11 +270,26 @@ def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
     hop = bytes((6, 0)) + bytes(6)
     ipv6 = struct.pack(">IHBB", 6 << 28, len(hop + tcp) + 3, 0, 64) + bytes(15) + b"\1" + \
         bytes(15) + b"\2"
-    found = headers.headers(bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp, 100)
-    assert found and (found.source, found.destination, found.to_port) == ("::1", "::2", 80)
-    assert found.payload_bytes == 3 and found.seq == 7
-    fragment = bytes(12) + b"\x08\x00" + bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60)
-    assert headers.headers(fragment, 74) is None
+    found = parsed_heads(bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp,
+                         bytes(12) + b"\x08\x00" + bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60))
+    assert [found.addresses[code] for code in (found.source[0], found.destination[0])] == [
+        "::1", "::2"]
+    assert (found.to_port[0], found.payload_bytes[0], found.u32(found.body + 4)[0]) == (80, 3, 7)
+    assert found.is_tagged.tolist() == [True, False] and found.protocol[1] == FRAGMENT
+
+
+def parsed_heads(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Headers:
+    return headers(capture_of(*heads, frame_bytes=frame_bytes, segments=segments))
+
+
+def capture_of(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Capture:
+    """Packets with these first bytes."""
+    sizes, count = [len(head) for head in heads], len(heads)
+    packets = packets_of(place=[sum(sizes[:place]) for place in range(count)], kept=sizes,
+                         frame_bytes=[frame_bytes] * count, segments=[segments] * count,
+                         number=[*range(1, count + 1)])
+    return Capture([Device(0, "a-eth0")], packets,
+                   numpy.frombuffer(b"".join(heads), numpy.uint8))
 
 
 def test_settings_of_a_cut_message_are_refused(tmp_path: Path) -> None:
@@ -278,5 +308,7 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
     ip = struct.pack(">BBHIBB10x", 0x45, 0, size + 20, 0, 64, protocol) if version == 4 else \
         struct.pack(">IHBB32x", 6 << 28, size, protocol, 64)
     head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
-    packet = CapturedPacket(0, 1, 1, 1, True, 0, 3, header_bytes + 3000, head)
-    assert wire_bytes(packet) == 3000 + 3 * header_bytes
+    capture = capture_of(head, frame_bytes=header_bytes + 3000, segments=3)
+    capture.devices[0].states.append(DeviceState(0, "a-eth0", "veth", 0, False, 0, 1500, True))
+    (link,) = linked(capture)
+    assert link.wire_bytes.tolist() == [3000 + 3 * header_bytes]

@@ -1,0 +1,55 @@
+"""What the text of a command's script tells: programs that are missing, what it means to set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from lab.core import files
+
+# What `./install.sh --with-mininet` installs, and how a command or its script names it.
+INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
+             "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
+             "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
+             "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
+MOST_SCRIPT_BYTES = 1 << 20
+# What lab.capture.report has to know of it. Delays in microseconds, on purpose:
+_MICROSECONDS = r"[\d}'\"]\s*us(ecs?)?\b"
+# What Mininet's links with traffic control take, and plain ones ignore.
+_OF_LINKS = ("bw", "delay", "jitter", "loss", "max_queue_size")
+
+
+def text_of(words: Sequence[str]) -> str:
+    """A command, and the script that it runs where one can be read."""
+    text = " ".join(words)
+    with suppress(OSError, StopIteration):
+        script = next(Path(word) for word in words[:3]
+                      if not word.startswith("/usr/") and Path(word).is_file())
+        text += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
+    return text
+
+
+def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
+    """Programs that the command seems to use and that are not installed, in one line; [] for none.
+
+    which: the path of a program of this machine, None where there is none.
+    """
+    text = text_of(words)
+    # Mininet's default switch, where none is chosen.
+    chosen = re.search(r"switch", text) or not (
+        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
+    missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
+        re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
+    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
+            f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
+
+
+def hints(words: Sequence[str]) -> list[str]:
+    """For the report of a capture: "microseconds", and what the script gives plain links."""
+    text = text_of(words)
+    is_shaped = re.search(r"\bTC(Link|Intf)|link[= ]['\"]?tc\b", text)
+    given = [name for name in _OF_LINKS if not is_shaped and re.search(
+        rf"\baddLink\([^#]*?\b{name}\s*=", text)]
+    return [*given, *(["microseconds"] if re.search(_MICROSECONDS, text) else [])]
