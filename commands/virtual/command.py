@@ -22,7 +22,7 @@ from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Ro
 from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
                                    RawTerminal, in_foreground, remove_dead)
 from engines.command.inside import IN_PLACE, OURS
-from engines.job import EngineCannot, EngineError
+from engines.console import EngineCannot, EngineError
 from engines.readable import OF_COMMANDS, Places, led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, check_machine, made_from
 from lab.core import files

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from engines import PROJECT
 from engines.cluster import node
-from engines.job import PROJECT, EngineCannot, EngineError
+from engines.console import EngineCannot, EngineError
 from hosts.untrusted import quoted
 
 # What a machine needs of the project to measure a batch.

@@ -12,7 +12,7 @@ import pytest
 
 from engines.cluster import cluster as cluster_module
 from engines.cluster.cluster import RETRIES, Unreadable, connect
-from engines.job import EngineCannot, EngineError
+from engines.console import EngineCannot, EngineError
 from tests.conftest import PROJECT
 from tests.programs.cluster.dask_processes import cluster_of
 from tests.programs.cluster.hostile_worker import WAYS
