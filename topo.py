@@ -36,10 +36,10 @@ from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, I
                                     switch_offloads_off)
 from engines.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
                                    Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
-from engines.network.netem import Netem
 from engines.network.ports import Port
 from engines.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                                      Shape, dropped, server_port)
+from net.netem import Netem
 
 
 class StarTopo(Topo):
@@ -174,7 +174,7 @@ class Star:
         """Packets that are on their way through the switch, delayed ones included."""
         installed = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
         self.dropped = {port: dropped(rows) for port, rows in installed.items()}
-        return sum(row.queued for rows in installed.values() for row in rows if row.root)
+        return sum(row.queued for rows in installed.values() for row in rows if row.is_root)
 
     @property
     def pause_s(self) -> float:
@@ -266,7 +266,7 @@ class Dumbbell:
     def bottleneck(self) -> dict[str, int]:
         """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
         qdiscs = self.router.kernel.qdiscs(BOTTLENECK)[BOTTLENECK]
-        root = next(qdisc for qdisc in qdiscs if qdisc.root)
+        root = next(qdisc for qdisc in qdiscs if qdisc.is_root)
         return {"bytes": root.bytes, "packets": root.packets, "drops": root.drops,
                 "queue_packets": root.queued}
 

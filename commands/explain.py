@@ -76,11 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         def mean_times(requested: Overrides, by: str) -> Mapping[float, float]:
             """A question measured: its mean times in ms by the values of a quantity."""
             study = registry.own_question("own", requested, arguments.seed)
-            times_ms: dict[float, list[float]] = {}
-            for record in records(study, study.trials):
-                if record.counts and record.total_ms is not None:
-                    times_ms.setdefault(getattr(record.trial, by), []).append(record.total_ms)
-            return {value: sum(values) / len(values) for value, values in times_ms.items()}
+            return explain.mean_times(list(records(study, study.trials)), by)
 
         for line in explain.causes(arguments.explain, times, measure.overrides_of(arguments),
                                    mean_times):

@@ -113,7 +113,7 @@ def probe(arguments: argparse.Namespace) -> int:
     if answer["status"] != 200:
         raise FirstFlightError(f"--probe: {address} answers with status {answer['status']}: name a"
                                " page that it has, a large one if possible")
-    window = verdict.judged(answer)
+    window = verdict.judge_probe(answer)
     print("\n".join([errors.one_line(address), *(f"  {line}" for line in verdict.lines(window))]))
     print(f"  what other windows do at this RTT: ./run.sh --rtt {max(0.1, window.rtt_ms):.1f}"
           f" --size {window.size_bytes} --iw {window.segments},{2 * window.segments}")

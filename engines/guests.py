@@ -17,7 +17,8 @@ from engines.uml import (check_machine, compile_programs, guest_command, made_fr
                          walls, why_not)
 
 # Programs of ours that run in guests, and what they import.
-PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/**/*.py", "engines/**/*.py")
+PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/**/*.py", "engines/**/*.py",
+            "net/**/*.py")
 # A guest boots in a fifth of a second and builds its network in another. Neither counts
 # how long a guest waits for a processor, on a machine that is busy with something else.
 BOOT_DEADLINE_S = 120.0

@@ -22,7 +22,8 @@ from itertools import islice
 from typing import Any
 from urllib.parse import SplitResult, quote
 
-from probe.tap import ConnectionTap, Packet, attach, detach
+from net.bpf import attach, detach
+from probe.tap import ConnectionTap, Packet
 
 CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the response
 RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
@@ -141,7 +142,7 @@ class SecuredProbe(PlainProbe):
 
 
 def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
-    """Fetch a URL as described above; what was observed, as probe.verdict.judged takes it.
+    """Fetch a URL as described above; what was observed, as probe.verdict.judge_probe takes it.
 
     url: http or https with a host. capture: whether to tap the connection, where that is
     allowed. Raises NoAnswer.

@@ -10,20 +10,20 @@ import ctypes
 import select
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
-_SO_ATTACH_FILTER, _SO_DETACH_FILTER, _SO_TIMESTAMPNS = 26, 27, 35
+from net.bpf import Instruction, attach
+from net.headers import IPV4, IPV6, OPTION_TIMESTAMP, TCP, ip_headers, tcp_options
+
+_SO_TIMESTAMPNS = 35
 _SOL_PACKET, _PACKET_VNET_HDR, _PACKET_OUTGOING, _ETH_P_ALL = 263, 15, 4, 3
 _SNAP_BYTES = 256  # all headers
 _VIRTIO = struct.Struct("=BBHHHH")  # struct virtio_net_hdr: flags, kind, head, size, checksum
 _LINK_BYTES = {1: 14, 772: 14}  # ARPHRD_ETHER, ARPHRD_LOOPBACK; other links have no header here
-_TCP = struct.Struct(">HHIIBBHHH")
-_TCP_PROTOCOL, _IPV6_BYTES, _TIMESTAMP = 6, 40, 8
+_IPV6_BYTES = 40
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, value
 
 
 class Packet(NamedTuple):
@@ -41,17 +41,6 @@ class Packet(NamedTuple):
     payload_bytes: int
     segment_bytes: int
     stamp: int | None
-
-
-def attach(to: socket.socket, program: Sequence[Instruction]) -> None:
-    """SO_ATTACH_FILTER with a struct sock_fprog (include/uapi/linux/filter.h)."""
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
-    to.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,
-                  struct.pack("HL", len(program), ctypes.addressof(code)))
-
-
-def detach(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
 
 
 class ConnectionTap:
@@ -94,20 +83,15 @@ class ConnectionTap:
                 link_bytes: int) -> Packet | None:
         _, merged, _, segment_bytes, _, _ = _VIRTIO.unpack_from(data)
         frame = data[_VIRTIO.size + link_bytes:]
-        if self.family == socket.AF_INET6:
-            start, end = _IPV6_BYTES, _IPV6_BYTES + int.from_bytes(frame[4:6], "big")
-        else:
-            start, end = 4 * (frame[0] & 0x0F), int.from_bytes(frame[2:4], "big")
-        if len(frame) < start + _TCP.size:
+        parsed = ip_headers(frame, 0, IPV6 if self.family == socket.AF_INET6 else IPV4, len(frame))
+        if parsed is None or parsed.protocol != TCP:
             return None
-        source, _, seq, ack, offset, flags, window, _, _ = _TCP.unpack_from(frame, start)
-        head_bytes = 4 * (offset >> 4)
         seconds, nanoseconds = next((struct.unpack("=qq", value) for level, what, value in control
                                      if (level, what) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS)),
                                     (0, 0))
-        return Packet(seconds * 1_000_000_000 + nanoseconds, source == self.server_port, seq, ack,
-                      flags, window, end - start - head_bytes, segment_bytes if merged else 0,
-                      stamp_of(frame[start + _TCP.size:start + head_bytes]))
+        return Packet(seconds * 1_000_000_000 + nanoseconds, parsed.from_port == self.server_port,
+                      parsed.seq, parsed.ack, parsed.flags, parsed.window, parsed.payload_bytes,
+                      segment_bytes if merged else 0, stamp_of(parsed.options))
 
 
 def _bind_everywhere(tap: socket.socket) -> None:
@@ -120,15 +104,11 @@ def _bind_everywhere(tap: socket.socket) -> None:
 
 def stamp_of(options: bytes) -> int | None:
     """The sender's time stamp (RFC 7323) among TCP's options; None without."""
-    place = 0
-    while place + 1 < len(options) and options[place] != 0:
-        if options[place] == 1:
-            place += 1
-            continue
-        if options[place] == _TIMESTAMP and place + 6 <= len(options):
-            return int.from_bytes(options[place + 2:place + 6], "big")
-        place += max(2, options[place + 1])
-    return None
+    try:
+        return next((int.from_bytes(value[:4], "big") for kind, value in tcp_options(options)
+                     if kind == OPTION_TIMESTAMP and len(value) >= 4), None)
+    except ValueError:
+        return None
 
 
 def connection_filter(family: int, server: tuple[str, int],
@@ -158,7 +138,7 @@ def connection_filter(family: int, server: tuple[str, int],
 
     from_server = part(source_at, (server[1], client_port))
     to_server = part(destination_at, (client_port, server[1]))
-    steps = [(load_byte, network + protocol_at, False), (equal, _TCP_PROTOCOL, True),
+    steps = [(load_byte, network + protocol_at, False), (equal, TCP, True),
              *from_server, *to_server, (give, 0, False)]
     second, last = 2 + len(from_server), len(steps) - 1
     program = []

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lab.tcp.packets import SYN, distance
+from lab.tcp.packets import distance
+from net.headers import SYN
 from probe.tap import Packet
 
 LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be measured
@@ -87,7 +88,7 @@ class Probed:
         return f"{self.segments} segment{'s' if self.segments != 1 else ''}"
 
 
-def judged(observed: dict[str, Any]) -> Probed:
+def judge_probe(observed: dict[str, Any]) -> Probed:
     """The first flight of what probe.client.observe observed."""
     common: dict[str, Any] = {name: observed[name] for name in (
         "rtt_ms", "response_bytes", "ended", "size_bytes", "segments_before")}

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks import command
 from engines.engine import HostEngine
@@ -32,10 +32,11 @@ from engines.guests import UmlEngine
 from engines.uml import built_kernel
 from lab.core.command_line import Parser, positive, say, whole_numbers
 from lab.core.errors import FAILED, FirstFlightError
+from lab.core.results.observation import Observation as Reported
 from lab.core.results.records import PASS
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import judge
+from lab.fetches.verify.verify import judge_fetch
 
 EXCHANGE = Path("/run/first-flight")  # inside: the one folder of the machine's that is written
 MEMORY_MB = 1024
@@ -126,8 +127,8 @@ def records_of(trials: list[Trial], observations: Iterator[Observation], exact: 
                ) -> list[Record]:
     """The judged records, in the order of the trials, without the one that warms up."""
     requested = {trial.id: trial for trial in trials}
-    records = {one.trial_id: judge(requested[one.trial_id], one.content, one.client_pcap,
-                                   one.server_pcap, exact=exact, sysctls={})
+    records = {one.trial_id: judge_fetch(requested[one.trial_id], cast(Reported, one.content),
+                                   one.client_pcap, one.server_pcap, exact=exact, sysctls={})
                for one in observations}
     return [records[trial.id] for trial in trials if trial.repeat]
 

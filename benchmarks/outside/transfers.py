@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from benchmarks import command
 from engines.job import Observation
@@ -45,6 +45,7 @@ from lab.core import files
 from lab.core.command_line import Parser, Progress, positive, whole_numbers
 from lab.core.errors import FAILED, OK, UsageError
 from lab.core.results.checks import failed_checks
+from lab.core.results.observation import Observation as Reported
 from lab.core.results.records import FAIL, PASS, SKIPPED
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.sysctls import sysctls_of
@@ -57,7 +58,7 @@ from lab.fetches.verify.record import Record
 from lab.fetches.verify.integrity import is_modelled
 from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.transfers import transfer_of
-from lab.fetches.verify.verify import every_check, judge
+from lab.fetches.verify.verify import every_check, judge_fetch
 from lab.tcp.model.predict import predict
 from lab.tcp.packets import capture_file
 
@@ -207,7 +208,7 @@ class Tally:
         names = failed_checks(every_check(), record) if record.verdict == FAIL else []
         self.failed_checks.update(set(names))
         self.judged.update(check.name for check in every_check()
-                           if check.judged(record) or check.name in names)
+                           if check.applies_to(record) or check.name in names)
         if record.verdict == SKIPPED:
             return
         if record.lost_segments or record.queue_drops:
@@ -300,9 +301,11 @@ def _needed_packets(trial: Trial) -> int:
     *before, path = (len(path) for path in trial.job()["paths"])
     headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
     earlier = HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes
-    return predict(transfer_of(
-        trial, {}, headers, REQUEST_BYTES + path + closes, earlier_bytes=earlier if before else 0,
-        earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
+    transfer = transfer_of(trial, {}, headers, REQUEST_BYTES + path + closes)
+    if before:
+        transfer = replace(transfer, earlier_bytes=earlier,
+                           earlier_request_bytes=REQUEST_BYTES + sum(before))
+    return predict(transfer).peak_queue + 1
 
 
 def measured(seed: int, numbers: Sequence[int], jobs: int,
@@ -358,8 +361,9 @@ def main(words: Sequence[str]) -> int:
         with Progress(len(numbers), 0, "transfers") as progress:
             for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,
                                                sysctls):
-                record = judge(trial, observation.content, observation.client_pcap,
-                               observation.server_pcap, exact=True, sysctls=sysctls)
+                record = judge_fetch(trial, cast(Reported, observation.content),
+                               observation.client_pcap, observation.server_pcap, exact=True,
+                               sysctls=sysctls)
                 tally.add(record)
                 if requested.keep and (requested.only or record.verdict != PASS):
                     keep(requested.keep, observation)

@@ -15,7 +15,7 @@ from lab.capture.report import reported
 from lab.core import files
 from lab.core.command_line import Parser, file_path, say, terminal_width
 from lab.core.errors import OK, UsageError
-from lab.core.results.facts import COMMAND, facts
+from lab.core.results.facts import COMMAND, read_facts_file
 from lab.render import data, page, text
 
 COMMAND_JSON = "command.json"  # of a command's folder: what was run
@@ -63,7 +63,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 def stored_facts(folder: Path) -> Mapping[str, Any]:
     """command.json; {} where there is none. Raises RecordsError."""
     path = folder / COMMAND_JSON
-    return facts(path, COMMAND) if os.path.lexists(path) else {}
+    return read_facts_file(path, COMMAND) if os.path.lexists(path) else {}
 
 
 def write(folder: Path, stored: Mapping[str, Any], connection: int = 0) -> None:

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commands.runners import engine_errors
-from commands.virtual.command import (GUEST, check_readable, check_seed, limits,
-                                      new_folder)
+from commands.virtual.command import check_readable, check_seed, limits, new_folder
 from engines.command import packetdrill
 from engines.command.guest import TIMED_OUT, locked_folder
 from engines.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
@@ -23,6 +22,7 @@ from lab.core import errors, files
 from lab.core.command_line import Parser, output_folder, file_path, printed, say, whole
 from lab.core.errors import OK, CannotError, UsageError
 from lab.core.results.records import to_text
+from vtime.session import GUEST
 
 SHORT = """\
 usage: ./run.sh --packetdrill FILE|DIR [FILE|DIR ...] [FLAG ...]
@@ -34,7 +34,8 @@ packetdrill.
   --program PATH      packetdrill (default: the one on the PATH)
   --ip-version V      ipv4, ipv6, ipv4-mapped-ipv6, or all that a script can be run with
                       (default: the one that the script sets, else ipv4)
-  --tolerance USECS   largest deviation of a time, from 1 on (default: packetdrill's own, 4000)
+  --tolerance USECS   largest deviation of a time, from 1 on (default: packetdrill's own,
+                      4000 or 12.5 % of the time since the last event)
   -D NAME=VALUE       define a name for the scripts
   --readable PATH     also let the scripts read this path
   --jobs N            machines that run at the same time (default: one for each processor)
@@ -130,9 +131,14 @@ def program_of(arguments: argparse.Namespace) -> Path:
 
 
 def options_of(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """packetdrill's own arguments."""
+    """packetdrill's own arguments.
+
+    It allows the larger of its two tolerances: the other is a share of the time since the last
+    event (run_packet.c, verify_time), 12.5 % unless it is told otherwise.
+    """
     tolerance = arguments.tolerance
-    return (*(() if tolerance is None else (f"--tolerance_usecs={tolerance}",)),
+    return (*(() if tolerance is None else
+              (f"--tolerance_usecs={tolerance}", "--tolerance_percent=0")),
             *(f"-D{word}" for word in arguments.defined))
 
 

@@ -29,7 +29,8 @@ from engines.console import EngineCannot, EngineError
 from hosts.untrusted import quoted
 
 # What a machine needs of the project to measure a batch.
-SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py", "lab/**/*.py")
+SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py", "lab/**/*.py",
+        "net/**/*.py", "vtime/**/*.py")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONNECT_S, CLOSE_S = 10.0, 5.0
 RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work

@@ -21,11 +21,12 @@ from mininet.link import Intf, Link
 from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 
-from engines.network import links, qdiscs
+from engines.network import links
 from engines.network.links import Neighbour, Route
 from engines.network.netlink import Netlink, RequestRefused, network_of
 from engines.network.ports import HtbShaper, Port
-from engines.network.qdiscs import InstalledQdisc
+from net import qdiscs
+from net.qdiscs import InstalledQdisc
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
@@ -96,13 +97,13 @@ class NodeKernel:
             same = (all(now == requested for now, requested in zip(known, port.kinds))
                     and not any(qdisc.anew for qdisc in port.qdiscs))
             if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
-                requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
+                requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.DELQDISC,
                                                                   qdiscs.removal(index))
                 known = ()
             requests.update(zip(port.commands, port.requests(index)))
             self.kinds[port.name] = port.kinds + known[len(port.kinds):]
         installed = self._qdiscs([port.name for port in ports],
-                                 self._ask(requests, qdiscs.RTM_GETQDISC, qdiscs.question()))
+                                 self._ask(requests, qdiscs.GETQDISC, qdiscs.question()))
         for port in ports:
             if port.has_classes:
                 installed[port.name] = self._with_classes(port.name, installed[port.name])
@@ -112,22 +113,22 @@ class NodeKernel:
 
     def qdiscs(self, *interfaces: str) -> dict[str, list[InstalledQdisc]]:
         """What the kernel reports of the qdiscs of interfaces. Raises NetworkError."""
-        return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
+        return self._qdiscs(interfaces, self._ask({}, qdiscs.GETQDISC, qdiscs.question()))
 
     def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]
                 ) -> dict[str, list[InstalledQdisc]]:
-        installed = list(map(qdiscs.parsed, answers))
+        installed = list(map(qdiscs.read_qdisc, answers))
         return {name: [qdisc for qdisc in installed if qdisc.interface == self.index(name)]
                 for name in interfaces}
 
     def _with_classes(self, interface: str, installed: list[InstalledQdisc]
                       ) -> list[InstalledQdisc]:
         """Of qdiscs that have a class its options in the place of their own."""
-        answers = self._ask({}, qdiscs.RTM_GETTCLASS,
+        answers = self._ask({}, qdiscs.GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
-        class_options = {qdisc.handle: qdisc.options for qdisc in map(qdiscs.parsed, answers)
+        class_options = {qdisc.major: qdisc.options for qdisc in map(qdiscs.read_qdisc, answers)
                          if qdisc.kind == HtbShaper.kind}
-        return [replace(qdisc, options=class_options.get(qdisc.handle, b""))
+        return [replace(qdisc, options=class_options.get(qdisc.major, b""))
                 if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
     def install_routes(self, *requested: Route) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engines.network.netlink import NLA_F_NESTED, attribute, attributes, u32
+from net.netlink import NESTED, attribute, attributes, text_attribute, u32
 
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
@@ -40,7 +40,7 @@ def pair(name: str, mac: str, peer: str, peer_mac: str, peer_pid: int) -> Reques
     return (f"ip link add {name} address {mac} type veth"
             f" peer name {peer} address {peer_mac} netns {peer_pid}",
             _RTM_NEWLINK, _IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(name) + _addressed(mac)
-            + _kind("veth", attribute(_VETH_INFO_PEER | NLA_F_NESTED, far)))
+            + _kind("veth", attribute(_VETH_INFO_PEER | NESTED, far)))
 
 
 def bridge(name: str) -> Request:
@@ -73,7 +73,7 @@ def address(name: str, number: int, requested: str) -> Request:
 
 
 def _named(name: str) -> bytes:
-    return attribute(_IFLA_IFNAME, name.encode() + b"\0")
+    return text_attribute(_IFLA_IFNAME, name)
 
 
 def _addressed(mac: str) -> bytes:
@@ -81,8 +81,8 @@ def _addressed(mac: str) -> bytes:
 
 
 def _kind(kind: str, data: bytes) -> bytes:
-    return attribute(_IFLA_LINKINFO | NLA_F_NESTED, attribute(_INFO_KIND, kind.encode() + b"\0")
-                     + attribute(_INFO_DATA | NLA_F_NESTED, data))
+    return attribute(_IFLA_LINKINFO | NESTED, text_attribute(_INFO_KIND, kind)
+                     + attribute(_INFO_DATA | NESTED, data))
 
 
 # Routes and neighbours ---------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Netlink (RFC 3549): a kernel's qdiscs, routes and neighbours, without a process.
+"""A kernel is asked over netlink: its qdiscs, routes and neighbours, without a process.
 
-Requests are bytes that engines/network/links.py and engines/network/qdiscs.py make, as `ip`
-and `tc` would send them (include/uapi/linux/netlink.h, rtnetlink.h).
+Requests are bytes that engines/network/links.py and net/qdiscs.py make, as `ip` and `tc` would
+send them; net/netlink.py has their format.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from net import netlink
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,15 +37,7 @@ def _enter(namespace: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
 
 
-_NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` sets
-_NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…
-NLA_F_NESTED = 0x8000  # of an attribute's type
-_NLM_F_REQUEST, _NLM_F_CAPPED, _NLM_F_ACK_TLVS = 1, 0x100, 0x200
-_NLMSG_ERROR, _NLMSG_DONE = 2, 3
-_NLMSGERR_ATTR_MSG = 1
 _SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
-_HEADER = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
-_TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
 _ANSWER_BYTES = 1 << 16  # at least what a kernel sends at once
 
 
@@ -88,63 +81,20 @@ class Netlink:
         All leave at once: the kernel does one after another, and reports of a
         request only that it failed. Raises Refused, OSError.
         """
-        messages = [_message(kind, _NLM_F_REPLACE if kind & _NEW_BITS == _NEW else 0, number,
-                             requested)
-                    for number, (kind, requested) in enumerate(requests)]
-        last = len(messages)
-        self.socket.send(b"".join((*messages, _message(question, _NLM_F_DUMP, last, body))))
+        sent = [netlink.request(kind, number, requested)
+                for number, (kind, requested) in enumerate(requests)]
+        last = len(sent)
+        self.socket.send(b"".join((*sent, netlink.question(question, last, body))))
         refused: RequestRefused | None = None
         answers: list[bytes] = []
         while True:
-            for kind, flags, number, answer in _messages(self.socket.recv(_ANSWER_BYTES)):
-                if kind == _NLMSG_ERROR:
-                    refused = refused or _refusal(number, flags, answer)
-                if kind == _NLMSG_DONE or (kind == _NLMSG_ERROR and number == last):
+            for message in netlink.messages(self.socket.recv(_ANSWER_BYTES)):
+                is_error = message.kind == netlink.ERROR
+                if is_error:
+                    refused = refused or RequestRefused(message.number, *netlink.refusal(message))
+                if message.kind == netlink.DONE or is_error and message.number == last:
                     if refused:
                         raise refused
                     return answers
-                if kind != _NLMSG_ERROR:
-                    answers.append(answer)
-
-
-def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:
-    return (_HEADER.pack(_HEADER.size + len(body), kind, _NLM_F_REQUEST | flags, number, 0)
-            + body + bytes(-len(body) % 4))
-
-
-def _messages(received: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-    """Type, flags, number and body of each message."""
-    place = 0
-    while place < len(received):
-        length, kind, flags, number, _ = _HEADER.unpack_from(received, place)
-        yield kind, flags, number, received[place + _HEADER.size:place + length]
-        place += length + -length % 4
-
-
-def _refusal(number: int, flags: int, answer: bytes) -> RequestRefused:
-    """What a struct nlmsgerr holds: the error, the head of the request, and the kernel's words."""
-    (status,) = struct.unpack_from("=i", answer)
-    words = b""
-    if flags & _NLM_F_ACK_TLVS and flags & _NLM_F_CAPPED:
-        words = attributes(answer[4 + _HEADER.size:]).get(_NLMSGERR_ATTR_MSG, b"")
-    return RequestRefused(number, -status, words.rstrip(b"\0").decode(errors="replace"))
-
-
-def attribute(kind: int, payload: bytes) -> bytes:
-    """One attribute, padded to four bytes."""
-    return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
-
-
-def u32(kind: int, value: int) -> bytes:
-    """An attribute that is a number."""
-    return attribute(kind, struct.pack("=I", value))
-
-
-def attributes(raw: bytes) -> dict[int, bytes]:
-    """Payloads by type."""
-    payloads, place = {}, 0
-    while len(raw) - place >= 4:
-        length, kind = struct.unpack_from("=HH", raw, place)
-        payloads[kind & _TYPE_BITS] = raw[place + 4:place + length]
-        place += length + -length % 4 if length >= 4 else len(raw)
-    return payloads
+                if not is_error:
+                    answers.append(message.body)

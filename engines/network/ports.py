@@ -1,6 +1,6 @@
 """What ports of a network carry: qdiscs as data, tc's commands, and what has to be read back.
 
-netem, with all its parameters, has a file of its own (engines/network/netem.py).
+netem, with all its parameters, has a file of its own (net/netem.py).
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engines.network import qdiscs
-from engines.network.netem import Netem, bits
-from engines.network.qdiscs import InstalledQdisc
-from hosts.netem import HTB_CEILING_BURST_BYTES
+from net import qdiscs
+from net.netem import Netem
+from net.qdiscs import InstalledQdisc
+from net.tc import HTB_CEILING_BURST_BYTES, bits
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,13 @@ class HtbShaper:
         if not options:
             yield "htb has no class, requested one"
             return
-        installed, requested = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
-        for name, value in requested.items():
-            if installed[name] != value:
-                yield f"htb {name} {installed[name]}, requested {value}"
+        installed = qdiscs.read_htb_class(options)
+        requested = qdiscs.read_htb_class(self.class_options)
+        for name, found, value in (("rate", installed.rate, requested.rate),
+                                   ("burst", installed.burst, requested.burst),
+                                   ("cburst", installed.ceiling_burst, requested.ceiling_burst)):
+            if found != value:
+                yield f"htb {name} {found}, requested {value}"
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,10 @@ class Port:
         """For netlink, each with its type. interface: the port's number."""
         requests = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
-            requests.append((qdiscs.RTM_NEWQDISC, qdiscs.request(
+            requests.append((qdiscs.NEWQDISC, qdiscs.request(
                 interface, number, qdisc.kind, qdisc.options)))
             if isinstance(qdisc, HtbShaper):
-                requests.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
+                requests.append((qdiscs.NEWTCLASS, qdiscs.class_request(
                     interface, number, qdisc.kind, qdisc.class_options)))
         return requests
 
@@ -106,7 +109,7 @@ class Port:
 
     def differences(self, installed: Iterable[InstalledQdisc]) -> list[str]:
         """How what a kernel reports of the port differs from the request; empty if it does not."""
-        by_number = {qdisc.handle: qdisc for qdisc in installed}
+        by_number = {qdisc.major: qdisc for qdisc in installed}
         wrong: list[str] = []
         for number, requested in enumerate(self.qdiscs, start=1):
             qdisc = by_number.get(number)

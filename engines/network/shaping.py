@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from engines.network import qdiscs
-from engines.network.netem import Netem, bits
 from engines.network.ports import HtbShaper, Port, Queue
-from engines.network.qdiscs import InstalledQdisc
-from hosts.netem import FULL_FRAME_BYTES
+from net import qdiscs
+from net.netem import Netem
+from net.qdiscs import InstalledQdisc
+from net.tc import FULL_FRAME_BYTES, bits
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
 SERVER_PORT = "s1-eth2"  # to the server: the way back
@@ -35,7 +35,7 @@ def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
     The outer netem counts what it takes at random and also what the inner one
     refuses (netem_dequeue); that counts what finds its queue full.
     """
-    counted = {qdisc.handle: qdisc.drops for qdisc in installed}
+    counted = {qdisc.major: qdisc.drops for qdisc in installed}
     queue = counted.get(2, 0)
     return {"queue": queue, "random": counted[1] - queue}
 
@@ -61,7 +61,6 @@ class Shape:
         client; or "fq": a fifo there, and the server's own interface paces.
     htb_burst_bytes: for HTB with this burst in the place of netem's rate, and the
         delay in it, which then has the queue's limit; 0 for netem.
-    A field that Netem has as well is netem's towards the client.
     """
 
     rtt_ms: float
@@ -93,10 +92,9 @@ class Shape:
                 Port(SERVER_PORT, (up, delay)))
 
     def _to_client(self, delay: Netem) -> Netem:
-        """The delay with all that happens to packets towards the client, by netem's names."""
-        shared = {name: getattr(self, name) for name in (*Netem.parameters(), "seed")
-                  if hasattr(self, name)}
-        return losing(replace(delay, **shared), self.loss_percent, self.loss_burst)
+        """The delay with all that happens to packets towards the client."""
+        return losing(replace(delay, jitter_ms=self.jitter_ms, seed=self.seed),
+                      self.loss_percent, self.loss_burst)
 
     @property
     def remembers(self) -> bool:

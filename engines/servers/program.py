@@ -22,8 +22,9 @@ from typing import NamedTuple
 from engines.bench import WorkerError
 from engines.network.kernel import Host
 from engines.network.links import SERVER_IP
-from engines.network.netlink import Netlink, attributes, network_of
+from engines.network.netlink import Netlink, network_of
 from hosts.kernel import TcpInfo
+from net.netlink import attributes
 
 READY_S = 20.0  # in which it has to take connections
 LOOK_S = 0.02

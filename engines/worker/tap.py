@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engines.network.netlink import network_of
+from net import bpf
+from net.headers import ETHERNET_BYTES
+from net.pcap import HEADER, RECORD, SNAP_BYTES
 
-SNAP_BYTES = 96  # Ethernet, IPv4 and TCP headers with all options
 # An unread packet waits in kernel memory with all its bookkeeping, some two
 # kilobytes each; this holds a transfer of some 30,000 segments.
 BUFFER_BYTES = 64 << 20
 
-_SO_ATTACH_FILTER = 26
 _SO_RCVBUFFORCE = 33
 _SO_TIMESTAMPNS = 35
 _ETH_P_ALL = 0x0003
-_PCAP_MAGIC_NS = 0xA1B23C4D  # time stamps in nanoseconds
-_LINKTYPE_ETHERNET = 1
-_ETHERNET_BYTES = 14
 _IPV4, _ARP = b"\x08\x00", b"\x08\x06"
 
 BATCH_PACKETS = 256  # read by one system call
@@ -56,7 +54,7 @@ class Tap:
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self.socket.setblocking(False)
             if every_port > 1:
-                _attach(self.socket, sample_filter(every_port, hosts))
+                bpf.attach(self.socket, sample_filter(every_port, hosts))
             # A tap for one protocol only would not see what is sent.
             self.socket.bind((interface, _ETH_P_ALL))
         self.batch = PacketBuffers(BATCH_PACKETS)
@@ -77,11 +75,10 @@ class Tap:
             if kind == _IPV4:  # the length comes from its header
                 (ip_bytes,) = struct.unpack_from(">H", head, 16)
             elif kind == _ARP:  # which takes its time on the path too, and is kept whole
-                ip_bytes = len(head) - _ETHERNET_BYTES
+                ip_bytes = len(head) - ETHERNET_BYTES
             else:
                 continue
-            records += struct.pack("<IIII", seconds, nanoseconds, len(head),
-                                   _ETHERNET_BYTES + ip_bytes), head
+            records += RECORD.pack(seconds, nanoseconds, len(head), ETHERNET_BYTES + ip_bytes), head
         file.write(b"".join(records))
         return len(records) // 2
 
@@ -146,7 +143,7 @@ def save_all(taps: Iterable[Tap], capture: BinaryIO) -> dict[str, int]:
     return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
 
 
-def sample_filter(every_port: int, hosts: Sequence[str]) -> list[tuple[int, int, int, int]]:
+def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction]:
     """A classic BPF program: HTTP over IPv4 of some clients' ports, see Tap.
 
     Instructions (code, jump if true, jump if false, value), as `tcpdump -d`
@@ -160,15 +157,15 @@ def sample_filter(every_port: int, hosts: Sequence[str]) -> list[tuple[int, int,
     # (code, value, where to if true, where to if false); None: the next instruction.
     steps: list[tuple[int, int, str | None, str | None]] = [
         (load_half, 12, None, None), (equal, 0x0800, None, drop),
-        (header_x, _ETHERNET_BYTES, None, None),
-        (load_half_x, _ETHERNET_BYTES, None, None),  # the source's port
+        (header_x, ETHERNET_BYTES, None, None),
+        (load_half_x, ETHERNET_BYTES, None, None),  # the source's port
         (equal, 80, "from the server", None),
         (and_with, port_mask, None, None), (equal, 0, None, drop),
         (load_word, source, None, None),
         *((equal, address, take, None) for address in addresses),
         (give, 0, None, None)]
     from_server = len(steps)
-    steps += [(load_half_x, _ETHERNET_BYTES + 2, None, None),
+    steps += [(load_half_x, ETHERNET_BYTES + 2, None, None),
               (and_with, port_mask, None, None), (equal, 0, None, drop),
               (load_word, destination, None, None),
               *((equal, address, take, None) for address in addresses)]
@@ -182,20 +179,8 @@ def sample_filter(every_port: int, hosts: Sequence[str]) -> list[tuple[int, int,
             for place, (code, value, yes, no) in enumerate(steps)]
 
 
-def _attach(tapped: socket.socket, program: list[tuple[int, int, int, int]]) -> None:
-    """SO_ATTACH_FILTER with a struct sock_fprog (include/uapi/linux/filter.h)."""
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
-    tapped.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,
-                      struct.pack("HL", len(program), ctypes.addressof(code)))
-
-
-def pcap_header() -> bytes:
-    """The 24 bytes that start a pcap file with nanosecond stamps."""
-    return struct.pack("<IHHiIII", _PCAP_MAGIC_NS, 2, 4, 0, 0, SNAP_BYTES, _LINKTYPE_ETHERNET)
-
-
 def open_capture(path: Path) -> BinaryIO:
     """Create a pcap file and return it, open for packets."""
     file = path.open("wb")
-    file.write(pcap_header())
+    file.write(HEADER)
     return file

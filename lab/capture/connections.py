@@ -13,9 +13,9 @@ from typing import NamedTuple
 from lab.capture.conversations import TcpPackets
 from lab.capture.links import wire_bytes
 from lab.core.errors import FirstFlightError
-from lab.tcp.packets import (MS, MSS, RST, SYN, Connection, Segment, connection_of, distance,
-                             initial_numbers)
+from lab.tcp.packets import MS, MSS, Connection, Segment, connection_of, distance, initial_numbers
 from lab.tcp.path import LEAST_TIMEOUT_US
+from net.headers import RST, SYN
 
 # What limits a transfer, in words.
 LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from lab.capture import headers
-from lab.capture.headers import ICMP, ICMPV6, TCP, UDP, Headers
 from lab.capture.links import LinkDirection
 from lab.capture.pcapng import Capture, CapturedPacket
-from lab.tcp.packets import ACK, SYN, RawSegment
+from lab.tcp.packets import RawSegment
+from net import headers
+from net.headers import ACK, ICMP, ICMPV6, SYN, TCP, UDP, Headers
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
 _ECHO_BYTES = 8  # of its header
@@ -118,10 +118,10 @@ class _Reader:
     # TCP
 
     def _tcp(self, packet: CapturedPacket, parsed: Headers) -> None:
-        link, header = self.link[packet.device], headers.tcp_header(parsed)
+        link = self.link[packet.device]
         sender = parsed.source, parsed.from_port
         receiver = parsed.destination, parsed.to_port
-        connection = self._connection(sender, receiver, header.flags, header.seq)
+        connection = self._connection(sender, receiver, parsed.flags, parsed.seq)
         to_client = sender == connection.server
         origin, goal, sent, came = (
             (connection.server_node, connection.client_node, connection.at_server,
@@ -130,9 +130,9 @@ class _Reader:
              connection.at_server))
         address, port = connection.client
         segment = RawSegment(
-            packet.queued_ns, to_client, address.encode(), port, header.seq, header.ack,
-            header.flags, header.window, header.options, parsed.payload_bytes,
-            packet.frame_bytes, parsed.identification)
+            packet.queued_ns, to_client, address, port, parsed.seq, parsed.ack, parsed.flags,
+            parsed.window, parsed.options, parsed.payload_bytes, packet.frame_bytes,
+            parsed.identification)
         if link.from_node == origin:
             sent.append(segment)
         if link.to_node == goal and not packet.reason:

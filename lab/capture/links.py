@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lab.capture.headers import header_bytes
 from lab.capture.pcapng import Capture, Device, CapturedPacket
 from lab.capture.qdiscs import PLAIN, DeviceSetting, rate_words
 from lab.tcp.delivery.packet_path import Deviation, Frame, delivery_of, examples
 from lab.tcp.delivery.qdiscs import Way
+from net.headers import header_bytes
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
 # queues and programs a packet may leave by so much later than its queue alone would let it.

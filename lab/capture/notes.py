@@ -11,7 +11,7 @@ from lab.capture.links import LinkDirection, nodes
 from lab.capture.pcapng import Capture
 from lab.core.findings.findings import Statement
 from lab.core.words import short
-from hosts.netem import FULL_FRAME_BYTES
+from net.tc import FULL_FRAME_BYTES
 
 _STP = "BRIDGE_INGRESS_STP_STATE"
 _SHARE = 0.25  # of a queue's packets: if fewer propagate, no note

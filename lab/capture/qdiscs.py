@@ -10,24 +10,13 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from hosts.netem import HTB_CEILING_BURST_BYTES, MOST_U32
 from lab.tcp.delivery.qdiscs import Way
-from lab.tcp.path import TICK_NS
+from net import netem, netlink, qdiscs
+from net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS
 
-_NEWQDISC, _NEWTCLASS = 36, 40
-_HEADER = struct.Struct("=IHHII")  # nlmsghdr
-_TCMSG = struct.Struct("=BxxxiIII")
-_ROOT = 0xFFFFFFFF
-_KIND, _OPTIONS, _STATS2, _BASIC, _QUEUE = 1, 2, 7, 1, 3
-_RATESPEC = struct.Struct("=BBHhHI")
-_NETEM = struct.Struct("=6I")  # latency, limit, loss, gap, duplicate, jitter
-(_CORRELATION, _REORDER, _CORRUPT, _LOSS_MODEL, _RATE, _ECN, _RATE64, _LATENCY64, _JITTER64
- ) = 1, 3, 4, 5, 6, 7, 8, 10, 11
-_SEED = 14
-# Attributes of the other qdiscs' options (TCA_HTB_PARMS and so on).
-_HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
+_ROOT = qdiscs.ROOT
+# Attributes of options that nobody here sets (TCA_HFSC_USC, TCA_FQ_CODEL_LIMIT).
 _HFSC_USC = 3
-_TBF_PARMS, _TBF_RATE64 = 1, 4
 _CODEL_LIMIT = 2  # of fq_codel as well
 _UNLIMITED = 1 << 31
 # These take what comes and release it at once, while nothing shapes above or below them.
@@ -174,44 +163,20 @@ def _down(queues: tuple[Qdisc, ...], parent: int) -> Iterator[Qdisc]:
 
 
 def _queues(messages: bytes) -> Iterator[Qdisc]:
-    place = 0
-    while place + _HEADER.size <= len(messages):
-        size, kind, *_ = _HEADER.unpack_from(messages, place)
-        if size < _HEADER.size + _TCMSG.size or place + size > len(messages):
-            raise ValueError("netlink messages that are cut")
-        if kind in (_NEWQDISC, _NEWTCLASS):
-            yield _queue(messages[place + _HEADER.size:place + size], kind == _NEWTCLASS)
-        place += (size + 3) // 4 * 4
+    for message in netlink.messages(messages):
+        if message.kind in (qdiscs.NEWQDISC, qdiscs.NEWTCLASS):
+            yield _queue(qdiscs.read_qdisc(message.body), message.kind == qdiscs.NEWTCLASS)
 
 
-def _attributes(content: bytes) -> dict[int, bytes]:
-    """By type. Raises ValueError."""
-    attributes, place = {}, 0
-    while place + 4 <= len(content):
-        size, kind = struct.unpack_from("=HH", content, place)
-        if size < 4 or place + size > len(content):
-            raise ValueError("a netlink attribute that is cut")
-        attributes[kind & 0x3FFF] = content[place + 4:place + size]
-        place += (size + 3) // 4 * 4
-    return attributes
+def _queue(read: qdiscs.InstalledQdisc, is_class: bool) -> Qdisc:
+    queue = Qdisc(read.kind, is_class, read.handle, read.parent, read.bytes, read.packets,
+                  read.drops)
+    reader = (_CLASSES if is_class else _QDISCS).get(read.kind)
+    return reader(queue, read.options) if reader and read.options else queue
 
 
-def _queue(message: bytes, is_class: bool) -> Qdisc:
-    _, _, handle, parent, _ = _TCMSG.unpack_from(message)
-    attributes = _attributes(message[_TCMSG.size:])
-    counters = _attributes(attributes.get(_STATS2, b""))
-    sent_bytes, packets = struct.unpack_from("=QI", counters.get(_BASIC, bytes(12)))
-    _, _, drops = struct.unpack_from("=III", counters.get(_QUEUE, bytes(12)))
-    kind = attributes.get(_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
-    queue = Qdisc(kind, is_class, handle, parent, sent_bytes, packets, drops)
-    options = attributes.get(_OPTIONS, b"")
-    reader = (_CLASSES if is_class else _QDISCS).get(kind)
-    return reader(queue, options) if reader and options else queue
-
-
-def _kbps(spec: bytes, rate64: bytes | None) -> float:
-    """The rate of a struct tc_ratespec, or of the 64-bit attribute with it, kbit/s."""
-    rate = int(struct.unpack("=Q", rate64)[0]) if rate64 else int(_RATESPEC.unpack_from(spec)[5])
+def _kbps(rate: int) -> float:
+    """A rate of bytes a second, 0 for none, in kbit/s."""
     return rate * 8 / 1000 if rate else math.inf
 
 
@@ -221,65 +186,43 @@ def _burst(ticks: int, kbps: float) -> int:
 
 
 def _netem(queue: Qdisc, options: bytes) -> Qdisc:
-    latency, limit, loss, _, duplicate, jitter = _NETEM.unpack_from(options)
-    attributes = _attributes(options[_NETEM.size:])
-    latency_ns, jitter_ns = latency * TICK_NS, jitter * TICK_NS
-    if _LATENCY64 in attributes:
-        latency_ns, = struct.unpack("=q", attributes[_LATENCY64])
-    if _JITTER64 in attributes:
-        jitter_ns, = struct.unpack("=q", attributes[_JITTER64])
-    rate, overhead, *_ = struct.unpack("=IiIi", attributes.get(_RATE, bytes(16)))
-    if _RATE64 in attributes:
-        rate, = struct.unpack("=Q", attributes[_RATE64])
-    seed, = struct.unpack("=Q", attributes.get(_SEED, bytes(8)))
-    also = []
-    for name, share in (("duplicate", duplicate), *(
-            (name, struct.unpack_from("=I", attributes.get(kind, bytes(8)))[0])
-            for kind, name in ((_REORDER, "reorder"), (_CORRUPT, "corrupt")))):
-        if share:
-            also.append(f"{name} {100 * share / MOST_U32:.4g} %")
-    if any(attributes.get(_CORRELATION, b"")):
-        also.append("correlated")
-    if overhead:
-        also.append(f"overhead {overhead} bytes")
-    if any(attributes.get(_ECN, b"")):
-        also.append("ecn")
-    models = _LOSS_MODEL in attributes
-    return replace(queue, delay_ms=latency_ns / 1e6, jitter_ms=jitter_ns / 1e6,
-                   rate_kbps=rate * 8 / 1000 if rate else math.inf, seed=seed,
-                   loss_percent=None if models else float(f"{100 * loss / MOST_U32:.4g}"),
-                   limit_packets=limit, also=(*also, *(("loss in bursts",) if models else ())))
+    held = netem.read_options(options)
+    also = [f"{name} {100 * share / MOST_U32:.4g} %" for name, share in (
+        ("duplicate", held.duplicate), ("reorder", held.reorder), ("corrupt", held.corrupt))
+        if share]
+    also += [words for words, is_set in (
+        ("correlated", held.is_correlated), (f"overhead {held.overhead} bytes", held.overhead),
+        ("ecn", held.has_ecn), ("loss in bursts", held.has_loss_model)) if is_set]
+    return replace(queue, delay_ms=held.latency_ns / 1e6, jitter_ms=held.jitter_ns / 1e6,
+                   rate_kbps=_kbps(held.rate), seed=held.seed, limit_packets=held.limit,
+                   loss_percent=(None if held.has_loss_model else
+                                 float(f"{100 * held.loss / MOST_U32:.4g}")), also=tuple(also))
 
 
 def _htb_class(queue: Qdisc, options: bytes) -> Qdisc:
-    attributes = _attributes(options)
-    parameters = attributes.get(_HTB_PARMS, b"")
-    ceiling = _kbps(parameters[12:], attributes.get(_HTB_CEIL64))
-    buffer, ceiling_buffer, _, level, _ = struct.unpack_from("=5I", parameters, 24)
-    rate = _kbps(parameters, attributes.get(_HTB_RATE64))
-    if level:
+    bucket = qdiscs.read_htb_class(options)
+    rate, ceiling = _kbps(bucket.rate), _kbps(bucket.ceiling)
+    if bucket.level:
         return replace(queue, also=("with classes below",))
-    return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(buffer, rate),
-                                                             _burst(ceiling_buffer, ceiling)),
-                   ceiling_burst_bytes=_burst(ceiling_buffer, ceiling),
+    ceiling_burst = _burst(bucket.ceiling_burst, ceiling)
+    return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(bucket.burst, rate),
+                                                             ceiling_burst),
+                   ceiling_burst_bytes=ceiling_burst,
                    also=() if rate == ceiling else (f"rate {rate_words(rate)} below its ceiling",))
 
 
 def _hfsc_class(queue: Qdisc, options: bytes) -> Qdisc:
-    attributes = _attributes(options)
-    if _HFSC_USC not in attributes:  # without an upper limit (ulimit)
+    held = netlink.attributes(options)
+    if _HFSC_USC not in held:  # without an upper limit (ulimit)
         return queue
-    rate = struct.unpack("=3I", attributes[_HFSC_USC])[2]
-    return replace(queue, rate_kbps=rate * 8 / 1000 if rate else math.inf)
+    return replace(queue, rate_kbps=_kbps(struct.unpack("=3I", held[_HFSC_USC])[2]))
 
 
 def _tbf(queue: Qdisc, options: bytes) -> Qdisc:
-    attributes = _attributes(options)
-    parameters = attributes.get(_TBF_PARMS, b"")
-    limit, buffer, _ = struct.unpack_from("=3I", parameters, 24)
-    rate = _kbps(parameters, attributes.get(_TBF_RATE64))
-    return replace(queue, rate_kbps=rate, burst_bytes=_burst(buffer, rate),
-                   limit_bytes=limit if limit < _UNLIMITED else None)
+    bucket = qdiscs.read_tbf(options)
+    rate = _kbps(bucket.rate)
+    return replace(queue, rate_kbps=rate, burst_bytes=_burst(bucket.burst, rate),
+                   limit_bytes=bucket.limit_bytes if bucket.limit_bytes < _UNLIMITED else None)
 
 
 def _in_packets(queue: Qdisc, options: bytes) -> Qdisc:
@@ -291,7 +234,7 @@ def _in_bytes(queue: Qdisc, options: bytes) -> Qdisc:
 
 
 def _codel(queue: Qdisc, options: bytes) -> Qdisc:
-    limit = _attributes(options).get(_CODEL_LIMIT)
+    limit = netlink.attributes(options).get(_CODEL_LIMIT)
     return replace(queue, limit_packets=struct.unpack("=I", limit)[0] if limit else None)
 
 
@@ -310,11 +253,11 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
         return None, next(queue.words for queue in queues if queue.also)
     if all(kind in PLAIN for kind in kinds):
         return Way(0.0, math.inf, _UNLIMITED), ""
-    netem = next((queue for queue in queues if queue.kind == "netem"), None)
-    if netem and (netem.loss_percent is None or netem.jitter_ms):
+    delaying = next((queue for queue in queues if queue.kind == "netem"), None)
+    if delaying and (delaying.loss_percent is None or delaying.jitter_ms):
         return None, "jitter, or loss in bursts"
-    if kinds == ["netem"] and netem:
-        return _netem_way(netem), ""
+    if kinds == ["netem"] and delaying:
+        return _netem_way(delaying), ""
     if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
         return None, " → ".join(kinds)
     shaped = queues[1]
@@ -322,7 +265,7 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
                                                HTB_CEILING_BURST_BYTES + 20):
         return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
     leaf = queues[2] if len(queues) == 3 else None
-    base = _netem_way(netem) if netem else Way(0.0, math.inf, (leaf and leaf.limit_packets)
+    base = _netem_way(delaying) if delaying else Way(0.0, math.inf, (leaf and leaf.limit_packets)
                                                or _UNLIMITED)
     if not math.isinf(base.rate_kbps):
         return None, "htb over netem with a rate"

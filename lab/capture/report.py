@@ -19,8 +19,8 @@ from lab.capture.pcapng import Capture
 from lab.core.findings.charts import Line, LineChart, Mark, Plot, Timeline
 from lab.core.findings.findings import Answer, Cell, Column, Fact, Finding, Report, Table, Tile
 from lab.core.words import duration, short, span
-from lab.tcp.packets import SYN
 from lab.tcp.wire.flights import acknowledged_and_offered
+from net.headers import SYN
 
 MOST_ROWS = 200  # of a table on the page; the CSV files have all
 MOST_TIMELINES = 2

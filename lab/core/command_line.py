@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import os
 import shutil
@@ -44,8 +43,10 @@ _heeded: set[int] = set()  # the signals that interrupt the command
 
 def say(message: str) -> None:
     """One message line to standard error; nothing where nobody reads it."""
-    with contextlib.suppress(OSError):
+    try:
         print(message, file=sys.stderr, flush=True)
+    except OSError:
+        _forget(2)
 
 
 def printed(text: str) -> bool:
@@ -53,7 +54,7 @@ def printed(text: str) -> bool:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        _forget_output()
+        _forget(1)
         return False
     return True
 
@@ -224,10 +225,10 @@ def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
         say(f"{program}: {error}{kept(error)}")
         return error.exit_status
     except BrokenPipeError:  # as `| head -1`: who reads has enough
-        _forget_output()
+        _forget(1)
         return UNREAD
     except OSError as error:
-        _forget_output()
+        _forget(1)
         what = one_line(f"{error.filename or _WRITING}: {error.strerror}")
         say(f"{program}: {what}{kept(error)}")
         return FAILED
@@ -307,10 +308,10 @@ def _open_streams() -> None:
         os.environ["PATH"] = ":".join(filter(None, (os.environ.get("PATH"), os.defpath)))
 
 
-def _forget_output() -> None:
-    """What could not be written is not retried when the interpreter ends."""
+def _forget(stream: int) -> None:
+    """What could not be written is not retried when the interpreter ends, whose status it changes."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    os.dup2(nowhere, stream)
     os.close(nowhere)
 
 

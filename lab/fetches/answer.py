@@ -10,7 +10,6 @@ from lab.core.findings.findings import Answer, Cell, Column, Finding, Table
 from lab.core.stats import Estimate
 from lab.core.words import between, number, short, span
 from lab.fetches.figures import kinds
-from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cell_tables import changes_table
 from lab.fetches.figures.cells import CellSetting, WindowChange, where
 from lab.fetches.figures.claims import JudgedPanel
@@ -170,18 +169,14 @@ def _figure(judged: JudgedPanel) -> tuple[Cell, ...]:
     panel, counts = judged.panel, judged.counts
     buckets = [bucket for bucket in panel.buckets if not panel.is_baseline(bucket)]
     total = sum(counts.values())
-    return (panel.figure.name, _windows(panel),
+    windows = (f"{panel.buckets[0].label} … {panel.buckets[-1].label}" if panel.is_sweep else
+               f"{panel.figure.baseline_initcwnd} → {panel.figure.experiment_initcwnd}")
+    return (panel.figure.name, windows,
             _span([bucket.absolute for bucket in buckets], panel.metric.unit),
             _span([bucket.percent for bucket in buckets], "%"),
             _span([bucket.published.absolute for bucket in buckets], panel.metric.unit),
             _span([bucket.published.percent for bucket in buckets], "%"),
             f"{counts.get(REPRODUCED, 0)} of {total} bars" if total else "")
-
-
-def _windows(panel: Panel) -> str:
-    if panel.is_sweep:
-        return f"{panel.buckets[0].label} … {panel.buckets[-1].label}"
-    return f"{panel.figure.baseline_initcwnd} → {panel.figure.experiment_initcwnd}"
 
 
 def _span(values: Sequence[float | None], unit: str) -> str:

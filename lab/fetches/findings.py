@@ -9,14 +9,15 @@ from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import span
 from lab.fetches import answer
-from lab.fetches.analysis import analyse
-from lab.fetches.figures import kinds, raw_cells, summary
+from lab.fetches.figures import kinds, raw_cells, summary, timelines
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.cell_tables import causes_table, cells_finding, trials_table
+from lab.fetches.figures.cells import changes, settings
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.figures.figure import Analysis
 from lab.fetches.figures.limiting_factors import explained
 from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.varied_parameters import order, words_of
 from lab.fetches.verify import notes
 
 
@@ -31,6 +32,23 @@ def report(study: Study, run: RunData) -> Report:
         from lab.fetches.features.replication import findings as replication
         return replication.report(study, scenario, scenario.as_published, run)
     return rendered(study, analyse(scenario, run, study.whole))
+
+
+def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
+    """Of a run of the whole scenario, or of a part of it, which has its cells first.
+
+    Raises FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    panels, missing = kinds.panels(scenario, run.records)
+    is_covered = is_whole and not scenario.cells and (
+        any(kinds.shows_all(figure, panels) for figure in scenario.figures)
+        or scenario.users is not None)
+    words = words_of(scenario.sweeps)
+    cells = [] if is_covered else settings(sorted(
+        run.records, key=lambda record: order(record.trial, words)))
+    changed = changes(cells)
+    return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
+                    timelines.run_timelines(scenario, run, changed))
 
 
 def rendered(study: Study, analysis: Analysis) -> Report:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.scenario import published, schema
+from lab.core.scenario import grammar, published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches.scenario import causes, population
 from lab.fetches.scenario.population import Populations
@@ -19,34 +18,33 @@ from lab.fetches.scenario.users import Users
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
          "one_in", "users", "population", "step", "raw", "as_published", "cause")
-_DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
-                      if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
+_OF_ONE_SWEEP = ("name", "rtt_ms", "bandwidth_kbps", "pairs")  # not among the defaults
 
 
-def read(file: ScenarioFile) -> Scenario:
+def read_scenario(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
     where = file.where
     schema.known_keys(file.raw, _KEYS, where)
     raw = causes.merged(file.raw, where)
-    defaults = schema.table(raw, "defaults", where)
-    schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
+    defaults = grammar.read_defaults(Sweep, raw, where, without=_OF_ONE_SWEEP)
+    figures = tuple(grammar.read_figures(Figure, raw, where).values())
     sweeps = _sweeps(raw, defaults, where)
     scenario = Scenario(
         head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
-        figures=schema.read_tables(Figure, raw, "figure", where),
-        claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
+        figures=figures, claims=tuple(grammar.read_claims(Claim, raw, figures, where).values()),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         users=_users(raw, defaults, where), drawn=_populations(file.name, raw, defaults, where),
-        raw=_raw(raw, where), as_published=causes.read(raw, sweeps, where))
+        raw=_raw(raw, where), as_published=causes.read_causes(raw, sweeps, where))
     _check(scenario, where)
     return scenario
 
 
-def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
+def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
             where: str) -> tuple[Sweep, ...]:
     """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
-    own = _own_server(raw, where)
+    own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
+           if OWN_SERVER in raw else None)
     sweeps: tuple[Sweep, ...] = schema.read_tables(
         Sweep, raw, "sweep", where, defaults=defaults, own_server=own.text if own else "")
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
@@ -59,7 +57,7 @@ def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
     return sweeps
 
 
-def _common(defaults: Mapping[str, Any], initcwnd: Sequence[int], where: str) -> Sweep:
+def _common(defaults: Mapping[str, object], initcwnd: Sequence[int], where: str) -> Sweep:
     """What drawn trials do not decide themselves, of one network. Raises UsageError."""
     drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
              "name": "defaults", "uplink": "same"}
@@ -67,14 +65,14 @@ def _common(defaults: Mapping[str, Any], initcwnd: Sequence[int], where: str) ->
                        f"{where}: [defaults]")
 
 
-def _users(raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> Users | None:
+def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str) -> Users | None:
     if "users" not in raw:
         return None
     users = schema.read(Users, schema.table(raw, "users", where), f"{where}: [users]", like=None)
     return replace(users, like=_common(defaults, users.initcwnd, where))
 
 
-def _populations(name: str, raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str
+def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object], where: str
                  ) -> Populations | None:
     """The [[population]]s with their [[step]]s; name: of the scenario."""
     populations = schema.read_tables(population.Population, raw, "population", where)
@@ -85,18 +83,12 @@ def _populations(name: str, raw: Mapping[str, Any], defaults: Mapping[str, Any],
                        next(_common(defaults, [1], where).trials(name, seed=1)))
 
 
-def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
+def _raw(raw: Mapping[str, object], where: str) -> Raw | None:
     if "raw" not in raw:
         return None
     table, where = schema.table(raw, "raw", where), f"{where}: [raw]"
     return schema.read(Raw, table, where, defects=schema.read_tables(
         Defect, table, "defect", where, called="mark"))
-
-
-def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
-    if OWN_SERVER not in raw:
-        return None
-    return schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
 
 
 # What goes with what ---------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,15 +20,15 @@ from lab.fetches.scenario.server import OwnServer, OWN
 from lab.fetches.scenario.sweep import CLIENTS, cell_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import every_check, judge
+from lab.fetches.verify.verify import every_check, judge_fetch
 
 # For the expected time, from runs on two cores: what a fetch costs in a guest.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
     """The scenario of a file, its figures checked. Raises UsageError."""
-    scenario = reading.read(file)
+    scenario = reading.read_scenario(file)
     figure_kinds.check(scenario, file.where)
     return in_full(scenario) if overrides.sample else scenario
 
@@ -41,6 +41,12 @@ def in_full(scenario: Scenario) -> Scenario:
 
 
 # Trials ------------------------------------------------------------------------------
+
+# Of cake's queue, which is given to it as the memory of so many full packets: the kernel's
+# bookkeeping is counted as well (skb->truesize), so that a full packet does not fit into one.
+# A length in time or products may come to that in one cell of a grid: its trials fail.
+LEAST_CAKE_PACKETS = 2
+
 
 def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
     """All trials of the scenario, without duplicates, in the order to measure them.
@@ -58,6 +64,12 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     for level in requested.levels:
         for sweep in level:
             for trial in sweep.trials(scenario.name, seed):
+                if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
+                        and not trial.queue_from):
+                    raise UsageError(
+                        f"{scenario.name}: cake lets nothing through a queue of"
+                        f" {trial.queue_packets} packet (--queue, --qdisc), since it counts the"
+                        f" memory that one takes: write {LEAST_CAKE_PACKETS} or more")
                 shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
     if requested.users:
@@ -97,7 +109,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 
 def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
-           single: Mapping[str, Any]) -> Populations | None:
+           single: Mapping[str, object]) -> Populations | None:
     """The populations, under the windows that are requested. Raises UsageError."""
     if scenario.drawn is None:
         return None
@@ -119,7 +131,8 @@ def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
 
 def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
            known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-    return judge(trial, observed.content, observed.client_pcap, observed.server_pcap, exact=exact,
+    return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                       exact=exact,
                  sysctls=sysctls, known_kernel=known_kernel), observed.files
 
 
@@ -134,9 +147,6 @@ def _network_s(trial: Trial) -> float:
             + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
 
 
-def _drawings(scenario: Scenario) -> Mapping[str, Sequence[str]]:
-    return {figure.name: figure.also for figure in scenario.figures if figure.also}
-
-
-KIND = Kind(Record, read, expand, _judge, _report, lambda trial: GUEST_FETCH_S[trial.client],
-            _network_s, every_check, _drawings, covers)
+KIND = Kind(Record, read_scenario, expand, _judge, _report,
+            lambda trial: GUEST_FETCH_S[trial.client], _network_s, every_check, lambda scenario: {
+                figure.name: figure.also for figure in scenario.figures if figure.also}, covers)

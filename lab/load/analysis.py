@@ -9,7 +9,7 @@ to chance than either value has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,19 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import FirstFlightError
+from lab.core.results.cells import Cells
+from lab.core.results.records import value_of
 from lab.core.run.measuring import file_of, kept
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate, estimate
 from lab.core.words import plain
-from lab.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections, LoadRecord, read,
+from lab.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections, LoadRecord,
+                             parse_connections,
                              read_bottleneck)
 from lab.load.scenario import LoadFigure
 
 Numbers = NDArray[numpy.float64]
+BySeed = dict[int, LoadRecord]  # the runs of one cell, by repeat
 
 QUEUE_SMOOTHED_S = 2.0
 
@@ -63,7 +67,7 @@ class Runs:
         return cls(figure, folder, counting, len(mine) - len(counting))
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def exclusion_notes(self) -> tuple[str, ...]:
         """How many runs do not count, if there are any."""
         are = "run is" if self.left_out == 1 else "runs are"
         return (f"{self.left_out} {are} excluded: not measured, or not verified",
@@ -71,31 +75,26 @@ class Runs:
 
     def values(self, axis: str) -> list[Any]:
         """The values on an axis, in the order of the file; "" alone for no axis."""
-        return list(dict.fromkeys(getattr(record.trial, axis) if axis else ""
-                                  for record in self.records))
+        return Cells(self.records).values(axis)
 
-    def at(self, window: str, **places: Any) -> dict[int, LoadRecord]:
+    def at(self, window: str, **places: Any) -> BySeed:
         """The runs with a window at a place on some axes, by repeat.
 
         Raises MissingRuns where several cells share the place.
         """
-        records: dict[int, LoadRecord] = {}
-        for record in self.records:
-            trial = record.trial
-            if trial.window == window and all(getattr(trial, axis) == value
-                                              for axis, value in places.items() if axis):
-                if trial.repeat in records:
-                    raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say"
-                                      " by which axis they differ (by, series)")
-                records[trial.repeat] = record
-        return records
+        there = Cells(self.records).at(window=window, **places).records
+        by_seed = {record.trial.repeat: record for record in there}
+        if len(by_seed) < len(there):
+            raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say by which"
+                              " axis they differ (by, series)")
+        return by_seed
 
     def connections(self, record: LoadRecord) -> Connections:
         """The connections of a run that count. Raises FirstFlightError."""
         trial = record.trial
         if trial.id not in self._read:
             path = file_of(self.folder, trial.id, FILE)
-            self._read[trial.id] = read(kept(path), str(path)).counted(trial.counted_s)
+            self._read[trial.id] = parse_connections(kept(path), str(path)).counted(trial.counted_s)
         return self._read[trial.id]
 
     def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
@@ -134,18 +133,11 @@ def named(axis: str, value: Any) -> str:
     return name + describe(axis, value)
 
 
-BySeed = Mapping[int, "float | None"]
-
 # Quantities of records -----------------------------------------------------------
 
-def column(records: dict[int, LoadRecord], quantity: str) -> BySeed:
-    """A column of records, by seed."""
-    return {repeat: getattr(record, quantity) for repeat, record in records.items()}
-
-
-def over_seeds(values: BySeed) -> Estimate | None:
+def over_seeds(values: Collection[float | None]) -> Estimate | None:
     """The mean over the seeds; None where a run has no value."""
-    known = [value for value in values.values() if value is not None]
+    known = [value for value in values if value is not None]
     return estimate(known) if known and len(known) == len(values) else None
 
 
@@ -162,13 +154,13 @@ class Gain:
     percent: Estimate
 
 
-def gain(base: dict[int, LoadRecord], experiment: dict[int, LoadRecord],
-         quantity: str) -> Gain | None:
+def gain(base: BySeed, experiment: BySeed, quantity: str) -> Gain | None:
     """By pairs of one seed; None where either lacks a value."""
-    return paired(column(base, quantity), column(experiment, quantity))
+    return paired(*({repeat: value_of(record, quantity) for repeat, record in records.items()}
+                    for records in (base, experiment)))
 
 
-def paired(base: BySeed, experiment: BySeed) -> Gain | None:
+def paired(base: Mapping[int, float | None], experiment: Mapping[int, float | None]) -> Gain | None:
     """The gain by seeds that both have; None without one, or where a value is missing."""
     both = [(base[repeat], experiment[repeat]) for repeat in sorted(set(base) & set(experiment))]
     pairs = [(first, second) for first, second in both
@@ -190,48 +182,33 @@ PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; No
 
 @dataclass(frozen=True)
 class GainPoint:
-    """One place of a line: what a window changes there."""
+    """What a window changes at one place of a line.
 
+    window, series: of the line; the window is "" where the line's points are the windows.
+    """
+
+    window: str
+    series: Any
     x: Any
     mean: Gain
     p99: Gain | None
     retransmission: Gain
 
 
-@dataclass(frozen=True)
-class GainLine:
-    """The points of one window against the baseline, for one value of the series."""
-
-    window: str
-    series: Any
-    points: tuple[GainPoint, ...]
-
-
-def lines(runs: Runs) -> list[GainLine]:
-    """For a figure of kind gain: a line for each window but the first, and series value.
-
-    Along the axis "window" the line's points are the windows themselves.
-    """
-    figure = runs.figure
-    along: dict[str, list[tuple[Any, str, dict[str, Any]]]]
-    if figure.by == "window":
-        along = {"": [(window, window, {}) for window in figure.windows]}
-    else:
-        along = {window: [(x, window, {figure.by: x}) for x in runs.values(figure.by)]
-                 for window in figure.windows[1:]}
-    return [GainLine(name, series, tuple(
-        point for x, window, place in places if (point := _point(
-            runs, x, window, {figure.series: series, **place})) is not None))
-        for series in runs.values(figure.series) for name, places in along.items()]
-
-
-def _point(runs: Runs, x: Any, window: str, place: dict[str, Any]) -> GainPoint | None:
-    base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
-    mean = gain(base, experiment, "mean_ms")
-    retransmission = gain(base, experiment, "retransmission_percent")
-    if mean is None or retransmission is None:
-        return None
-    return GainPoint(x, mean, gain(base, experiment, "p99_ms"), retransmission)
+def points(runs: Runs) -> list[GainPoint]:
+    """For a figure of kind gain: by value of the series, then by window."""
+    figure, found = runs.figure, []
+    along = ([("", window, window) for window in figure.windows] if figure.by == "window" else
+             [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)])
+    for series in runs.values(figure.series):
+        for line, window, x in along:
+            place = {figure.series: series, **({figure.by: x} if line else {})}
+            base, experiment = runs.at(figure.windows[0], **place), runs.at(window, **place)
+            mean, p99, retransmission = (gain(base, experiment, name) for name in
+                                         ("mean_ms", "p99_ms", "retransmission_percent"))
+            if mean is not None and retransmission is not None:
+                found.append(GainPoint(line, series, x, mean, p99, retransmission))
+    return found
 
 
 @dataclass(frozen=True)
@@ -249,12 +226,12 @@ class Distribution:
     curve_ms: NDArray[numpy.float64]
     count: int
     retransmission: Estimate
-    by_seed: dict[float | None, BySeed]
+    by_seed: dict[float | None, Mapping[int, float | None]]
     rate_kbps: float
 
     def at(self, place: float | None) -> Estimate | None:
         """Of a percentile, or of the mean for None."""
-        return over_seeds(self.by_seed[place])
+        return over_seeds(self.by_seed[place].values())
 
     @property
     def mean(self) -> Estimate:
@@ -272,7 +249,7 @@ def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Dis
         raise MissingRuns(f"{name}: no connection completed")
     times = numpy.concatenate([connections.total_ms for connections in done.values()])
     bits = numpy.concatenate([connections.asked_bytes * 8 for connections in done.values()])
-    percentiles: dict[float | None, BySeed] = {
+    percentiles: dict[float | None, Mapping[int, float | None]] = {
         percentile: {seed: connections.percentile_ms(percentile)
                      for seed, connections in by_seed.items()}
         for percentile in PERCENTILES}
@@ -303,7 +280,7 @@ def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
     records = runs.at(window)
     parts = sorted({host.initcwnd for record in records.values() for host in record.trial.hosts})
     return [distribution(f"IW {initcwnd} in the mix", str(initcwnd), {
-        repeat: runs.connections(record).of_hosts(
+        repeat: runs.connections(record).select_hosts(
             {number for number, host in enumerate(record.trial.hosts)
              if host.initcwnd == initcwnd})
         for repeat, record in records.items()}) for initcwnd in parts]
@@ -350,7 +327,7 @@ class Hit:
     same transfers are compared; counted for pairs of one seed.
     """
 
-    x: Any
+    x: object
     base_share_percent: float
     experiment_share_percent: float
     own: Gain | None
@@ -366,8 +343,7 @@ def hits(runs: Runs) -> list[Hit]:
             for x in runs.values(runs.figure.by)]
 
 
-def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
-         experiment: dict[int, LoadRecord]) -> Hit:
+def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
     own: tuple[dict[int, float | None], ...] = ({}, {})
     same: tuple[dict[int, float | None], ...] = ({}, {})
     shares: tuple[list[float], ...] = ([], [])
@@ -394,7 +370,7 @@ def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
 
 
 def _mean_ms(connections: Connections, chosen: NDArray[numpy.bool_]) -> float | None:
-    done = connections.where(chosen).ended(OK)
+    done = connections.select(chosen).ended(OK)
     return float(done.total_ms.mean()) if len(done) else None
 
 
@@ -438,6 +414,6 @@ def shared_costs(runs: Runs) -> list[Shared]:
 def parts(runs: Runs, window: str) -> list[Distribution]:
     """The two parts of a mix by their places, as both may have one window."""
     return [distribution(f"part {place + 1}", window, {
-        repeat: runs.connections(record).of_hosts(
+        repeat: runs.connections(record).select_hosts(
             set(range(place, len(record.trial.hosts), 2)))
         for repeat, record in runs.at(window).items()}) for place in range(2)]

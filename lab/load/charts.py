@@ -9,11 +9,12 @@ from typing import Any
 import numpy
 
 from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.results.cells import grouped
 from lab.core.scenario import published
 from lab.core.stats import Estimate
 from lab.load import analysis
-from lab.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, Gain, Hit, Mixes, Runs,
-                               Shared, describe, name_of, named)
+from lab.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, Gain, GainPoint, Hit, Mixes,
+                               Runs, Shared, describe, name_of, named)
 from lab.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
@@ -32,7 +33,7 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
     return LineChart(
         figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs,{counted}"
         f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · {bars}",
-        next(iter(runs.notes), ""),
+        next(iter(runs.exclusion_notes), ""),
         columns=columns, **more)
 
 
@@ -52,18 +53,16 @@ def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart
 
 def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
     """Distributions, and what each percentile gains beside what was published."""
-    known = improvement_percent(runs.figure.published) if runs.figure.published else {}
-    published = Line("the deck", tuple(float(PLACES.index(place)) for place in known),
+    # What was published, by percentile; None for the average.
+    known: dict[float | None, float] = {}
+    if runs.figure.published:
+        row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
+        known = {None if column == "Avg." else float(column):
+                 published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
+    theirs = Line("the deck", tuple(float(PLACES.index(place)) for place in known),
                      tuple(known.values()), style="published")
-    gains = _gains(distributions, (published,) if known else ())
+    gains = _gains(distributions, (theirs,) if known else ())
     return _chart(runs, ((_curves(distributions),), (gains,)), widths=HALVES)
-
-
-def improvement_percent(name: str) -> dict[float | None, float]:
-    """The published improvement by percentile, None for the average. Raises UsageError."""
-    row = next(row for row in deck_rows(name) if row["row"] == "% Impr.")
-    return {None if column == "Avg." else float(column): published.number(row, column, DECK_FILE)
-            for column in DECK_COLUMNS if row[column]}
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:
@@ -157,23 +156,24 @@ def _queue(runs: Runs) -> Plot:
 
 # Gains along an axis -----------------------------------------------------------------
 
-def gain(runs: Runs, lines: Sequence[analysis.GainLine]) -> LineChart:
+def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     """What is saved of the mean, and what retransmissions it costs."""
     figure, base = runs.figure, analysis.window_label(runs.figure.windows[0])
-    places = {x: place for place, x in enumerate(dict.fromkeys(
-        point.x for line in lines for point in line.points))}
+    places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
+    lines = grouped(points, lambda point: (point.window, point.series))
     saved, retransmitted = [], []
-    for number, line in enumerate(lines):
-        name, look = _line_name(runs, line), number + 1
-        xs = [places[point.x] + (number - (len(lines) - 1) / 2) * ASIDE for point in line.points]
+    for number, ((window, series), of_line) in enumerate(lines.items()):
+        words = [named(figure.series, series)] if figure.series else []
+        words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
+        name, look = ", ".join(words) or f"IW {window}", number + 1
+        xs = [places[point.x] + (number - (len(lines) - 1) / 2) * ASIDE for point in of_line]
         saved.append(_estimates(name, list(zip(xs, (
-            point.mean.percent for point in line.points))), look))
+            point.mean.percent for point in of_line))), look))
         retransmitted.append(_estimates(name, list(zip(xs, (
-            point.retransmission.experiment for point in line.points))), look))
-        if figure.by != "window" and line.window == figure.windows[1]:
+            point.retransmission.experiment for point in of_line))), look))
+        if window == figure.windows[1]:
             retransmitted.append(Line("", tuple(xs), tuple(
-                point.retransmission.base.value for point in line.points), look=look,
-                style="faint"))
+                point.retransmission.base.value for point in of_line), look=look, style="faint"))
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
     axis, faint = name_of(figure.by), "" if figure.by == "window" else f"; faint: {base}"
     return _chart(runs, (
@@ -181,14 +181,7 @@ def gain(runs: Runs, lines: Sequence[analysis.GainLine]) -> LineChart:
               zero=True),),
         (Plot(axis, f"retransmitted bytes (% of unique{faint})", tuple(retransmitted),
               ticks=ticks),)),
-        widths=(0.37, 0.37), legend=len(lines) > 1 or any(line.window for line in lines))
-
-
-def _line_name(runs: Runs, line: analysis.GainLine) -> str:
-    window = [f"IW {line.window}"] if line.window and len(runs.figure.windows) > 2 else []
-    axis = runs.figure.series
-    series = [named(axis, line.series)] if axis else []
-    return ", ".join([*series, *window]) or f"IW {line.window}"
+        widths=(0.37, 0.37), legend=len(lines) > 1 or any(window for window, _ in lines))
 
 
 # Transfers that retransmitted -------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lab.core.findings.charts import Chart
@@ -14,11 +14,12 @@ from lab.core.findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODU
 from lab.core.findings.findings import Finding, Rounded, Statement, Table
 from lab.core.run.kinds import RunData
 from lab.core.scenario import published
+from lab.core.scenario.grammar import claims_on
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
 from lab.load import analysis, charts, tables
-from lab.load.analysis import Distribution, Gain, GainLine, Hit, MissingRuns, Mixes, Runs, describe
+from lab.load.analysis import Distribution, Gain, GainPoint, Hit, MissingRuns, Runs, describe
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
                                SHARE, LoadClaim, LoadFigure, LoadScenario)
@@ -27,20 +28,11 @@ ALIKE_PERCENT = 5.0  # two values that a source calls alike
 MOST_RETRANSMITTED_PERCENT = 10.0  # of a baseline that others are compared with
 
 
-@dataclass(frozen=True)
-class Content:
-    """What the runs of a figure give, whatever is claimed of them."""
-
-    tables: tuple[Table, ...]
-    chart: Chart
-    answers: tuple[Statement, ...] = ()
-
-
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
     return tuple(_assumed(scenario, figure, _finding(
-        figure, [claim for claim in scenario.claims if claim.figure == figure.name], run.records,
-        run.folder)) for figure in scenario.figures)
+        figure, claims_on(figure, scenario.claims), run.records, run.folder))
+        for figure in scenario.figures)
 
 
 def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Finding:
@@ -66,44 +58,44 @@ def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[
         statements = tuple(statement(runs, claim) for claim in claims)
     except MissingRuns as error:
         return Finding(figure.name, figure.title, missing=str(error))
-    return Finding(
-        figure.name, figure.title, shown.tables, (*statements, *shown.answers), chart=shown.chart,
-        published=published.source(DECK_FILE) if figure.published else "")
+    return replace(shown, statements=(*statements, *shown.statements),
+                   published=published.source(DECK_FILE) if figure.published else "")
 
 
-# What each kind of figure shows ------------------------------------------------------
+# What each kind of figure shows, whatever is claimed of it -----------------------------
 
-def _distribution(runs: Runs) -> Content:
+def _content(runs: Runs, tables: Sequence[Table], chart: Chart,
+             answers: Sequence[Statement] = ()) -> Finding:
+    return Finding(runs.figure.name, runs.figure.title, tuple(tables), tuple(answers), chart=chart)
+
+
+def _distribution(runs: Runs) -> Finding:
     distributions = analysis.distributions(runs)
-    return Content((tables.percentiles(distributions),
-                    tables.percentiles(analysis.distributions(runs, with_handshake=False),
-                                       "The same without the handshake"),
-                    tables.runs_themselves(runs)), charts.distribution(runs, distributions))
+    without = analysis.distributions(runs, with_handshake=False)
+    return _content(runs, (
+        tables.percentiles(distributions),
+        tables.percentiles(without, "The same without the handshake"),
+        tables.runs_themselves(runs)), charts.distribution(runs, distributions))
 
 
-def _deck(runs: Runs) -> Content:
+def _deck(runs: Runs) -> Finding:
     distributions = analysis.distributions(runs)
     theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
-    return Content((tables.deck(*distributions[:2]), *theirs, tables.runs_themselves(runs)),
-                   charts.deck(runs, distributions))
+    return _content(runs, (tables.deck(*distributions[:2]), *theirs, tables.runs_themselves(runs)),
+                    charts.deck(runs, distributions))
 
 
-def _mix(runs: Runs) -> Content:
+def _mix(runs: Runs) -> Finding:
+    """Also what a mix does to each of its groups, and what a comparison within it would show."""
     mixes = analysis.mixes(runs)
     compared = [tables.percentiles([*mixes.alone.values(), *groups],
                                    f"{analysis.window_label(window)} compared with unmixed runs")
                 for window, groups in mixes.groups.items()]
-    return Content((*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
-                   charts.mix(runs, mixes), _mix_answers(mixes))
-
-
-def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
-    """What a mix does to each of its groups, and what a comparison within it would show."""
-    answers = []
-    for groups in mixes.groups.values():
-        answers += [_against_own(group, mixes.alone.get(group.window)) for group in groups]
-        answers += [_within(groups[0], group, mixes.alone) for group in groups[1:]]
-    return tuple(answer for answer in answers if answer is not None)
+    answers = [answer for groups in mixes.groups.values() for answer in (
+        *(_against_own(group, mixes.alone.get(group.window)) for group in groups),
+        *(_within(groups[0], group, mixes.alone) for group in groups[1:])) if answer is not None]
+    return _content(runs, (*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
+                    charts.mix(runs, mixes), answers)
 
 
 def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
@@ -132,10 +124,10 @@ def _within(first: Distribution, group: Distribution,
                      numbers=(Rounded(within.percent, 1), Rounded(apart.percent, 1)))
 
 
-def _hit(runs: Runs) -> Content:
+def _hit(runs: Runs) -> Finding:
     hits = analysis.hits(runs)
-    return Content((tables.hits(runs, hits),), charts.hit(runs, hits),
-                   (_hit_answer(runs, hits),))
+    return _content(runs, (tables.hits(runs, hits),), charts.hit(runs, hits),
+                    (_hit_answer(runs, hits),))
 
 
 def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
@@ -149,30 +141,29 @@ def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
         (", ".join(parts) or "nothing was hit") + ".")
 
 
-def _gain(runs: Runs) -> Content:
-    lines = analysis.lines(runs)
-    return Content((tables.gains(runs, lines),), charts.gain(runs, lines),
-                   _gain_answers(runs, lines))
+def _gain(runs: Runs) -> Finding:
+    points = analysis.points(runs)
+    return _content(runs, (tables.gains(runs, points),), charts.gain(runs, points),
+                    _gain_answers(runs, points))
 
 
-def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...]:
+def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, ...]:
     """Where the gain turns to loss: cells whose interval lies below zero."""
     worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
-    for line in lines:
-        for point in line.points:
-            where = ", ".join(tables.where(runs, line, point))
-            for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
-                if gain is not None and gain.absolute.sign < 0:
-                    worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
+    for point in points:
+        where = ", ".join(tables.where(runs, point))
+        for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
+            if gain is not None and gain.absolute.sign < 0:
+                worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
     nowhere = ("in no cell whose 95 % interval excludes zero."
-               if any(point.mean.absolute.interval for line in lines for point in line.points)
+               if any(point.mean.absolute.interval for point in points)
                else "undetermined: one seed has no interval.")
     return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
                            " longer:", "; ".join(cells) + "." if cells else nowhere)
                  for name, cells in worse.items())
 
 
-def _share(runs: Runs) -> Content:
+def _share(runs: Runs) -> Finding:
     costs = analysis.shared_costs(runs)
     retransmission = costs[0].retransmission.value
     if retransmission > MOST_RETRANSMITTED_PERCENT:
@@ -182,8 +173,9 @@ def _share(runs: Runs) -> Content:
             f" {MOST_RETRANSMITTED_PERCENT:g} %: this link is overloaded whatever the window is, so"
             " its costs are not the window's. Ask with a lower --load, a faster --share-link or a"
             " longer --queue.")
-    return Content((tables.shared(costs), tables.runs_themselves(runs)), charts.shared(runs, costs),
-                   tuple(_cost(costs[0], cost) for cost in costs[1:]))
+    return _content(runs, (tables.shared(costs), tables.runs_themselves(runs)),
+                    charts.shared(runs, costs),
+                    tuple(_cost(costs[0], cost) for cost in costs[1:]))
 
 
 def _cost(base: analysis.Shared, cost: analysis.Shared) -> Statement:
@@ -199,7 +191,7 @@ def _cost(base: analysis.Shared, cost: analysis.Shared) -> Statement:
                      f" {estimated(cost.first.percent, 1)} % saved.")
 
 
-SHOWN: dict[str, Callable[[Runs], Content]] = {
+SHOWN: dict[str, Callable[[Runs], Finding]] = {
     DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck,
     SHARE: _share}
 

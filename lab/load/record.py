@@ -13,12 +13,12 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lab.core.errors import FirstFlightError
-from lab.core.results.records import Record, measured
+from lab.core.results.records import Record
 from lab.core.run.kinds import ObservedTrial
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.tcp.wire.exchange import read_exchanges
@@ -68,19 +68,19 @@ class Connections:
     def __len__(self) -> int:
         return len(self.host)
 
-    def where(self, chosen: NDArray[numpy.bool_]) -> Connections:
+    def select(self, chosen: NDArray[numpy.bool_]) -> Connections:
         return Connections(*(getattr(self, name)[chosen] for name in COLUMNS[:-1]))
 
     def counted(self, between_s: tuple[float, float]) -> Connections:
         """Those that arrived in the time that counts."""
-        return self.where((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
+        return self.select((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
 
-    def of_hosts(self, hosts: set[int]) -> Connections:
+    def select_hosts(self, hosts: set[int]) -> Connections:
         import numpy
-        return self.where(numpy.isin(self.host, sorted(hosts)))
+        return self.select(numpy.isin(self.host, sorted(hosts)))
 
     def ended(self, end: str) -> Connections:
-        return self.where(self.end == ENDS.index(end))
+        return self.select(self.end == ENDS.index(end))
 
     @property
     def retransmission_percent(self) -> float:
@@ -101,7 +101,7 @@ class Connections:
         return value if numpy.isfinite(value) else None
 
 
-def joined(files: Mapping[str, bytes]) -> bytes:
+def join_rows(files: Mapping[str, bytes]) -> bytes:
     """The rows of client<n>.csv and server<n>.csv as one file, ordered by arrival, gzipped.
 
     A server's row belongs to the client's with the same id. The file has no
@@ -126,8 +126,8 @@ def joined(files: Mapping[str, bytes]) -> bytes:
     return gzip.compress(text.getvalue().encode(), compresslevel=6, mtime=0)
 
 
-def read(content: bytes, where: str = FILE) -> Connections:
-    """The reverse of `joined`, as arrays. Raises ConnectionsError where it is damaged."""
+def parse_connections(content: bytes, where: str = FILE) -> Connections:
+    """The reverse of `join_rows`, as arrays. Raises ConnectionsError where it is damaged."""
     import numpy
     try:
         lines = gzip.decompress(content).decode("utf-8").splitlines()
@@ -211,9 +211,9 @@ class LoadEvidence:
     ended_servers: tuple[int, ...]
 
     @classmethod
-    def read(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
+    def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
         """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
-        return cls(trial, read(connections),
+        return cls(trial, parse_connections(connections),
                    read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
                    wire_flights(observed.client_pcap, observed.server_pcap),
                    tuple(observed.content.get("ended_servers", ())))
@@ -231,12 +231,12 @@ class LoadEvidence:
     @cached_property
     def hit(self) -> Connections:
         """Those of them that retransmitted."""
-        return self.done.where(self.done.retransmitted_bytes > 0)
+        return self.done.select(self.done.retransmitted_bytes > 0)
 
     @cached_property
     def smooth(self) -> Connections:
         """All without a repeated handshake."""
-        return self.everything.where(~(self.everything.connect_ms >= REPEATED_MS))
+        return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
 
     def grown(self, counter: str) -> float:
         """What a counter of the bottleneck rose by."""
@@ -254,6 +254,20 @@ class LoadEvidence:
     def drops(self) -> int | None:
         """Packets that the bottleneck dropped; None with fewer than two samples."""
         return round(self.grown("drops")) if len(self.bottleneck.time_s) > 1 else None
+
+    @property
+    def drop_percent(self) -> float | None:
+        """Of the packets that came to the bottleneck; None as of `drops`."""
+        if self.drops is None:
+            return None
+        came = self.grown("packets") + self.drops
+        return self.drops / came * 100 if came else 0.0
+
+    @property
+    def queue_packets(self) -> Numbers:
+        """The samples of the queue; none where there are fewer than two."""
+        packets = self.bottleneck.queue_packets
+        return packets if len(packets) > 1 else packets[:0]
 
     @property
     def on_wire(self) -> list[int]:
@@ -286,29 +300,8 @@ def whole_numbers(numbers: Iterable[float]) -> str:
     return " ".join(map(str, sorted({int(number) for number in numbers if number == number})))
 
 
-def _mean(numbers: Any) -> float | None:
+def _mean(numbers: Numbers) -> float | None:
     return float(numbers.mean()) if len(numbers) else None
-
-
-def _percentile(percentile: float) -> Any:
-    return measured(lambda run: run.counted.percentile_ms(percentile))
-
-
-def _hit_percent(run: LoadEvidence) -> float | None:
-    return len(run.hit) / len(run.done) * 100 if len(run.done) else None
-
-
-def _drop_percent(run: LoadEvidence) -> float | None:
-    if run.drops is None:
-        return None
-    came = run.grown("packets") + run.drops
-    return run.drops / came * 100 if came else 0.0
-
-
-def _queue_packets(run: LoadEvidence) -> Any:
-    """The samples of the queue; none where there are fewer than two."""
-    packets = run.bottleneck.queue_packets
-    return packets if len(packets) > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -333,36 +326,69 @@ class LoadRecord(Record):
     """
 
     trial: LoadTrial
-    arrivals: int | None = measured(lambda run: len(run.counted))
-    completed: int | None = measured(lambda run: len(run.done))
-    failed: int | None = measured(lambda run: len(run.counted.ended(FAILED)))
-    unfinished: int | None = measured(lambda run: len(run.counted.ended(OPEN)))
-    mean_ms: float | None = measured(lambda run: _mean(run.done.total_ms))
-    mean_transfer_ms: float | None = measured(
-        lambda run: _mean(run.done.total_ms - run.done.connect_ms))
-    p10_ms: float | None = _percentile(10)
-    p25_ms: float | None = _percentile(25)
-    p50_ms: float | None = _percentile(50)
-    p75_ms: float | None = _percentile(75)
-    p90_ms: float | None = _percentile(90)
-    p95_ms: float | None = _percentile(95)
-    p99_ms: float | None = _percentile(99)
-    p999_ms: float | None = _percentile(99.9)
-    retransmission_percent: float | None = measured(
-        lambda run: run.counted.retransmission_percent)
-    hit_percent: float | None = measured(_hit_percent)
-    hit_mean_ms: float | None = measured(lambda run: _mean(run.hit.total_ms))
-    offered_load: float | None = measured(
-        lambda run: sum(map(wire_bytes, run.counted.asked_bytes))
-        / (run.trial.bandwidth_kbps * 125 * run.trial.counted_span_s))
-    utilisation: float | None = measured(lambda run: run.utilisation)
-    drops: int | None = measured(lambda run: run.drops)
-    drop_percent: float | None = measured(_drop_percent)
-    queue_mean_packets: float | None = measured(lambda run: _mean(_queue_packets(run)))
-    queue_max_packets: int | None = measured(
-        lambda run: max(map(round, _queue_packets(run)), default=None))
-    repeated_handshakes: int | None = measured(lambda run: len(run.everything) - len(run.smooth))
-    seen_initcwnd: str = measured(lambda run: whole_numbers(run.smooth.initial_window), "")
-    seen_first_flight: str = measured(lambda run: whole_numbers(run.smooth.first_flight), "")
-    wire_connections: int | None = measured(lambda run: len(run.on_wire))
-    wire_first_flight: str = measured(lambda run: whole_numbers(run.on_wire), "")
+    _: KW_ONLY
+    arrivals: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+    unfinished: int | None = None
+    mean_ms: float | None = None
+    mean_transfer_ms: float | None = None
+    p10_ms: float | None = None
+    p25_ms: float | None = None
+    p50_ms: float | None = None
+    p75_ms: float | None = None
+    p90_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    p999_ms: float | None = None
+    retransmission_percent: float | None = None
+    hit_percent: float | None = None
+    hit_mean_ms: float | None = None
+    offered_load: float | None = None
+    utilisation: float | None = None
+    drops: int | None = None
+    drop_percent: float | None = None
+    queue_mean_packets: float | None = None
+    queue_max_packets: int | None = None
+    repeated_handshakes: int | None = None
+    seen_initcwnd: str = ""
+    seen_first_flight: str = ""
+    wire_connections: int | None = None
+    wire_first_flight: str = ""
+
+
+def record_of(run: LoadEvidence) -> LoadRecord:
+    """What was measured of a run, without a verdict."""
+    counted, done, hit = run.counted, run.done, run.hit
+    offered_bytes = sum(map(wire_bytes, counted.asked_bytes))
+    queue = run.queue_packets
+    return LoadRecord(
+        run.trial, True,
+        arrivals=len(counted),
+        completed=len(done),
+        failed=len(counted.ended(FAILED)),
+        unfinished=len(counted.ended(OPEN)),
+        mean_ms=_mean(done.total_ms),
+        mean_transfer_ms=_mean(done.total_ms - done.connect_ms),
+        p10_ms=counted.percentile_ms(10),
+        p25_ms=counted.percentile_ms(25),
+        p50_ms=counted.percentile_ms(50),
+        p75_ms=counted.percentile_ms(75),
+        p90_ms=counted.percentile_ms(90),
+        p95_ms=counted.percentile_ms(95),
+        p99_ms=counted.percentile_ms(99),
+        p999_ms=counted.percentile_ms(99.9),
+        retransmission_percent=counted.retransmission_percent,
+        hit_percent=len(hit) / len(done) * 100 if len(done) else None,
+        hit_mean_ms=_mean(hit.total_ms),
+        offered_load=offered_bytes / (run.trial.bandwidth_kbps * 125 * run.trial.counted_span_s),
+        utilisation=run.utilisation,
+        drops=run.drops,
+        drop_percent=run.drop_percent,
+        queue_mean_packets=_mean(queue),
+        queue_max_packets=round(float(queue.max())) if len(queue) else None,
+        repeated_handshakes=len(run.everything) - len(run.smooth),
+        seen_initcwnd=whole_numbers(run.smooth.initial_window),
+        seen_first_flight=whole_numbers(run.smooth.first_flight),
+        wire_connections=len(run.on_wire),
+        wire_first_flight=whole_numbers(run.on_wire))

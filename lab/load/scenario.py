@@ -1,66 +1,6 @@
 """Load scenarios: TOML files of kind "load", expanded into runs.
 
-The first comment line is the claim in one sentence, then::
-
-    kind = "load"
-    title = "…"
-    source = "…"
-
-    [sysctls]                 # optional, as in every scenario
-
-    [defaults]                # what every sweep has unless it has its own
-    bandwidth_kbps = 20000    # the bottleneck
-    rtt_ms = 300
-    queue_bdp = [1.0]         # drop-tail limit as a part of the bandwidth-delay product
-    queue = ["droptail"]      # or "fq_codel", "cake"
-    load = [0.95]             # offered, as a part of the bottleneck, headers counted
-    response_bytes = [50000]
-    sizes = "web_search"      # optional, in place of response_bytes: the paper's Figure 1,
-                              # or points of a distribution function, [[0, 500], [1, 60000]]
-    connections = [1]         # at once, by one arrival
-    initcwnd = [3, 10, 16]
-    initrwnd = 100
-    congestion_control = ["cubic"]
-    paced = [false]           # fq on the servers' interfaces
-    access_queue_packets = 50 # optional: of clients' own links, see [[population]]
-    clients = 2               # hosts, and how many serve
-    servers = 2
-    duration_s = 300          # of arrivals; those in the first warmup_s and the
-    warmup_s = 30             # last cooldown_s do not count
-    cooldown_s = 20
-    repeat = 4                # independent seeds
-
-    [[sweep]]                 # lists are combined
-    name = "loads"
-    load = [0.5, 0.75]
-    population = "far"        # optional, in place of clients and rtt_ms
-    mixes = [[[3, 0.5], [10, 0.5]]]   # optional: [initial window, share] of the clients
-
-    [[population]]            # optional: who the clients are
-    name = "far"
-    clients = [[0.25, 300, 512, 1]]   # share, RTT in ms, own link in kbit/s (0: any),
-                                      # random loss on the way to it in %
-
-    [[figure]]
-    name = "completion"       # figures/<scenario>_completion.png
-    title = "…"
-    kind = "distribution"     # or gain, mix, hit, percentiles, share
-    sweep = "loads"           # or a list of them
-    windows = ["3", "10"]     # the first is the baseline; "3+10" is a mix
-    by = "load"               # gain, hit: along the axis; see AXES
-    series = "response_bytes" # gain: one line each; optional
-                              # share: mixes of two parts, "10+10" first: what the first
-                              # part's window does to the second part
-    published = "Africa, all" # percentiles: a table of paper/ietf78.csv; optional
-
-    [[claim]]                 # optional: what was published in words
-    figure = "completion"
-    says = "…"
-    compares = ["3", "10"]    # or a part of a mix: "3 in 3+10"
-    quantity = "mean_ms"      # a column of lab.load.record.LoadRecord
-    expects = "less"          # of the second window: less, more, or alike
-    where = {load = [0.5]}    # optional: only these
-    why = "…"                 # optional: ours, what a reader should know of the answer
+docs/SCENARIOS.md has an example of a file, docs/examples/load.toml, and every key.
 """
 
 from __future__ import annotations
@@ -73,7 +13,7 @@ from typing import Any, Literal
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import published, schema
+from lab.core.scenario import grammar, published, schema
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.scenario.schema import key
@@ -101,7 +41,7 @@ def window_name(window: Window) -> str:
                     for initcwnd, share in window)
 
 
-def _mix(mix: Any, where: str) -> Window:
+def _mix(mix: object, where: str) -> Window:
     if not isinstance(mix, list) or not mix or not all(
             isinstance(part, list) and len(part) == 2 for part in mix):
         raise UsageError(f"{where}: a mix has to be a list of [initial window, share]")
@@ -111,7 +51,7 @@ def _mix(mix: Any, where: str) -> Window:
     return parts
 
 
-def _links(rows: Any, where: str) -> tuple[Clients, ...]:
+def _links(rows: object, where: str) -> tuple[Clients, ...]:
     if not isinstance(rows, list) or not rows or not all(
             isinstance(row, list) and len(row) == 4 for row in rows):
         raise UsageError(f"{where} has to be a list of [share, rtt_ms, kbit/s, loss %]")
@@ -124,7 +64,7 @@ def _links(rows: Any, where: str) -> tuple[Clients, ...]:
     return links
 
 
-def _sizes(value: Any, where: str) -> str:
+def _sizes(value: object, where: str) -> str:
     """The name of a distribution, or its points."""
     return schema.text(value, where) if isinstance(value, str) else sizes_text(
         points_of(value, where))
@@ -147,7 +87,7 @@ class LoadPopulation:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadSweep:
-    """Runs in every combination of the lists; see the module's first lines.
+    """Runs in every combination of the lists; see docs/SCENARIOS.md.
 
     links: the clients, still without a window, as of `population` or `clients`.
     """
@@ -253,11 +193,9 @@ OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadFigure:
+class LoadFigure(grammar.Figure):
     """One figure; windows: the baseline's name first."""
 
-    name: str = key(reader=schema.file_name)
-    title: str
     kind: Literal["distribution", "gain", "mix", "hit", "percentiles", "share"]
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
     windows: tuple[str, ...] = key(reader=schema.values(lambda value, _: str(value), "windows"))
@@ -275,13 +213,13 @@ class LoadFigure:
             raise UsageError(f"{where}: windows have to be mixes of two parts, like 10+10")
 
 
-def _two(value: Any, where: str) -> tuple[str, str]:
+def _two(value: object, where: str) -> tuple[str, str]:
     if not isinstance(value, list) or len(value) != 2:
         raise UsageError(f"{where} has to be two windows")
     return str(value[0]), str(value[1])
 
 
-def _places(value: Any, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
     if not isinstance(value, dict):
         raise UsageError(f"{where} has to be a table like {{load = [0.5]}}")
     schema.known_keys(value, AXES, where)
@@ -290,18 +228,16 @@ def _places(value: Any, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadClaim:
+class LoadClaim(grammar.Claim):
     """What a source claims of two windows: the second has `expects` of the quantity.
 
     where: only these values of an axis.
     """
 
-    figure: str
-    says: str
     compares: tuple[str, str] = key(reader=_two)
     quantity: str
     expects: Literal["less", "more", "alike"]
-    where: tuple[tuple[str, tuple[Any, ...]], ...] = key((), reader=_places)
+    where: tuple[tuple[str, tuple[object, ...]], ...] = key((), reader=_places)
     why: str = ""
 
 
@@ -317,28 +253,29 @@ class LoadScenario:
 
 # Reading it ------------------------------------------------------------------------
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
     """A scenario of kind load. Raises UsageError."""
     schema.known_keys(file.raw, KEYS, file.where)
     head, sweeps = file.head(), _sweeps(file)
     if not sweeps:
         raise UsageError(f"{file.where}: has no [[sweep]], so nothing to measure")
-    figures = schema.read_tables(LoadFigure, file.raw, "figure", file.where)
-    for figure in figures:
-        _check_figure(figure, sweeps, f'{file.where}: [[figure]] "{figure.name}"')
-    claims = schema.read_tables(LoadClaim, file.raw, "claim", file.where, called="says")
-    for claim in claims:
-        _check_claim(claim, figures, f'{file.where}: [[claim]] "{claim.says}"')
-    return LoadScenario(head, sweeps, figures, claims)
+    figures = grammar.read_figures(LoadFigure, file.raw, file.where)
+    for place, figure in figures.items():
+        _check_figure(figure, sweeps, place)
+    shown = tuple(figures.values())
+    claims = grammar.read_claims(LoadClaim, file.raw, shown, file.where)
+    for place, claim in claims.items():
+        _check_claim(claim, next(figure for figure in shown if figure.name == claim.figure), place)
+    return LoadScenario(head, sweeps, shown, tuple(claims.values()))
 
 
 def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
     populations = {population.name: population.clients for population in schema.read_tables(
         LoadPopulation, file.raw, "population", file.where)}
-    defaults, known = schema.table(file.raw, "defaults", file.where), schema.keys_of(LoadSweep)
-    schema.known_keys(defaults, known, f"{file.where}: [defaults]")
+    defaults = grammar.read_defaults(LoadSweep, file.raw, file.where)
     return tuple(schema.read(LoadSweep, {**defaults, **table}, where).linked(populations, where)
-                 for table, where in schema.tables(file.raw, "sweep", file.where, known=known))
+                 for table, where in schema.tables(file.raw, "sweep", file.where,
+                                                   known=schema.keys_of(LoadSweep)))
 
 
 def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -> None:
@@ -353,9 +290,7 @@ def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -
         schema.one_of(window, known, f"{where}: windows")
 
 
-def _check_claim(claim: LoadClaim, figures: Sequence[LoadFigure], where: str) -> None:
-    schema.one_of(claim.figure, [figure.name for figure in figures], f"{where}: figure")
-    figure = next(figure for figure in figures if figure.name == claim.figure)
+def _check_claim(claim: LoadClaim, figure: LoadFigure, where: str) -> None:
     parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
              if "+" in window for part in window.split("+")]
     for compared in claim.compares:
@@ -390,18 +325,10 @@ def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[Load
 
 def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
-    for name, flag in overrides.given.items():
-        if name not in OVERRIDES:
-            why = ("a load scenario has clients of its own" if name == "client"
-                   else "a load scenario has none")
-            raise UsageError(f"{scenario.head.name}: {flag}: {why}")
-    changes: dict[str, Any] = dict(overrides.checked())
-    for name in ("rtt_ms", "bandwidth_kbps"):
-        if name in changes:
-            if len(changes[name]) != 1:
-                raise UsageError(f"{overrides.given[name]}: a load scenario takes one value at a"
-                                 " time")
-            (changes[name],) = changes[name]
+    changes = overrides.replacing(OVERRIDES, lambda name, flag: (
+        f"{scenario.head.name}: {flag}: a load scenario has"
+        f" {'clients of its own' if name == 'client' else 'none'}"),
+        "a load scenario takes one value at a time")
     if "initcwnd" in changes:
         changes["mixes"] = ()
     if overrides.repeat is not None:
@@ -409,7 +336,7 @@ def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
     return replace(scenario, sweeps=tuple(_changed(sweep, changes) for sweep in scenario.sweeps))
 
 
-def _changed(sweep: LoadSweep, changes: dict[str, Any]) -> LoadSweep:
+def _changed(sweep: LoadSweep, changes: dict[str, object]) -> LoadSweep:
     """The sweep with other values; an RTT is that of all its clients."""
     links = tuple(replace(link, rtt_ms=changes.get("rtt_ms", link.rtt_ms))
                   for link in sweep.links)

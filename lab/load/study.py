@@ -19,7 +19,7 @@ START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
 def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """exact: of no matter here: nothing that is judged depends on computing time."""
-    return verify.judge(trial, observed)
+    return verify.judge_load(trial, observed)
 
 
 def report(study: Study, run: RunData) -> Report:
@@ -38,5 +38,5 @@ def network_s(trial: LoadTrial) -> float:
     return trial.duration_s + START_S
 
 
-KIND = Kind(LoadRecord, scenario.read, scenario.expand, judge, report, guest_s, network_s,
+KIND = Kind(LoadRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s, network_s,
             lambda: verify.CHECKS)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from lab.core.findings.findings import Cell, Column, Rounded, Table
+from lab.core.results.cells import Cells
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import plain
 from lab.load import analysis
-from lab.load.analysis import (PLACES, Distribution, Gain, GainLine, GainPoint, Hit, Mixes, Runs,
+from lab.load.analysis import (PLACES, BySeed, Distribution, Gain, GainPoint, Hit, Mixes, Runs,
                                Shared, describe, name_of, named)
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
@@ -65,12 +65,12 @@ def runs_themselves(runs: Runs) -> Table:
         Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
         Column("queue max", digits=0), Column("dropped", "%", digits=3),
         Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
-        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows), runs.notes)
+        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows),
+        runs.exclusion_notes)
 
 
-def _over_seeds(records: dict[int, LoadRecord], name: str,
-                factor: float = 1) -> Estimate | None:
-    estimate = analysis.over_seeds(analysis.column(records, name))
+def _over_seeds(records: BySeed, name: str, factor: float = 1) -> Estimate | None:
+    estimate = analysis.over_seeds([getattr(record, name) for record in records.values()])
     return None if estimate is None else estimate.scaled(factor)
 
 
@@ -120,36 +120,34 @@ def shared(costs: Sequence[Shared]) -> Table:
          " is what the window costs. ± is the 95 % interval over independent seeds.",))
 
 
-def gains(runs: Runs, lines: Sequence[GainLine]) -> Table:
+def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
     """What a larger window changes, along the figure's axis."""
     figure, base = runs.figure, runs.figure.windows[0]
     shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
     rows: list[tuple[Cell, ...]] = []
-    for line in lines:
-        for point in line.points:
-            at = {figure.series: line.series, figure.by: point.x}
-            rows.append((where(runs, line, point)[0],
-                         *(describe(axis, at[axis]) for axis in shown),
-                         point.mean.base, point.mean.experiment, point.mean.absolute,
-                         point.mean.percent, point.p99.percent if point.p99 else None,
-                         point.retransmission.base, point.retransmission.experiment))
+    for point in points:
+        at = {figure.series: point.series, figure.by: point.x}
+        rows.append((where(runs, point)[0], *(describe(axis, at[axis]) for axis in shown),
+                     point.mean.base, point.mean.experiment, point.mean.absolute,
+                     point.mean.percent, point.p99.percent if point.p99 else None,
+                     point.retransmission.base, point.retransmission.experiment))
     return Table(f"Against IW {base}", (
         NAME, *(Column(name_of(axis)) for axis in shown),
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
         Column(f"IW {base} retransmits", "%", digits=3),
-        Column("retransmits", "%", digits=3)), tuple(rows), runs.notes)
+        Column("retransmits", "%", digits=3)), tuple(rows), runs.exclusion_notes)
 
 
-def where(runs: Runs, line: GainLine, point: GainPoint) -> list[str]:
+def where(runs: Runs, point: GainPoint) -> list[str]:
     """The window of a point and its place on the axes, in words."""
     figure = runs.figure
-    window = int(point.x if figure.by == "window" else line.window)
+    window = int(point.window or point.x)
     words = [f"IW {window}"]
     if figure.by == "connections":
         words[0] += f" × {point.x} = {window * point.x} at once"
     return words + [named(axis, value) for axis, value in
-                    ((figure.series, line.series), (figure.by, point.x))
+                    ((figure.series, point.series), (figure.by, point.x))
                     if axis not in ("", "window", "connections")]
 
 
@@ -226,45 +224,32 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
 
 def changes(records: Sequence[LoadRecord]) -> Table:
     """What the windows change, cell by cell: each but the smallest against that."""
-    counting = sorted((record for record in records if record.counts), key=_order)
-    named_axes = [axis for axis in CELL if axis not in ALWAYS_NAMED
-                  and len({getattr(record.trial, axis) for record in counting}) > 1]
+    counting = Cells(sorted(records, key=_order)).counting
+    # Those whose values distinguish a cell from others, besides what is always named.
+    varied = [axis for axis in CELL if axis not in ALWAYS_NAMED and len(counting.values(axis)) > 1]
+    rows: list[tuple[Cell, ...]] = []
+    for cell in counting.by(*CELL).values():
+        trial = cell.records[0].trial
+        place = ", ".join([f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
+                           f"queue {trial.queue_packets}",
+                           *(f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
+                             for axis in varied)])
+        windows: dict[str, BySeed] = {window: {
+            record.trial.repeat: record for record in of_window.records}
+            for (window,), of_window in cell.by("window").items()}
+        # By size, the mixes last.
+        base, *others = sorted(windows, key=lambda window: (
+            window.count("+"), int(window.partition("+")[0].partition("*")[0])))
+        for other in others:
+            mean, *tail = (analysis.gain(windows[base], windows[other], name)
+                           for name in ("mean_ms", "p50_ms", "p99_ms"))
+            if mean is not None:
+                rows.append((f"IW {other} instead of {base}: {place}", mean.experiment, mean.base,
+                             mean.percent, *(gain.percent if gain else None for gain in tail)))
     return Table("What the windows change", (
         NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
-        Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")),
-        tuple(row for _, group in itertools.groupby(counting, _cell)
-              for row in _changes(list(group), named_axes)))
-
-
-def _changes(records: Sequence[LoadRecord], named_axes: Sequence[str]
-             ) -> Iterator[tuple[Cell, ...]]:
-    """A cell's windows; named_axes: those whose values distinguish it from other cells."""
-    trial = records[0].trial
-    place = ", ".join([f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
-                       f"queue {trial.queue_packets}",
-                       *(f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
-                         for axis in named_axes)])
-    windows: dict[str, dict[int, LoadRecord]] = {}
-    for record in records:
-        windows.setdefault(record.trial.window, {})[record.trial.repeat] = record
-    base, *others = sorted(windows, key=_window_order)
-    for other in others:
-        mean, *tail = (analysis.gain(windows[base], windows[other], name)
-                       for name in ("mean_ms", "p50_ms", "p99_ms"))
-        if mean is not None:
-            yield (f"IW {other} instead of {base}: {place}", mean.experiment, mean.base,
-                   mean.percent, *(None if gain is None else gain.percent for gain in tail))
-
-
-def _cell(record: LoadRecord) -> tuple[str, ...]:
-    return tuple(str(getattr(record.trial, axis)) for axis in CELL)
+        Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")), tuple(rows))
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:
-    return _cell(record), record.trial.repeat
-
-
-def _window_order(window: str) -> tuple[int, int]:
-    """Windows by size, then mixes."""
-    parts = window.split("+")
-    return len(parts), int(parts[0].partition("*")[0])
+    return tuple(str(getattr(record.trial, axis)) for axis in CELL), record.trial.repeat

@@ -209,7 +209,7 @@ def distribution(name: str) -> tuple[tuple[float, float], ...]:
     return tuple(zip(curve.cdf, curve.values))
 
 
-def points_of(value: Any, where: str) -> tuple[tuple[float, float], ...]:
+def points_of(value: object, where: str) -> tuple[tuple[float, float], ...]:
     """Points of a distribution function, [share, bytes] each, from share 0 to 1. Raises UsageError.
     """
     if not isinstance(value, list) or len(value) < 2 or not all(

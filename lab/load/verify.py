@@ -9,13 +9,14 @@ that let through what it may.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from lab.core.results import checks, records
+from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.run.kinds import ObservedTrial
 from lab.core.run.runs import now_text
 from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,
-                             LoadRecord, joined, whole_numbers)
+                             LoadRecord, join_rows, record_of, whole_numbers)
 from lab.load.trial import FIXED, LoadTrial
 from lab.tcp.packets import MSS, CaptureError
 
@@ -25,22 +26,22 @@ SIGMAS = 4.0
 FULL = 1.0001
 
 
-def judge(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
+def judge_load(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """The record of a run, and what of its files is kept."""
     fault = observed.content.get("error", "")
     if QUEUE_FILE not in observed.files:
         return _failed(trial, fault or "the run left no records"), observed.files
-    files = {FILE: joined(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
+    files = {FILE: join_rows(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
     if fault:
         return _failed(trial, fault), files
     try:
-        evidence = LoadEvidence.read(trial, observed, files[FILE])
+        evidence = LoadEvidence.gather(trial, observed, files[FILE])
     except (ConnectionsError, CaptureError) as unreadable:
         return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers
     error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
-    columns = {**records.measure(LoadRecord, evidence), **checks.verdict(CHECKS, evidence)}
-    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), files
+    record = replace(record_of(evidence), ok=not dead, error=error, measured_at=now_text())
+    return checks.give_verdict(record, checks.failures(CHECKS, evidence)), files
 
 
 def _failed(trial: LoadTrial, error: str) -> LoadRecord:
@@ -49,29 +50,29 @@ def _failed(trial: LoadTrial, error: str) -> LoadRecord:
 
 # What is compared --------------------------------------------------------------------
 
-def _servers(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_servers(run: LoadEvidence) -> Iterator[Compared]:
     dead, requested = len(run.ended_servers), run.trial.servers
     yield Compared(not dead, f"{requested - dead} at the end", str(requested))
 
 
-def _arrivals(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_arrivals(run: LoadEvidence) -> Iterator[Compared]:
     requested, sigma = run.trial.expected_arrivals
     counted = len(run.counted)
     yield Compared(abs(counted - requested) <= SIGMAS * sigma, str(counted),
                    f"{requested:.0f} ± {SIGMAS * sigma:.0f}")
 
 
-def _utilisation(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_utilisation(run: LoadEvidence) -> Iterator[Compared]:
     if run.utilisation is not None:
         yield Compared(run.utilisation <= FULL, f"{run.utilisation:.4f}", "1 at most")
 
 
-def _failures(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_failures(run: LoadEvidence) -> Iterator[Compared]:
     failed = len(run.counted.ended(FAILED))
     yield Compared(not failed, f"{failed} of {len(run.counted)}", "none")
 
 
-def _initial_window(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_initial_window(run: LoadEvidence) -> Iterator[Compared]:
     for client, initcwnd, observed in _by_client(run):
         if len(observed):
             values = whole_numbers(observed.initial_window)
@@ -79,7 +80,7 @@ def _initial_window(run: LoadEvidence) -> Iterator[Compared]:
                            f"initial window of client {client}")
 
 
-def _flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
     for client, initcwnd, _ in _by_client(run):
         flights = run.flights.get(f"10.0.1.{client}")
         if flights and has_flights(run.trial):
@@ -87,9 +88,9 @@ def _flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
                            f"first flight on the wire to client {client}")
 
 
-def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_first_flight(run: LoadEvidence) -> Iterator[Compared]:
     for client, initcwnd, observed in _by_client(run):
-        whole = observed.where(observed.asked_bytes >= initcwnd * MSS)
+        whole = observed.select(observed.asked_bytes >= initcwnd * MSS)
         if len(whole) and has_flights(run.trial):
             values = whole_numbers(whole.first_flight)
             yield Compared(values == str(initcwnd), f"{values} segments", str(initcwnd),
@@ -99,8 +100,8 @@ def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
 def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:
     """Number (from 1), initial window, and its connections whose window was observed."""
     for number, host in enumerate(run.trial.hosts):
-        mine = run.smooth.of_hosts({number})
-        yield number + 1, host.initcwnd, mine.where(mine.initial_window == mine.initial_window)
+        mine = run.smooth.select_hosts({number})
+        yield number + 1, host.initcwnd, mine.select(mine.initial_window == mine.initial_window)
 
 
 def has_flights(trial: LoadTrial) -> bool:
@@ -113,22 +114,24 @@ def _fills_a_flight(trial: LoadTrial) -> bool:
         host.initcwnd for host in trial.hosts))
 
 
-CHECKS = (
-    Check("servers", "whether all servers lived until the run ended", _servers,
+CHECKS: tuple[Check[LoadEvidence, LoadRecord], ...] = (
+    Check("servers", "whether all servers lived until the run ended", _compare_servers,
           lambda record: record.arrivals is not None),
-    Check("arrivals", "connections that arrived, against the offered load", _arrivals,
+    Check("arrivals", "connections that arrived, against the offered load", _compare_arrivals,
           lambda record: record.arrivals is not None),
-    Check("utilisation", "bytes through the bottleneck, against its bandwidth", _utilisation,
+    Check("utilisation", "bytes through the bottleneck, against its bandwidth",
+          _compare_utilisation,
           lambda record: record.utilisation is not None),
-    Check("failed connections", "connections that were refused, reset or cut short", _failures,
+    Check("failed connections", "connections that were refused, reset or cut short",
+          _compare_failures,
           lambda record: record.failed is not None),
-    Check("initial window", "tcp_info at accept, of all connections", _initial_window,
+    Check("initial window", "tcp_info at accept, of all connections", _compare_initial_window,
           lambda record: bool(record.seen_initcwnd)),
     Check("first flight on the wire", "segments before the first acknowledgement of data, of"
-          " sampled connections that lost nothing", _flight_on_wire,
+          " sampled connections that lost nothing", _compare_flight_on_wire,
           lambda record: bool(record.wire_connections) and has_flights(record.trial)),
     Check("first flight", "segments that left with the first write by tcp_info, of all"
-          " connections that fill it", _first_flight,
+          " connections that fill it", _compare_first_flight,
           lambda record: bool(record.seen_first_flight) and has_flights(record.trial)
           and _fills_a_flight(record.trial)),
 )

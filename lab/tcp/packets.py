@@ -10,20 +10,19 @@ Wireshark shows them: the SYN is 0 and the first byte of data is 1.
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lab.core.errors import FirstFlightError
+from net import headers, pcap
+from net.headers import (ACK, ETHERNET_BYTES, FIN, OPTION_SACK, OPTION_SCALE, OPTION_TIMESTAMP, RST,
+                         SYN, TCP)
 
 # Where servers listen, HTTP and with TLS: server.py, and those of others.
 SERVER_PORTS = (80, 443, 8080, 8443)
 
-FIN, SYN, RST, PUSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
-
-ETHERNET_BYTES = 14
 # IPv4, TCP and the timestamp option, with padding (RFC 7323).
 HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
 # IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
@@ -33,18 +32,11 @@ TIMESTAMP_BYTES = 12  # of those that a side advertises as its MSS, the option's
 
 MS = 1_000_000  # nanoseconds
 
-_SNAP_BYTES = 96
-# Nanosecond stamps, Ethernet: the header that engines/worker/tap.py writes.
-PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
-_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
-# Ethernet's type; of IPv4 version, length, identification, fragment, protocol, addresses.
-_IP = struct.Struct(">12xHBxHHHxB2x4s4s")
-_TCP = struct.Struct(">HHIIHHHH")  # ports, numbers, length and flags, window, checksum, urgent
 _STAMPS = struct.Struct(">II")
 _ONLY_STAMPS = bytes((1, 1, 8, 10))  # two of padding, then kind and length (RFC 7323, appendix A)
-_IPV4, _TCP_PROTOCOL, _FRAGMENT_OFFSET, _FLAGS = 0x0800, 6, 0x1FFF, 0x1FF
-_SEQUENCE_SPACE = 1 << 32
-_OPTIONS_END, _OPTION_NONE, _OPTION_SCALE, _OPTION_SACK, _OPTION_TIMESTAMP = 0, 1, 3, 5, 8
+_ONLY_STAMPS_BYTES = len(_ONLY_STAMPS) + _STAMPS.size
+_NOTHING: tuple[tuple[int, int], ...] = ()
+_SEQUENCE_SPACE, _HALF = 1 << 32, 1 << 31
 
 
 class CaptureError(FirstFlightError):
@@ -129,7 +121,7 @@ class RawSegment(NamedTuple):
 
     time_ns: int
     to_client: bool
-    client_address: bytes
+    client_address: str
     client_port: int
     seq: int
     ack: int
@@ -162,9 +154,9 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
 
     A port that was used more than once is excluded. Raises CaptureError.
     """
-    ends: dict[tuple[bytes, int], tuple[list[RawSegment], list[RawSegment]]] = {}
-    for side, pcap in enumerate((client_pcap, server_pcap)):
-        for packet in _packets(pcap, ("client", "server")[side]):
+    ends: dict[tuple[str, int], tuple[list[RawSegment], list[RawSegment]]] = {}
+    for side, packets in enumerate((client_pcap, server_pcap)):
+        for packet in _packets(packets, ("client", "server")[side]):
             client = packet.client_address, packet.client_port
             ends.setdefault(client, ([], []))[side].append(packet)
     connections = {}
@@ -172,7 +164,7 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
         syns = {packet.seq for packet in at_client
                 if packet.flags & SYN and not packet.to_client}
         if len(syns) <= 1:
-            connections[socket.inet_ntoa(address), port] = connection_of(port, at_client, at_server)
+            connections[address, port] = connection_of(port, at_client, at_server)
     return connections
 
 
@@ -183,62 +175,37 @@ def client_ports(pcap: bytes) -> list[int]:
 
 def capture_file(packets: bytes) -> bytes:
     """The packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
-    return packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets
+    return packets if pcap.has_header(packets) else pcap.HEADER + packets
 
 
-def _packets(pcap: bytes, side: str) -> list[RawSegment]:
-    packets = (_packet(*frame) for frame in frames(pcap, side))
-    return [packet for packet in packets if packet is not None]
+def _packets(packets: bytes, side: str) -> list[RawSegment]:
+    segments = (_raw_segment(*frame) for frame in frames(packets, side))
+    return [segment for segment in segments if segment is not None]
 
 
-def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
+def frames(packets: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
     """Of each captured frame the time, ns, what was kept, and its bytes on the wire.
 
     side: in messages. Raises CaptureError.
     """
-    position = len(PCAP_HEADER) if pcap.startswith(PCAP_HEADER[:4]) else 0
-    while position < len(pcap):
-        if position + _RECORD.size > len(pcap):
-            raise CaptureError(f"{side} capture ends within a packet's header")
-        seconds, nanoseconds, stored_bytes, on_wire = _RECORD.unpack_from(pcap, position)
-        position += _RECORD.size
-        if stored_bytes > on_wire or stored_bytes > _SNAP_BYTES or nanoseconds >= 1_000_000_000:
-            raise CaptureError(f"{side} capture is damaged at byte {position}")
-        if position + stored_bytes > len(pcap):
-            raise CaptureError(f"{side} capture ends within a packet")
-        if stored_bytes < ETHERNET_BYTES:
-            raise CaptureError(f"{side} capture holds a broken packet: {stored_bytes} bytes")
-        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + stored_bytes], on_wire
-        position += stored_bytes
+    try:
+        yield from pcap.frames(packets)
+    except ValueError as error:
+        raise CaptureError(f"{side} capture {error}") from error
 
 
-def is_ip(frame: bytes) -> bool:
-    """Whether a captured frame is IPv4: what else is kept is ARP."""
-    return frame[ETHERNET_BYTES - 2:ETHERNET_BYTES] == _IPV4.to_bytes(2, "big")
-
-
-def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
-    """One captured frame; None for what is not TCP over IPv4 to or from the HTTP server."""
-    if len(frame) < _IP.size:
+def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
+    """One captured frame; None for what is not TCP to or from the HTTP server."""
+    parsed = headers.headers(frame, frame_bytes)
+    if parsed is None or parsed.protocol != TCP:
         return None
-    kind, version, length, identification, fragment, protocol, source, destination = \
-        _IP.unpack_from(frame)
-    ip_bytes = (version & 0x0F) * 4
-    tcp_at = ETHERNET_BYTES + ip_bytes
-    # A length of 0 is left to the sender's hardware; what follows the packet pads the frame.
-    end = min(len(frame), ETHERNET_BYTES + length) if length else len(frame)
-    if (kind != _IPV4 or ip_bytes < 20 or protocol != _TCP_PROTOCOL
-            or fragment & _FRAGMENT_OFFSET or end - tcp_at < _TCP.size):
+    to_client = parsed.from_port in SERVER_PORTS
+    if not (to_client or parsed.to_port in SERVER_PORTS):
         return None
-    from_port, to_port, seq, ack, offset_flags, window, _, _ = _TCP.unpack_from(frame, tcp_at)
-    tcp_bytes = (offset_flags >> 12) * 4
-    to_client = from_port in SERVER_PORTS
-    if tcp_bytes < _TCP.size or not (to_client or to_port in SERVER_PORTS):
-        return None
-    return RawSegment(time_ns, to_client, destination if to_client else source,
-                   to_port if to_client else from_port, seq, ack, offset_flags & _FLAGS, window,
-                   frame[tcp_at + _TCP.size:min(end, tcp_at + tcp_bytes)],
-                   length - ip_bytes - tcp_bytes, frame_bytes, identification)
+    return RawSegment(time_ns, to_client, parsed.destination if to_client else parsed.source,
+                      parsed.to_port if to_client else parsed.from_port, parsed.seq, parsed.ack,
+                      parsed.flags, parsed.window, parsed.options, parsed.payload_bytes,
+                      frame_bytes, parsed.identification)
 
 
 def _only_port(packets: list[RawSegment]) -> int:
@@ -283,21 +250,12 @@ def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
 
 def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
     own, other = starts[packet.to_client], starts[not packet.to_client]
-    stamp = echo = None
-    scale = 0
-    sacked: tuple[tuple[int, int], ...] = ()
     options = packet.options
-    if len(options) == len(_ONLY_STAMPS) + _STAMPS.size and options.startswith(_ONLY_STAMPS):
+    if len(options) == _ONLY_STAMPS_BYTES and options.startswith(_ONLY_STAMPS):
         stamp, echo = _STAMPS.unpack_from(options, len(_ONLY_STAMPS))  # nearly every packet
-        options = b""
-    for kind, data in _options(options):
-        if kind == _OPTION_TIMESTAMP and len(data) == 8:
-            stamp, echo = _STAMPS.unpack(data)
-        elif kind == _OPTION_SCALE and len(data) == 1:
-            scale = data[0]
-        elif kind == _OPTION_SACK and len(data) % 8 == 0:
-            sacked = tuple((distance(start, other), distance(end, other))
-                           for start, end in _STAMPS.iter_unpack(data))
+        sacked, scale = _NOTHING, 0
+    else:
+        stamp, echo, sacked, scale = _read_options(options, other)
     return Segment(packet.time_ns, packet.to_client, packet.client_port,
                    distance(packet.seq, own),
                    distance(packet.ack, other) if packet.flags & ACK else None,
@@ -305,20 +263,24 @@ def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
                    stamp, echo, sacked, packet.identification, scale)
 
 
-def _options(options: bytes) -> Iterator[tuple[int, bytes]]:
-    """Kind and value of each option (RFC 9293, 3.1), without the padding."""
-    place = 0
-    while place < len(options):
-        if options[place] in (_OPTIONS_END, _OPTION_NONE):
-            place += 1
-            continue
-        if place + 1 == len(options):
-            raise CaptureError("a capture holds a broken packet: an option without a length")
-        end = place + max(2, options[place + 1])
-        yield options[place], options[place + 2:end]
-        place = end
+def _read_options(options: bytes, other: int
+                  ) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
+    """stamp, echo, sacked and scale of a Segment; other: the other side's first number."""
+    stamp, echo, sacked, scale = None, None, _NOTHING, 0
+    try:
+        for kind, data in headers.tcp_options(options):
+            if kind == OPTION_TIMESTAMP and len(data) == 8:
+                stamp, echo = _STAMPS.unpack(data)
+            elif kind == OPTION_SCALE and len(data) == 1:
+                scale = data[0]
+            elif kind == OPTION_SACK and len(data) % 8 == 0:
+                sacked = tuple((distance(start, other), distance(end, other))
+                               for start, end in _STAMPS.iter_unpack(data))
+    except ValueError as error:
+        raise CaptureError(f"a capture holds a broken packet: {error}") from error
+    return stamp, echo, sacked, scale
 
 
 def distance(number: int, start: int) -> int:
     """number − start in TCP's 32-bit circle (RFC 9293, 3.4), −2³¹ … 2³¹−1."""
-    return (number - start + _SEQUENCE_SPACE // 2) % _SEQUENCE_SPACE - _SEQUENCE_SPACE // 2
+    return (number - start + _HALF) % _SEQUENCE_SPACE - _HALF

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 
 from lab.tcp.packets import MS
+from net.tc import TICK_NS, bits, ticks
 
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
 # A packet may leave netem a few microseconds after its time.
 STAMP_MS = 0.005
-TICK_NS = 64
 LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
 NEVER = 1 << 62  # ns: also later than any time since the epoch
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
@@ -68,7 +68,7 @@ class Sent:
 
 def bytes_per_s(rate_kbps: float) -> float:
     """What netem makes of a rate: whole bytes a second."""
-    return rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
+    return rate_kbps if math.isinf(rate_kbps) else bits(rate_kbps) // 8
 
 
 def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
@@ -77,8 +77,8 @@ def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
 
 
 def delay_ns(delay_ms: float) -> int:
-    """What netem makes of a delay: whole microseconds, in ticks of 64 ns (PSCHED_TICKS2NS)."""
-    return round(delay_ms * 1000) * 1000 // TICK_NS * TICK_NS
+    """What netem makes of a delay: whole microseconds, in ticks (PSCHED_TICKS2NS)."""
+    return ticks(round(delay_ms * 1000)) * TICK_NS
 
 
 @dataclass

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lab.core.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
 from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
+from lab.core.results.cells import Cells
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.run.kinds import RunData
+from lab.core.scenario.grammar import claims_on
 from lab.core.words import plain
 from lab.trace.analysis import Views, row_of
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import TraceClaim, TraceCurve, TraceFigure, TraceScenario
 from lab.trace.trial import TraceTrial
-from lab.trace.view import METRICS, View
+from lab.trace.view import METRICS
 from lab.trace.window import INFINITE, limit
 
 TCP = Column("TCP", is_text=True)
@@ -27,7 +29,13 @@ def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
     views = Views(run.records, run.folder)
     context = f"{scenario.head.source}; here real Linux TCP"
     return tuple(warm_finding(scenario, figure, run.records, context) if figure.kind == "warm"
-                 else _finding(scenario, figure, views, context) for figure in scenario.figures)
+                 else Finding(figure.name, figure.title,
+                              (_overview(scenario, figure, views),
+                               *_restarts(scenario, figure, views)),
+                              tuple(_statement(scenario, figure, claim, views)
+                                    for claim in claims_on(figure, scenario.claims)),
+                              chart=_chart(scenario, figure, views, context))
+                 for figure in scenario.figures)
 
 
 def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
@@ -65,15 +73,6 @@ def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
     """Samples of the window that were compared with the rules, and those that differ."""
     return (sum(record.rule_checked or 0 for record in records),
             sum(record.rule_wrong or 0 for record in records))
-
-
-def _finding(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> Finding:
-    return Finding(
-        figure.name, figure.title,
-        (_overview(scenario, figure, views), *_restarts(scenario, figure, views)),
-        tuple(_statement(scenario, figure, claim, views) for claim in scenario.claims
-              if claim.figure == figure.name),
-        chart=_chart(scenario, figure, views, context))
 
 
 def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) -> str:
@@ -181,23 +180,19 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> TraceChart:
     records = [views.record(curve) for curve in figure.curves]
-    rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.view(curve))
-                 for curve, record in zip(figure.curves, records))
+    rows = []
+    for curve, record in zip(figure.curves, records):
+        title, view = title_of(scenario, figure, record.trial), views.view(curve)
+        rows.append(row_of(title, view, record.verdict != PASS) if view else TraceRow(
+            title, absent=f"{'skipped' if record.ok else 'failed'}: {record.why_not}"))
     ends = [row.acked[-1][0] for row in rows if row.acked]
     checked, wrong = _judged_samples(records)
     return TraceChart(
         figure.title, (context,),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
-        f"{wrong} samples of the window differ from the rules" if wrong else "", rows,
+        f"{wrong} samples of the window differ from the rules" if wrong else "", tuple(rows),
         figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt,
         (figure.sequence_from_s, figure.sequence_to_s) if figure.sequence_to_s else None)
-
-
-def _row(title: str, record: TraceRecord, view: View | None) -> TraceRow:
-    if view is None:
-        why = "skipped" if record.ok else "failed"
-        return TraceRow(title, absent=f"{why}: {record.why_not}")
-    return row_of(title, view, record.verdict != PASS)
 
 
 # A warm connection: what a think time does to the next response --------------------
@@ -208,15 +203,11 @@ ROW_INCHES = 2.5
 ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
 
 
-def by_think_time(records: Iterable[TraceRecord], curve: TraceCurve) -> ByThinkTime:
+def by_think_time(records: Sequence[TraceRecord], curve: TraceCurve) -> ByThinkTime:
     """The records of one trace and TCP that count, in the order of their think times."""
-    by_time: ByThinkTime = {}
-    for record in records:
-        trial = record.trial
-        if ((trial.trace, trial.tcp) == (curve.trace, curve.tcp) and trial.think_s is not None
-                and record.counts):
-            by_time.setdefault(trial.think_s, {})[trial.initcwnd] = record
-    return {think_s: by_time[think_s] for think_s in sorted(by_time)}
+    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp).by("think_s")
+    return {think_s: {record.trial.initcwnd: record for record in of_curve[think_s,].records}
+            for think_s in sorted(think_s for think_s, in of_curve if think_s is not None)}
 
 
 def windows_of(measured: ByThinkTime) -> list[int]:
@@ -224,18 +215,11 @@ def windows_of(measured: ByThinkTime) -> list[int]:
     return sorted({window for line in measured.values() for window in line})
 
 
-@dataclass(frozen=True)
-class WarmColumn:
-    """One column of the figure: the label of its axis, and what is drawn."""
-
-    label: str
-    value: Callable[[TraceRecord], float]
-
-
-WARM_COLUMNS = (
-    WarmColumn("latency (ms)", lambda record: record.latency_ms or 0.0),
-    WarmColumn("window at the restart (segments)", lambda record: record.last_window or 0),
-    WarmColumn("segments retransmitted for it", lambda record: record.last_retransmissions or 0))
+# The columns of the figure: the labels of their axes, and what is drawn.
+WARM_COLUMNS: dict[str, Callable[[TraceRecord], float]] = {
+    "latency (ms)": lambda record: record.latency_ms or 0.0,
+    "window at the restart (segments)": lambda record: record.last_window or 0,
+    "segments retransmitted for it": lambda record: record.last_retransmissions or 0}
 
 
 def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
@@ -318,19 +302,20 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
         figure.title, (context,),
         f"{counted} connections verified on the wire{'' if left_out else ', none excluded'}",
         f"{left_out} excluded" if left_out else "",
-        columns=tuple(tuple(_warm_plot(shown, by_time, title if shown is WARM_COLUMNS[0] else "",
+        columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
                                        by_time is measured[-1])
-                            for by_time, title in zip(measured, titles)) for shown in WARM_COLUMNS),
+                            for by_time, title in zip(measured, titles))
+                      for place, label in enumerate(WARM_COLUMNS)),
         height_inches=ROW_INCHES * len(measured), legend=True, palette="ordered")
 
 
-def _warm_plot(shown: WarmColumn, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
+def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
     lines = []
     for look, window in enumerate(windows_of(measured)):
-        points = {think_s: shown.value(line[window]) for think_s, line in measured.items()
+        points = {think_s: WARM_COLUMNS[label](line[window]) for think_s, line in measured.items()
                   if window in line}
         lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
     top = max([1.0, *(value for line in lines for value in line.y)])
-    return Plot("think time (s)" if is_last else "", shown.label, tuple(lines), title,
+    return Plot("think time (s)" if is_last else "", label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
                 x_scale="log", y_ends=(0, 1.08 * top), whole=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
-from lab.core.results.records import Record, measured
+from lab.core.results.observation import Observation
+from lab.core.results.records import Record
 from lab.tcp.delivery.packet_path import PATH, Delivery
 from lab.tcp.wire import exchange as packets
 from lab.trace.replay import Replay
@@ -23,7 +22,7 @@ class TraceEvidence:
     """
 
     view: View
-    observation: Mapping[str, Any]
+    observation: Observation
     exact: bool
     path: tuple[Delivery, Delivery] | None = None
 
@@ -38,8 +37,7 @@ class TraceEvidence:
     @property
     def seen_initcwnd(self) -> int | None:
         """TCP_INFO's window at accept, segments."""
-        window: int | None = self.observation["responses"][0]["initial_window"]
-        return window
+        return self.observation["responses"][0]["initial_window"]
 
     @property
     def seen_rtt_ms(self) -> float | None:
@@ -49,7 +47,7 @@ class TraceEvidence:
 
 @dataclass(frozen=True)
 class TraceRecord(Record):
-    """One measured trace, read off its Evidence. Times in ms, windows in segments.
+    """One measured trace. Times in ms, windows in segments.
 
     connect_ms: the client's handshake. latency_ms: of the last response, first
         byte sent to last byte acknowledged, by the kernel's time stamps.
@@ -72,29 +70,52 @@ class TraceRecord(Record):
     """
 
     trial: TraceTrial
-    judged_by: str = measured(lambda evidence: PATH if evidence.path is not None else "", "")
-    connect_ms: float | None = measured(
-        lambda evidence: evidence.observation["fetches"][0]["connect_ms"])
-    latency_ms: float | None = measured(
-        lambda evidence: evidence.observation["responses"][-1]["latency_ms"])
-    finish_ms: float | None = measured(lambda evidence: evidence.view.finish_s() * 1000)
-    seen_initcwnd: int | None = measured(lambda evidence: evidence.seen_initcwnd)
-    seen_rtt_ms: float | None = measured(lambda evidence: evidence.seen_rtt_ms)
-    data_segments: int | None = measured(lambda evidence: len(evidence.view.sends))
-    retransmissions: int | None = measured(
-        lambda evidence: len(evidence.view.exchange.retransmissions))
-    lost_segments: int | None = measured(lambda evidence: len(evidence.view.exchange.lost_data))
-    timeouts: int | None = measured(lambda evidence: evidence.view.timeouts())
-    longest_rtt_ms: float | None = measured(lambda evidence: evidence.view.longest_rtt_ms())
-    largest_window: int | None = measured(lambda evidence: evidence.view.largest_window())
-    restarts: int | None = measured(lambda evidence: len(evidence.replayed.restarts))
-    restart_windows: str = measured(lambda evidence: " ".join(
-        str(restart.after[0]) for restart in evidence.replayed.restarts), "")
-    last_window: int | None = measured(
-        lambda evidence: evidence.view.sample_at(evidence.view.last_request_s()).cwnd)
-    last_retransmissions: int | None = measured(
-        lambda evidence: evidence.view.retransmissions(evidence.view.last_request_s()))
-    samples: int | None = measured(lambda evidence: len(evidence.view.samples))
-    rule_checked: int | None = measured(lambda evidence: evidence.replayed.checked)
-    rule_unjudged: int | None = measured(lambda evidence: evidence.replayed.unjudged)
-    rule_wrong: int | None = measured(lambda evidence: len(evidence.replayed.mismatches))
+    _: KW_ONLY
+    judged_by: str = ""
+    connect_ms: float | None = None
+    latency_ms: float | None = None
+    finish_ms: float | None = None
+    seen_initcwnd: int | None = None
+    seen_rtt_ms: float | None = None
+    data_segments: int | None = None
+    retransmissions: int | None = None
+    lost_segments: int | None = None
+    timeouts: int | None = None
+    longest_rtt_ms: float | None = None
+    largest_window: int | None = None
+    restarts: int | None = None
+    restart_windows: str = ""
+    last_window: int | None = None
+    last_retransmissions: int | None = None
+    samples: int | None = None
+    rule_checked: int | None = None
+    rule_unjudged: int | None = None
+    rule_wrong: int | None = None
+
+
+def record_of(evidence: TraceEvidence) -> TraceRecord:
+    """What was measured of a trace, without a verdict."""
+    view, replayed = evidence.view, evidence.replayed
+    last_request_s = view.last_request_s()
+    return TraceRecord(
+        evidence.trial, True,
+        judged_by=PATH if evidence.path is not None else "",
+        connect_ms=evidence.observation["fetches"][0]["connect_ms"],
+        latency_ms=evidence.observation["responses"][-1]["latency_ms"],
+        finish_ms=view.finish_s() * 1000,
+        seen_initcwnd=evidence.seen_initcwnd,
+        seen_rtt_ms=evidence.seen_rtt_ms,
+        data_segments=len(view.sends),
+        retransmissions=len(view.exchange.retransmissions),
+        lost_segments=len(view.exchange.lost_data),
+        timeouts=view.timeouts(),
+        longest_rtt_ms=view.longest_rtt_ms(),
+        largest_window=view.largest_window(),
+        restarts=len(replayed.restarts),
+        restart_windows=" ".join(str(restart.after[0]) for restart in replayed.restarts),
+        last_window=view.sample_at(last_request_s).cwnd,
+        last_retransmissions=view.retransmissions(last_request_s),
+        samples=len(view.samples),
+        rule_checked=replayed.checked,
+        rule_unjudged=replayed.unjudged,
+        rule_wrong=len(replayed.mismatches))

@@ -6,11 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lab.tcp.packets import SYN, Segment
+from lab.tcp.packets import Segment
 from lab.tcp.wire.exchange import Exchange, clock_phase_ns
 from lab.trace.rules import Rules, restart_rule, rules_for
 from lab.trace.trial import TraceTrial
 from lab.trace.window import OPEN, WindowSample
+from net.headers import SYN
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
 

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import schema
+from lab.core.scenario import grammar, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.scenario.schema import Reader, key
 from lab.core.scenario.sysctls import sysctls_of
@@ -26,9 +26,9 @@ from lab.trace.view import METRICS
 EACH_THINK = "each"  # in a request: the think time that the trial is about
 
 
-def _listed(kind: type[Any]) -> Reader:
+def _listed(kind: type[object]) -> Reader:
     """Tables in a list, as instances of a dataclass."""
-    def read_list(value: Any, where: str) -> tuple[Any, ...]:
+    def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not value \
                 or not all(isinstance(item, dict) for item in value):
             raise UsageError(f"{where} has to be a list of tables, such as"
@@ -36,10 +36,6 @@ def _listed(kind: type[Any]) -> Reader:
         return tuple(schema.read(kind, item, f"{where} {number}")
                      for number, item in enumerate(value, start=1))
     return read_list
-
-
-def _think_s(value: Any, where: str) -> float | None:
-    return None if value == EACH_THINK else schema.number("time_s")(value, where)
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,8 @@ class Request:
     """
 
     size_bytes: int = key(quantity="write_bytes", name="bytes")
-    think_s: float | None = key(0.0, reader=_think_s)
+    think_s: float | None = key(0.0, reader=schema.none_for(
+        EACH_THINK, schema.number("time_s")))
 
 
 @dataclass(frozen=True)
@@ -150,17 +147,13 @@ OVERRIDDEN = ("rtt_ms", "bandwidth_kbps", "initcwnd")  # by the command line
 
 # Readers of what is more than one word or number -------------------------------------
 
-def _settings(value: Any, where: str) -> tuple[str, ...]:
+def _settings(value: object, where: str) -> tuple[str, ...]:
     """A table of sysctls as "name=value" each."""
     sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
     return tuple(f"{name}={word}" for name, word in sysctls.items())
 
 
-def _uplink_kbps(value: Any, where: str) -> float | None:
-    return None if value == "same" else schema.number("uplink_kbps")(value, where)
-
-
-def _outage_ms(value: Any, where: str) -> tuple[float, ...]:
+def _outage_ms(value: object, where: str) -> tuple[float, ...]:
     check = schema.number("outage_ms")
     times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
     if value != [] and (len(times) != 2 or times[0] >= times[1]):
@@ -202,7 +195,8 @@ class TraceSetup:
     tcps: tuple[str, ...] = key(name="tcp")
     initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
     title: str = ""
-    uplink_kbps: float | None = key(None, name="uplink", reader=_uplink_kbps)
+    uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
+        "same", schema.number("uplink_kbps")))
     mss: int = MSS
     receive_window: int = 0
     rto_min_ms: int = 0
@@ -222,7 +216,7 @@ class TraceCurve:
     initcwnd: int | None = None
 
     @classmethod
-    def read(cls, value: Any, where: str) -> TraceCurve:
+    def parse(cls, value: object, where: str) -> TraceCurve:
         """From its text. Raises UsageError."""
         match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
                  else None)
@@ -241,8 +235,8 @@ class TraceCurve:
         return f"{self.trace}/{self.tcp}{window}"
 
 
-@dataclass(frozen=True)
-class TraceFigure:
+@dataclass(frozen=True, kw_only=True)
+class TraceFigure(grammar.Figure):
     """A figure.
 
     kind: "window" (a row of a time–sequence and a window plot for each curve)
@@ -252,10 +246,8 @@ class TraceFigure:
     rtt: whether the smoothed RTT is drawn beside the window.
     """
 
-    title: str
     kind: Literal["window", "warm"]
-    name: str = key(reader=schema.file_name)
-    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.read, "curves"))
+    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
     sequence_from_s: float = key(0.0, quantity="time_s")
@@ -264,7 +256,7 @@ class TraceFigure:
 
 
 @dataclass(frozen=True)
-class TraceClaim:
+class TraceClaim(grammar.Claim):
     """A sentence of the source and the test that it is put to.
 
     metric, at_s: what is compared (lab.trace.view), and when.
@@ -274,12 +266,10 @@ class TraceClaim:
     still be reproduced, in its unit.
     """
 
-    figure: str
-    says: str
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
     metric: str = key(reader=schema.word(tuple(METRICS)))
-    first: TraceCurve = key(reader=TraceCurve.read)
-    second: TraceCurve | None = key(None, reader=TraceCurve.read)
+    first: TraceCurve = key(reader=TraceCurve.parse)
+    second: TraceCurve | None = key(None, reader=TraceCurve.parse)
     at_s: float = key(0.0, quantity="time_s")
     published: float | None = None
     within: float = 0.0
@@ -349,22 +339,26 @@ class TraceScenario:
 
 # The file, and the command line ------------------------------------------------------
 
-def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
     """The scenario of a file. Raises UsageError."""
     raw, where = file.raw, file.where
     schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
-    defaults = schema.table(raw, "defaults", where)
-    schema.known_keys(defaults, [name for name in schema.keys_of(TraceSetup)
-                                 if name not in OF_ONE_TRACE], f"{where}: [defaults]")
+    defaults = grammar.read_defaults(TraceSetup, raw, where, without=OF_ONE_TRACE)
+    figures = grammar.read_figures(TraceFigure, raw, where)
+    claims = grammar.read_claims(TraceClaim, raw, list(figures.values()), where)
     scenario = TraceScenario(
         file.head(), tcps=schema.read_tables(Tcp, raw, "tcp", where),
         schedules=schema.read_tables(Schedule, raw, "schedule", where),
         traces=schema.read_tables(TraceSetup, raw, "trace", where, defaults=defaults),
-        figures=schema.read_tables(TraceFigure, raw, "figure", where),
-        claims=schema.read_tables(TraceClaim, raw, "claim", where, called="says"))
+        figures=tuple(figures.values()), claims=tuple(claims.values()))
     if not scenario.traces:
         raise UsageError(f"{where}: has no [[trace]], so nothing to measure")
     _check_names(scenario, where)
+    for place, figure in figures.items():
+        _check_measured(figure.curves, scenario, f"{place}: curves")
+    for place, claim in claims.items():
+        for name, curve in zip(("first", "second"), claim.curves):
+            _check_measured((curve,), scenario, f"{place}: {name}")
     return scenario
 
 
@@ -385,14 +379,6 @@ def _check_names(scenario: TraceScenario, where: str) -> None:
         if bool(trace.think_s) != scenario.schedule(trace.schedule).is_about_thinking:
             raise UsageError(f'{place}: think_s goes with a request of think_s = "{EACH_THINK}"'
                              " in its schedule")
-    for figure in scenario.figures:
-        _check_measured(figure.curves, scenario, f'{where}: [[figure]] "{figure.name}": curves')
-    for claim in scenario.claims:
-        place = f'{where}: [[claim]] "{claim.says}"'
-        schema.one_of(claim.figure, [figure.name for figure in scenario.figures],
-                      f"{place}: figure")
-        for name, curve in zip(("first", "second"), claim.curves):
-            _check_measured((curve,), scenario, f"{place}: {name}")
 
 
 def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where: str) -> None:
@@ -412,15 +398,7 @@ def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
 
 def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
-    for name, flag in overrides.given.items():
-        if name not in OVERRIDDEN:
-            raise UsageError(f"{scenario.head.name}: {flag} does not go with a scenario of kind"
-                             ' "trace": its schedules and TCPs are in its file')
-    changes = overrides.checked()
-    for name, values in changes.items():
-        if name != "initcwnd" and len(values) != 1:
-            raise UsageError(f'{overrides.given[name]}: a scenario of kind "trace" takes one'
-                             " value")
-    requested: dict[str, Any] = {name: values if name == "initcwnd" else values[0]
-                             for name, values in changes.items()}
+    requested = overrides.replacing(OVERRIDDEN, lambda _, flag: (
+        f'{scenario.head.name}: {flag} does not go with a scenario of kind "trace": its schedules'
+        " and TCPs are in its file"), 'a scenario of kind "trace" takes one value')
     return replace(scenario, traces=tuple(replace(trace, **requested) for trace in scenario.traces))

@@ -19,7 +19,7 @@ GUEST_SEGMENT_S = 0.0003
 
 def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
-    return verify.judge(trial, observed, exact), observed.files
+    return verify.judge_trace(trial, observed, exact), observed.files
 
 
 def report(study: Study, run: RunData) -> Report:
@@ -39,6 +39,6 @@ def network_s(trial: TraceTrial) -> float:
 
 # All captures are kept: the findings are read off them. Its curves name no window where there is
 # one, so that a figure needs the scenario's trials and no others.
-KIND = Kind(TraceRecord, scenario.read, scenario.expand, judge, report, guest_s, network_s,
+KIND = Kind(TraceRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s, network_s,
             lambda: verify.CHECKS, all_captures=True,
             covers=lambda trials, measured: set(trials) == set(measured))

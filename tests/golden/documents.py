@@ -30,7 +30,9 @@ from lab.trace import scenario as trace
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Request, Schedule, Write
 
-_TOGETHER = "How its tables go together stands at the head of `lab/{}/scenario.py`."
+# How the tables of a kind go together: files of docs/examples, or a scenario of that kind.
+EXAMPLES = {"fetches": ("fetches", "as_published"), "load": ("load",)}
+LIKE = {"trace": "handley1999_idle", "arithmetic": "paper_arithmetic"}
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "lab.core.scenario.schema"
 
@@ -92,81 +94,6 @@ RUN_JSON = {
     "wall_s": "seconds that it took"}
 LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that were stored earlier lack
 SELDOM = {"systems": "versions of the programs of each system but the machine's that trials ran in"}
-
-
-# How the tables of a scenario of fetches go together.
-EXAMPLE = ("An example of how the tables go together, below the comment line:", "", "```toml", *"""\
-title = "…"            # one line
-source = "…"           # who published it, where
-
-cells = true           # optional: a table of every cell first, with what decided on it
-one_in = 16            # optional: of each grid of networks one in so many, evenly spread
-
-[sysctls]              # optional: TCP settings other than the pinned ones
-"net.ipv4.tcp_sack" = "0"
-
-[defaults]             # what every sweep has unless it says otherwise
-response_bytes = [9000]
-initcwnd = [3, 10]     # segments
-initrwnd = 27          # segments; optional: 1000, which limits no initial window below it
-congestion_control = "cubic"
-client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
-repeat = 1
-repeat_with_loss = 1   # optional: where random loss decides; without it, repeat
-queue_packets = 1000
-loss_percent = 0       # or a list; 0 in it measures the same network without loss
-uplink = "same"        # or a number of kbit/s; and any key of [[sweep]]
-
-[[sweep]]              # every RTT with every bandwidth, or pairs of them
-name = "grid"
-rtt_ms = [20, 50]      # or pairs = [[70, 1200], …]: (rtt_ms, bandwidth_kbps)
-bandwidth_kbps = [56, 256]    # and any key of [defaults]
-
-[[axis]]               # the buckets of one quantity
-by = "rtt_ms"          # a list of a sweep, or bdp_bytes; without an axis the
-values = [20, 50]      # sweep's own values, in its order
-labels = ["20", "50"]  # optional, as shares_percent = [40, 60] of all responses; sum 100
-
-[[figure]]
-name = "fig5_rtt"
-title = "…"
-kind = "improvement"   # of one window over another, a bar for each bucket of `by`;
-                       # "loss": the same with an even scale, by = "loss_percent";
-                       # "window_sweep": times against windows, by = "initcwnd";
-                       # "groups": times by `by`, a bar for each window;
-                       # "map": of `by` across and `down`, a square for each cell and a map
-                       # for each larger window; "packets": one transfer over time;
-                       # "steps", "levels": lines, squares by `by`, for windows or `down`;
-                       # "window_map": the smallest windows that are about as fast as any
-sweep = "grid"
-by = "rtt_ms"
-weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
-                              # "joint": by = "bdp_bytes", over the joint distribution
-                              # of RTT and bandwidth
-baseline_initcwnd = 3
-experiment_initcwnd = 10      # "window_sweep" compares all and needs none
-metric = "total_ms"           # or any other measured column with a number
-also = ["ccdf"]               # optional: further drawings of the same, by name
-published = "paper_figure5.csv"   # optional, with its panel
-panel = "RTT"
-percent_of = "baseline"       # optional: what the published percentages are of; or
-                              # "experiment": they are base / experiment − 1
-held_out = true               # optional: no parameter was chosen by looking at what is
-                              # published here; its bars are counted apart
-
-[[claim]]              # optional: what was published in words
-figure = "fig5_rtt"
-says = "…"
-larger = ["100", "50"]        # one of: the first bar's percentage is the larger,
-# equal = ["42", "26"]        # two bars' milliseconds are equal,
-# highest_percent = 40        # the highest bar; and of steps and levels:
-# at_most = "allowed_bytes"   # no trial's metric is more than this column of its own,
-# more_where = ["flight_bytes", "allowed_bytes"]    # it is more than its least in those
-                              # trials whose first column is the larger, in no other
-""".splitlines(), "```", "", "A file may have [[population]] tables in place of sweeps, with"
-           " [[step]]s, and other tables, such as [raw].")
-
-
 def scenarios() -> str:
     lines = ["# Every key of a scenario file", "",
              "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
@@ -175,7 +102,11 @@ def scenarios() -> str:
              " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
-                  *(EXAMPLE if kind == "fetches" else (_TOGETHER.format(kind),)), ""]
+                  *(_example(name) for name in EXAMPLES.get(kind, ())),
+                  *([f"How its tables go together: `scenarios/{LIKE[kind]}.toml`.", ""]
+                    if kind in LIKE else [])]
+        if kind == "fetches":
+            lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s.", ""]
         for head, of in tables:
             lines += [f"### {head}", "", "| key | type | what | unit and range | default |",
                       "|---|---|---|---|---|",
@@ -183,11 +114,15 @@ def scenarios() -> str:
     return "\n".join(lines)
 
 
+def _example(name: str) -> str:
+    text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
+    return f"An example, `docs/examples/{name}.toml`:\n\n```toml\n{text}```\n"
+
+
 def _keys(kind: str, of: type[Any]) -> Iterator[str]:
     of_trial = _told(trial_class(RECORDS[kind])) if kind in RECORDS else {}
     hints, told = get_type_hints(of), {**of_trial, **_told(of)}
-    # What the class itself has before what it has of another.
-    for each in sorted(fields(of), key=lambda each: each.name not in vars(of)["__annotations__"]):
+    for each in fields(of):
         option = each.metadata.get(_KEY, {})
         if option.get("absent"):
             continue

@@ -15,8 +15,9 @@ from typing import Any
 
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge
-from lab.tcp.packets import PCAP_HEADER, SERVER_PORTS
+from lab.fetches.verify.verify import judge_fetch
+from lab.tcp.packets import SERVER_PORTS
+from net.pcap import HEADER as PCAP_HEADER
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -54,7 +55,7 @@ class Stored:
     server: bytes
 
     def judge(self, exact: bool = True) -> Record:
-        return judge(self.trial, self.observation, self.client, self.server, exact=exact,
+        return judge_fetch(self.trial, self.observation, self.client, self.server, exact=exact,
                      sysctls={})
 
     def requested(self, **columns: Any) -> Stored:

@@ -29,7 +29,7 @@ FACTS = {"state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel"
 
 @cache
 def scenario(name: str) -> Scenario:
-    return reading.read(scenario_file.find(name))
+    return reading.read_scenario(scenario_file.find(name))
 
 
 @cache
@@ -136,5 +136,5 @@ def _waited(record: Record) -> Record:
 def raw_and_causes() -> tuple[Scenario, tuple[Record, ...]]:
     """Some of the causes of raw values, and the records with and without them."""
     clean = stored("zhao2019")
-    found = reading.read(scenario_file.parsed("mine", RAW_AND_CAUSES))
+    found = reading.read_scenario(scenario_file.parsed("mine", RAW_AND_CAUSES))
     return replace(found, figures=()), (*clean, *map(_waited, clean))

@@ -20,7 +20,7 @@ from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
 from lab.trace.study import KIND
 from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge
+from lab.trace.verify import judge_trace
 from lab.trace.window import FIELDS
 
 FOLDER = Path(__file__).resolve().parent / "trace"
@@ -114,4 +114,4 @@ def seen(requested: TraceTrial, name: str = "", window: str | None = None, folde
 def judged(requested: TraceTrial, name: str = "", window: str | None = None,
            **observed: Any) -> TraceRecord:
     """The verdict on it."""
-    return judge(requested, seen(requested, name, window, **observed), exact=True)
+    return judge_trace(requested, seen(requested, name, window, **observed), exact=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lab import registry
 from lab.core.run import runs
 from lab.core.results.records import columns_of
+from lab.core.scenario import scenario_file
 from lab.core.scenario.schema import keys_of
 from tests.golden import documents, stored_questions
 
@@ -15,6 +17,12 @@ def test_a_document_is_current(name: str) -> None:
     stored = (documents.DOCS / name).read_text(encoding="utf-8")
     assert documents.DOCUMENTS[name]() == stored, (
         "/usr/bin/python3 -m tests.golden.documents writes it anew")
+
+
+@pytest.mark.parametrize("name", [name for names in documents.EXAMPLES.values() for name in names])
+def test_an_example_is_read(name: str) -> None:
+    study = registry.study_of(scenario_file.read(documents.DOCS / "examples" / f"{name}.toml"))
+    assert study.trials and study.scenario.figures
 
 
 def test_every_key_of_a_run_has_a_line_and_no_other() -> None:

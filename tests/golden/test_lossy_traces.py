@@ -11,7 +11,7 @@ from lab.core.results.records import FAIL, PASS, Record
 from lab.trace.record import TraceRecord
 from lab.trace.replay import Replay
 from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge
+from lab.trace.verify import judge_trace
 from lab.trace.view import stored
 from lab.trace.window import OPEN, parse
 from tests.golden import stored_trace
@@ -25,7 +25,7 @@ KEPT = [(record, folder) for folder, run in ((RUN, stored_trace.run()),
 
 
 def judged(trial: TraceTrial, folder: Path, window: str | None = None) -> TraceRecord:
-    return judge(trial, seen(trial, window=window, folder=folder), exact=True)
+    return judge_trace(trial, seen(trial, window=window, folder=folder), exact=True)
 
 
 def replayed(name: str) -> Replay:

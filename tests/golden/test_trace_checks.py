@@ -15,7 +15,7 @@ from lab.core.results.records import FAIL, PASS
 from lab.trace import verify
 from lab.trace.record import TraceRecord
 from lab.trace.replay import Restart
-from lab.trace.verify import CHECKS, judge
+from lab.trace.verify import CHECKS, judge_trace
 from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
 
@@ -174,8 +174,8 @@ SAID = {
 def test_what_was_tampered_with_fails_its_check_which_says_why(name: str) -> None:
     requested, good, bad = TAMPERED[name]
     requested_trial, exact = replace(trial(NAME), **requested), name not in IN_REAL_TIME
-    assert name not in failed(judge(requested_trial, good(), exact))
-    record = judge(requested_trial, bad(), exact)
+    assert name not in failed(judge_trace(requested_trial, good(), exact))
+    record = judge_trace(requested_trial, bad(), exact)
     assert record.ok and record.verdict == FAIL and name in failed(record)
     assert any(reason.startswith(SAID[name]) for reason in record.verdict_reason.split("; "))
 
@@ -189,7 +189,7 @@ def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_
         return bytes(late(pcap, round(by_ms * 1e6)))
     observed = (captured(client=seen_late) if name == "RTT"
                 else captured(client=seen_late, server=seen_late))
-    record = judge(trial(NAME), observed, exact=False)
+    record = judge_trace(trial(NAME), observed, exact=False)
     assert (record.verdict, failed(record)) == (verdict, [name] if verdict == FAIL else [])
 
 
@@ -198,7 +198,7 @@ def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_
 def test_a_receive_window_may_lack_a_part_of_a_segment_to_be_rounded(usual_bytes: int,
                                                                      verdict: str) -> None:
     seen_bytes = 81_664  # in most samples
-    record = judge(replace(trial(NAME), receive_window=57),
+    record = judge_trace(replace(trial(NAME), receive_window=57),
                    sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
     assert (record.verdict, failed(record)) == (verdict, ["receive window"] * (verdict == FAIL))
 
@@ -209,7 +209,7 @@ def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     even = replace(odd[0], rule=(11, 9), flight=11)
     of: Any = SimpleNamespace(exact=True, replayed=SimpleNamespace(restarts=[even, *odd]),
                               view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
-    assert [compared.name for compared in verify._restarts(of)] == [
+    assert [compared.name for compared in verify._compare_restarts(of)] == [
         f"restart at {second}.000 s" for second in range(3)]
 
 
@@ -221,15 +221,15 @@ def test_a_loss_in_each_direction_counts() -> None:
                      and packet[16 + 34:16 + 36] != b"\x00\x50")
         return capture.with_packets(place)
     seen_twice = captured(client=lambda pcap: dropped(pcap, 30), server=both)
-    record = judge(trial(NAME), seen_twice, exact=False)
+    record = judge_trace(trial(NAME), seen_twice, exact=False)
     assert "lost packets: observed 2, expected none" in record.verdict_reason
-    exact = judge(trial(NAME), seen_twice, exact=True).verdict_reason
+    exact = judge_trace(trial(NAME), seen_twice, exact=True).verdict_reason
     assert "path: observed 7 of 50 packets to client differ" in exact  # and those behind it are late
     assert "path: observed 1 of 51 packets to server differ" in exact
 
 
 def test_a_failed_restart_stands_in_its_line_of_the_table() -> None:
-    record = judge(trial(NAME), TAMPERED["restart"][2](), exact=True)
+    record = judge_trace(trial(NAME), TAMPERED["restart"][2](), exact=True)
     table = checks.table(CHECKS, [*stored_trace.run().records, record])
     restart = dict(zip(table.column("check"), table.rows))["restart"]
     assert restart[2:] == (5, 1, 4)
@@ -245,9 +245,9 @@ def test_every_trial_stands_once_in_every_line_of_the_table() -> None:
 
 def test_in_real_time_the_rules_judge_nothing() -> None:
     for name in ("window", "restart"):
-        record = judge(trial(NAME), TAMPERED[name][2](), exact=False)
+        record = judge_trace(trial(NAME), TAMPERED[name][2](), exact=False)
         assert record.rule_wrong and not set(failed(record)) & {"window", "restart"}
-        assert not any(check.judged(record) for check in CHECKS
+        assert not any(check.applies_to(record) for check in CHECKS
                        if check.name in ("window", "restart"))
 
 
@@ -257,7 +257,7 @@ def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
     """Of two round trips, after which what is sent is a write of its own."""
     of: Any = SimpleNamespace(exact=exact, trial=trial(NAME), view=SimpleNamespace(
         lateness_ms=lambda quiet_ms: quiet_ms))
-    (compared,) = verify._schedule(of)
+    (compared,) = verify._compare_schedule(of)
     assert (compared.observed, compared.passed) == (f"{quiet:.3f} ms late", exact)
 
 
@@ -272,13 +272,13 @@ def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str,
     (check,) = (one for one in CHECKS if one.name == name)
     kept = next(record for record in stored_trace.run().records if record.trial.id == NAME)
     record = replace(kept, trial=replace(kept.trial, **of_trial))  # type: ignore[type-var]
-    assert check.judged(record) == judged
-    assert not check.judged(replace(record, ok=False))
+    assert check.applies_to(record) == judged
+    assert not check.applies_to(replace(record, ok=False))
 
 
 def test_a_handshake_that_was_not_seen_tells_no_rtt() -> None:
     (check,) = (one for one in CHECKS if one.name == "RTT")
     (kept,) = (record for record in stored_trace.run().records if record.trial.id == NAME)
-    assert isinstance(kept, TraceRecord) and check.judged(kept)
-    assert not check.judged(replace(kept, seen_rtt_ms=None))
-    assert not check.judged(replace(kept, ok=False))
+    assert isinstance(kept, TraceRecord) and check.applies_to(kept)
+    assert not check.applies_to(replace(kept, seen_rtt_ms=None))
+    assert not check.applies_to(replace(kept, ok=False))

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lab.core.errors import FirstFlightError
-from lab.tcp.packets import ACK
 from lab.trace.view import METRICS, Metric, View, stored, view_of
 from lab.trace.window import INFINITE, OPEN, WindowSample
+from net.headers import ACK
 from tests.golden import stored_trace
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation

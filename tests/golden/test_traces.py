@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.core.results.records import FAIL, PASS, SKIPPED
-from lab.trace.verify import judge
+from lab.trace.verify import judge_trace
 from lab.trace.view import stored
 from tests.golden import stored_trace
 from tests.golden.stored_trace import changed, judged, trial, window_text
@@ -104,7 +104,7 @@ def test_samples_of_another_kind_are_refused(text: str) -> None:
 
 def test_a_worker_that_brought_no_samples_is_told() -> None:
     requested = trial("idle-linux-iw10")
-    record = judge(requested, replace(stored_trace.seen(requested), files={}), exact=True)
+    record = judge_trace(requested, replace(stored_trace.seen(requested), files={}), exact=True)
     assert not record.ok and record.error == "the worker brought back no window.csv"
 
 

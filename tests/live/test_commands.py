@@ -33,7 +33,7 @@ for host in hosts:
 net.start()
 print(hosts[0].cmd("ping -c 5 10.0.0.2"))
 hosts[1].cmd("iperf3 -s -D")
-print(hosts[0].cmd("iperf3 -c 10.0.0.2 -t 20"))
+print(hosts[0].cmd("iperf3 -c 10.0.0.2 -t 10"))
 net.stop()
 """
 
@@ -70,7 +70,7 @@ def test_a_plain_script_runs_and_prints_the_same_bytes_twice(tmp_path: Path) -> 
     assert first.status == 0, first.err
     # Two links of 25 ms each, there and back; the first waits for the address as well.
     assert "rtt min/avg/max/mdev = 100.000/120.000/200.000/40.000 ms" in first.out
-    assert "0.00-20.00" in first.out and first.out == second.out
+    assert "0.00-10.00" in first.out and first.out == second.out
     assert (first.kept / "output.txt").read_bytes() == (second.kept / "output.txt").read_bytes()
     assert first.facts()["virtual_s"] == second.facts()["virtual_s"] and not first.facts()["files"]
 
@@ -366,9 +366,3 @@ def test_a_hostile_command_reads_no_secret_and_reaches_nothing(tmp_path: Path) -
     assert ended.status == 0 and ended.out.endswith("done\n"), ended.err
     assert "WENT" not in ended.out and "secret" not in ended.out.replace("secrets", ""), ended.out
     assert (tmp_path / "outside").read_text() == "untouched"
-
-
-def test_a_folder_with_a_home_in_it_is_refused(tmp_path: Path) -> None:
-    done = subprocess.run([str(PROJECT / "run.sh"), "--", "true"], cwd="/", capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 4 and "start it in a folder of its own" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from lab import registry
 from lab.core.run import runs
 from lab.render import data, markdown
 from tests.golden import documents
-from tests.live.conftest import PROJECT, Driver, command, processes_with, rows, wait_until, watched
+from tests.live.conftest import PROJECT, Driver, command, rows
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
 
@@ -52,50 +51,15 @@ def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) ->
     assert now == before
 
 
-def test_values_outside_the_scenario_are_measured(drive: Driver, results: Path) -> None:
-    done = drive("--rtt", "77", "--bw", "1234", "--iw", "4", "--size", "20000")
+def test_values_outside_the_scenario_are_measured_of_wget_too(drive: Driver, results: Path) -> None:
+    done = drive("--rtt", "77", "--bw", "1234", "--iw", "4", "--size", "20000", "--client", "wget")
     assert done.returncode == 0, done.stderr
     (row,) = rows(results, "own")
+    assert row["client"] == "wget" and row["verdict"] == "pass"
+    # wget's time is that of its process; in virtual time starting costs nothing.
+    assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
     assert (row["rtt_ms"], row["bandwidth_kbps"], row["seen_initcwnd"]) == ("77", "1234", "4")
     assert abs(float(row["seen_bandwidth_kbps"]) - 1234) < 2
-
-
-def test_wget_fetches_too(drive: Driver, results: Path) -> None:
-    done = drive("--rtt", "100", "--bw", "1000", "--client", "wget")
-    assert done.returncode == 0, done.stderr
-    for row in rows(results, "own"):
-        assert row["client"] == "wget" and row["verdict"] == "pass"
-        # wget's time is that of its process; in virtual time starting costs nothing.
-        assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
-
-
-def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) -> None:
-    flags = ("--scenario", "zhao2019", "--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000",
-             "--iw", "3,10")
-    first = subprocess.Popen(watched(results, *flags), stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, start_new_session=True)
-    trials = results / "zhao2019" / "latest-partial" / "trials.csv"
-    wait_until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 5, "six rows")
-    os.kill(first.pid, signal.SIGKILL)  # experiment.py itself: nice and run.sh have exec'd it
-    first.wait()
-    wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
-    before = trials.read_text().splitlines()
-    folder = trials.parent.resolve()
-    with trials.open("a") as torn:
-        torn.write("zhao2019,20,25")  # a row cut short, as a crash leaves it
-
-    second = subprocess.run(command(results, *flags), capture_output=True, text=True,
-                            timeout=300, check=False)
-    assert second.returncode == 0, second.stderr
-    assert "resuming" in second.stderr
-    assert trials.parent.resolve() == folder
-    # In the order of the trials by then, which is not that in which guests end.
-    assert set(before) <= set(trials.read_text().splitlines())
-    measured = rows(results)
-    cells = {(row["rtt_ms"], row["bandwidth_kbps"], row["initcwnd"]) for row in measured}
-    assert len(measured) == len(cells) == 5 * 4 * 2
-    assert not (folder / "work").exists()
-    assert not processes_with(str(results))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
@@ -109,7 +73,7 @@ def test_a_disk_that_fills_up_is_no_failed_trial(results: Path, kernel: Path,
     results.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=36k", "tmpfs", str(results)], check=True)
     try:
-        for size in ("36k", "48k", "60k", "9m"):
+        for size in ("36k", "60k", "9m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)
             done = subprocess.run(command(results, *flags), capture_output=True, text=True,
                                   timeout=300, check=False)

@@ -21,7 +21,7 @@ from engines.uml import VIRTUAL_TIME, guest_command
 from lab.core.results.records import FAIL, PASS
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge
+from lab.fetches.verify.verify import judge_fetch
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
               queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=27,
@@ -32,7 +32,7 @@ def measured(kernel: Path, folder: Path, requested: Trial, installed: Trial) -> 
     """Measure on a network set up as `installed`, judge it as if `asked` had been."""
     job = installed.job()
     (seen,) = UmlEngine(kernel, 1).run([job], {}, folder)
-    return judge(requested, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
+    return judge_fetch(requested, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
                  sysctls={})
 
 

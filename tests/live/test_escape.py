@@ -184,7 +184,7 @@ def asked_of(place: Path, owner: int, expression: str) -> Any:
     """What a user is told by a project that any user can read: walls depend on who asks."""
     project = place / "project"
     if not project.exists():
-        for room in ("engines", "hosts"):
+        for room in ("engines", "hosts", "net"):
             shutil.copytree(PROJECT / room, project / room,
                             ignore=shutil.ignore_patterns("__pycache__"))
     asking = f"import json; from engines import uml; print(json.dumps({expression}))"

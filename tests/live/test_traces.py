@@ -12,9 +12,9 @@ from engines.guests import UmlEngine
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import read
+from lab.trace.scenario import read_scenario
 from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge
+from lab.trace.verify import judge_trace
 from tests.golden import stored_trace
 from tests.live.conftest import Driver
 
@@ -22,7 +22,7 @@ from tests.live.conftest import Driver
 def measured(kernel: Path, folder: Path, trials: list[TraceTrial]) -> dict[str, TraceRecord]:
     by_id = {trial.id: trial for trial in trials}
     seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, folder)
-    return {each.trial_id: judge(by_id[each.trial_id], each, exact=True) for each in seen}
+    return {each.trial_id: judge_trace(by_id[each.trial_id], each, exact=True) for each in seen}
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(kernel: Path, tmp_pat
 
 
 def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Path) -> None:
-    trials = [trial for trial in read(scenario_file.find("handley1999_modem5")).trials()
+    trials = [trial for trial in read_scenario(scenario_file.find("handley1999_modem5")).trials()
               if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = measured(kernel, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records
@@ -89,17 +89,3 @@ def test_the_driver_measures_a_trace_twice_alike(drive: Driver, results: Path) -
             tables.append([{key: value for key, value in row.items() if key != "measured_at"}
                            for row in csv.DictReader(file)])
     assert tables[0] == tables[1] and len(tables[0]) == 4
-
-
-def test_a_bad_schedule_is_one_line_with_status_2(drive: Driver) -> None:
-    done = drive("--scenario", "handley1999_idle", "--size", "5")
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and "--size does not go with" in done.stderr
-
-
-def test_a_dry_run_says_what_a_trace_installs(drive: Driver) -> None:
-    done = drive("--scenario", "handley1999_clock", "--dry-run")
-    assert done.returncode == 0 and "handley1999_clock: 6 trials" in done.stdout
-    for installed in ("initcwnd 1 congctl cwv rto_min 5ms", "quickack 1 advmss 1460",
-                      "net.ipv4.tcp_slow_start_after_idle='0'", "2400..3500/25:5792"):
-        assert installed in done.stdout

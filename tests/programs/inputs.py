@@ -32,7 +32,7 @@ from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge
+from lab.fetches.verify.verify import judge_fetch
 from lab.render import markdown, page, text
 from tests.conftest import PROJECT
 from tests.programs import damage
@@ -277,7 +277,7 @@ def _of_fetch(draw: Draw, folder: Path) -> Attempt:
         (folder / f"{side}.pcap").write_bytes(packets)
         content["observation"]["captures"][side]["bytes"] = len(packets)
     (folder / "trial.json").write_text(json.dumps(content))
-    return lambda: judge(Trial(**content["trial"]), content["observation"], sides["client"],
+    return lambda: judge_fetch(Trial(**content["trial"]), content["observation"], sides["client"],
                          sides["server"], exact=True, sysctls={})
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from lab.core.findings.charts import Chart, Sample, Timeline
 from lab.core.findings.claims import WORDS, in_full
@@ -184,7 +183,7 @@ class Report:
     claim: str
     source: str
     path: str
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     verified: int
     count: int
     findings: tuple[Finding, ...]
@@ -225,7 +224,7 @@ class Report:
         return kernel_of(self.facts)
 
 
-def kernel_of(facts: Mapping[str, Any]) -> str:
+def kernel_of(facts: Mapping[str, object]) -> str:
     """Release of the kernel that a run measured, "" where its run.json lacks it."""
     kernel = facts.get("kernel", "")
     if not kernel and facts.get("engine") == "host":

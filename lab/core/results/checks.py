@@ -7,13 +7,16 @@ trial. It may have nothing to compare, or several things (one for each host).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from lab.core.findings.findings import Column, Table
 from lab.core.results.records import FAIL, PASS, Record
 
 BETWEEN = "; "  # checks, and their reasons, in a column
+Evidence = TypeVar("Evidence")
+RecordKind = TypeVar("RecordKind", bound=Record)
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -26,19 +29,19 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Generic[Evidence, RecordKind]):
     """One line of a kind's table.
 
     name: in verdict_reason and on the page. why: what it compares, for a
     reader. compare: (evidence) → comparisons, none where it does not apply.
-    judged: whether a stored record was one for it to judge. exact_only: it
+    applies_to: whether a stored record was one for it to judge. exact_only: it
     judges in virtual time only. seldom: it is reported where it judged something.
     """
 
     name: str
     why: str
-    compare: Callable[[Any], Iterable[Compared]]
-    judged: Callable[[Any], bool]
+    compare: Callable[[Evidence], Iterable[Compared]]
+    applies_to: Callable[[RecordKind], bool]
     exact_only: bool = False
     seldom: bool = False
 
@@ -51,26 +54,25 @@ class Failure:
     text: str
 
 
-def failures(checks: Sequence[Check], evidence: Any) -> list[Failure]:
+def failures(checks: Sequence[Check[Evidence, RecordKind]], evidence: Evidence) -> list[Failure]:
     """A failure for each comparison that fails; [] where all that applies pass."""
     return [Failure(check.name, f"{compared.name or check.name}: observed {compared.observed},"
                                 f" expected {compared.requested}")
             for check in checks for compared in check.compare(evidence) if not compared.passed]
 
 
-def verdict(checks: Sequence[Check], evidence: Any) -> dict[str, str]:
-    """The verdict, what failed, and why, as the columns of a record."""
-    return columns(failures(checks, evidence))
+def reasons(failed: Sequence[Failure]) -> str:
+    """What differed, in words; "" for nothing."""
+    return BETWEEN.join(failure.text for failure in failed)
 
 
-def columns(failed: Sequence[Failure]) -> dict[str, str]:
-    """The same of failures that are known."""
-    return {"verdict": FAIL if failed else PASS,
-            "failed_checks": BETWEEN.join(dict.fromkeys(failure.check for failure in failed)),
-            "verdict_reason": BETWEEN.join(failure.text for failure in failed)}
+def give_verdict(record: RecordKind, failed: Sequence[Failure]) -> RecordKind:
+    """The record with its verdict: what failed, and why."""
+    return replace(record, verdict=FAIL if failed else PASS, verdict_reason=reasons(failed),
+                   failed_checks=BETWEEN.join(dict.fromkeys(failure.check for failure in failed)))
 
 
-def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:
+def failed_checks(checks: Sequence[Check[Evidence, RecordKind]], record: RecordKind) -> list[str]:
     """The names of the checks that a stored record failed.
 
     Rows of versions before there was a column have them in their verdict_reason alone.
@@ -83,7 +85,8 @@ def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:
             for part in parts if ":" in part]
 
 
-def table(checks: Sequence[Check], records: Sequence[Record], exact: bool = True) -> Table:
+def table(checks: Sequence[Check[Evidence, RecordKind]], records: Sequence[RecordKind],
+          exact: bool = True) -> Table:
     """Each check with how many trials passed, failed, and were not for it to judge.
 
     exact: whether they were measured in virtual time.
@@ -96,7 +99,7 @@ def table(checks: Sequence[Check], records: Sequence[Record], exact: bool = True
         for name in set(names):
             failed[name] = failed.get(name, 0) + 1
         for check in checks:
-            judged[check.name] += check.judged(record) or check.name in names
+            judged[check.name] += check.applies_to(record) or check.name in names
     rows: list[tuple[str | int | None, ...]] = []
     for check in checks:
         wrong = failed.pop(check.name, 0)

@@ -34,7 +34,7 @@ COMMAND = described({
     "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS, **_KERNEL})
 
 
-def facts(path: Path, schema: Schema) -> dict[str, Any]:
+def read_facts_file(path: Path, schema: Schema) -> dict[str, Any]:
     """The facts of such a file. Raises RecordsError."""
     try:
         known: dict[str, Any] = read(files.content(path, MOST_BYTES), schema, MOST_BYTES)

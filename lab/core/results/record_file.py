@@ -100,7 +100,7 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
 OF_THE_RUN = ("measured_at",)
 
 
-def ordered(path: Path, kind: type[Record], trials: Iterable[Any]) -> bytes:
+def order_rows(path: Path, kind: type[Record], trials: Iterable[Any]) -> bytes:
     """The content of a results file with its rows in the order of the trials.
 
     They were written as they came: in which order depends on how many guests measured, and on
@@ -114,7 +114,7 @@ def ordered(path: Path, kind: type[Record], trials: Iterable[Any]) -> bytes:
                                                               key=in_place.__getitem__))
 
 
-def sealed(whole: bytes) -> dict[str, Any]:
+def make_seal(whole: bytes) -> dict[str, Any]:
     """The seal of a complete file (RecordFile.seal), and one of what another run has as well.
 
     numbers_sha256: of the same rows without the columns OF_THE_RUN.

@@ -17,7 +17,6 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -58,7 +57,7 @@ class Record:
     verdict_reason: str = field(default="", kw_only=True)
     measured_at: str = field(default="", compare=False, kw_only=True)
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raises ValueError where it lacks what a record like it has."""
 
     @property
@@ -90,32 +89,7 @@ class Record:
 
 
 R = TypeVar("R", bound=Record)
-_SOURCE = "lab.core.results.records"
 _LAST = ("verdict", "failed_checks", "verdict_reason", "measured_at")
-
-
-def measured(source: Callable[[Any], Any], default: Any = None) -> Any:
-    """A column of a record that is read off the evidence of a trial: source(evidence)."""
-    return field(default=default, metadata={_SOURCE: source}, kw_only=True)
-
-
-def measure(kind: type[Record], evidence: Any) -> dict[str, Any]:
-    """The values of all `measured` columns of a record."""
-    return {column.name: column.metadata[_SOURCE](evidence) for column in fields(kind)
-            if _SOURCE in column.metadata}
-
-
-def started_at(observation: Mapping[str, Any]) -> str:
-    """When a trial started, by the measuring kernel's clock; ISO 8601, UTC; "" if not known."""
-    if "started_at" not in observation:
-        return ""
-    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
-    return started.isoformat(timespec="milliseconds")
-
-
-def measured_columns(kind: type[Record]) -> tuple[str, ...]:
-    """The names of all `measured` columns of a record."""
-    return tuple(column.name for column in fields(kind) if _SOURCE in column.metadata)
 
 
 def trial_class(kind: type[Record]) -> type[Any]:
@@ -215,7 +189,7 @@ class RowReader:
                                 if row[place] or not has_default}
                                for columns in (self.of_trial, self.of_record))
         record = self.kind(trial=self.trial(**requested), **observed)
-        record.check()
+        record.validate()
         return record
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from hosts.untrusted import (any_text, by_name, items, matching, maybe, number, quoted, read,
-                             table, text, whole, yes_or_no)
+from hosts.untrusted import (any_text, by_name, items, matching, maybe, number, quoted,
+                             read, table, text, whole, yes_or_no)
 from lab.core.errors import FirstFlightError
 from lab.core.results.records import RowReader, RowWriter, columns_of, trial_class
 from lab.core.run.kinds import Kind, Study

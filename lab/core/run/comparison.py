@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from lab.core import words
 from lab.core.errors import UsageError
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Interval, Report, Table
+from lab.core.results.cells import Cells, grouped
 from lab.core.results.records import Record, varied
 from lab.core.run.kinds import RunData
 from lab.core.run.reporting import MOST_ROWS, mapping
@@ -30,14 +30,14 @@ DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of i
 OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
               "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
 
-Key = tuple[tuple[str, Any], ...]
+Key = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
 class ComparedCells:
     """One cell of two runs: the means in both, and the second less the first."""
 
-    cell: dict[str, Any]
+    cell: dict[str, object]
     first: float
     second: float
     difference: Estimate
@@ -70,7 +70,7 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
         count=sum(len(run.records) for _, run in runs),
         findings=(Finding(
             "comparison", "The same cells in each run",
-            (_whole(pairs, metric), _differs(runs), _cells(pairs, metric)),
+            (_whole(pairs, metric), _differs(runs), _each(pairs, metric)),
             text="The difference of each cell that the runs share. " + " ".join(
                 _sentence(name, cells) for name, cells in pairs.items()),
             chart=_chart(base_name, pairs, metric)),),
@@ -88,23 +88,17 @@ def _metric(run: RunData) -> str:
 
 
 def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
-    """The cells that both runs have, in the order of the first."""
-    base, other = (_by_cell(run.records, metric) for run in (first, second))
-    return [ComparedCells(dict(key), sum(values) / len(values), sum(other[key]) / len(other[key]),
-                 _difference(values, other[key]))
-            for key, values in base.items() if key in other]
+    """The cells that both runs have, in the order of the first; values in that of the repeats."""
+    base, other = ({cell: numbers for cell, records in grouped(run.records, _cell).items()
+                    if (numbers := Cells(records).numbers(metric))} for run in (first, second))
+    return [ComparedCells(dict(cell), sum(values) / len(values),
+                          sum(other[cell]) / len(other[cell]), _difference(values, other[cell]))
+            for cell, values in base.items() if cell in other]
 
 
-def _by_cell(records: Iterable[Record], metric: str) -> dict[Key, list[float]]:
-    """The values that count, by what was requested, in the order of the repeats."""
-    cells: dict[Key, list[float]] = {}
-    for record in records:
-        value = getattr(record, metric, None)
-        if record.counts and value is not None:
-            key = tuple((column.name, getattr(record.trial, column.name))
-                        for column in fields(record.trial) if column.name not in DRAWN)
-            cells.setdefault(key, []).append(value)
-    return cells
+def _cell(record: Record) -> Key:
+    return tuple((column.name, getattr(record.trial, column.name))
+                 for column in fields(record.trial) if column.name not in DRAWN)
 
 
 def _difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
@@ -152,7 +146,7 @@ def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
         tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
 
 
-def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in facts.items():
         if above or name not in OF_ONE_RUN:
             inner = mapping(value)
@@ -162,7 +156,7 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]
                 yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def _cells(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
+def _each(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
     """A row a cell; without what is the same in all of them."""
     every = [pair.cell for cells in pairs.values() for pair in cells]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
@@ -186,7 +180,7 @@ def _cells(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
         Column("mean", "%", "difference", signed=True)), tuple(rows)).first(MOST_ROWS)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return words.plain(value) if isinstance(value, (int, float)) else str(value or "")
 
 

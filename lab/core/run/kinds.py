@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.results.checks import Check
+from lab.core.results.observation import Observation
 from lab.core.results.records import Record
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import Head, ScenarioFile
@@ -41,7 +42,7 @@ class ObservedTrial(Protocol):
     def trial_id(self) -> str: ...
 
     @property
-    def content(self) -> dict[str, Any]: ...
+    def content(self) -> Observation: ...
 
     @property
     def client_pcap(self) -> bytes: ...
@@ -75,12 +76,11 @@ class Overrides:
     @property
     def given(self) -> dict[str, str]:
         """The flag of each thing that is given, by its name."""
-        named = {name: FLAGS[name].flag for name in self.lists}
-        return {**named, **({"sysctl": "--sysctl"} if self.sysctls else {}),
-                **({"repeat": "--repeat"} if self.repeat is not None else {}),
-                **({"client": "--client"} if self.client is not None else {}),
-                **({"sample": "--sample"} if self.sample else {}),
-                **({"own_server": "--server-command"} if self.own_server else {})}
+        others = {"sysctl": self.sysctls, "repeat": self.repeat is not None,
+                  "client": self.client is not None, "sample": self.sample,
+                  "server-command": self.own_server}
+        return {**{name: FLAGS[name].flag for name in self.lists},
+                **{name: f"--{name}" for name, is_given in others.items() if is_given}}
 
     def checked(self) -> dict[str, tuple[Any, ...]]:
         """The lists, each value in its range and once. Raises UsageError that names the flag."""
@@ -91,6 +91,25 @@ class Overrides:
                 raise UsageError(f"{flag}: no value is given")
             checked[name] = tuple(dict.fromkeys(FLAGS[name].check(value, flag) for value in values))
         return checked
+
+
+    def replacing(self, known: Sequence[str], why_not: Callable[[str, str], str],
+                  one_value: str) -> dict[str, Any]:
+        """What replaces a sweep's values of `known`, by name; an RTT and a bandwidth is one value.
+
+        why_not: the message for what does not go with the scenario, by its name and its flag;
+        one_value: behind the flag of several. Raises UsageError.
+        """
+        for name, flag in self.given.items():
+            if name not in known:
+                raise UsageError(why_not(name, flag))
+        values: dict[str, Any] = dict(self.checked())
+        for name in ("rtt_ms", "bandwidth_kbps"):
+            if name in values:
+                if len(values[name]) != 1:
+                    raise UsageError(f"{FLAGS[name].flag}: {one_value}")
+                (values[name],) = values[name]
+        return values
 
 
 NOTHING = Overrides({}, many=True)  # the scenario as it stands
@@ -125,7 +144,7 @@ class Judge(Protocol):
     """
 
     def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-                 known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]: ...
+                 known_kernel: bool = True) -> tuple[object, Mapping[str, bytes]]: ...
 
 
 def _covers(trials: Sequence[Any], measured: Sequence[Any]) -> bool:
@@ -153,7 +172,7 @@ class Kind:
     report: Callable[[Study, RunData], Report]
     guest_s: Callable[[Any], float]
     network_s: Callable[[Any], float]
-    checks: Callable[[], Sequence[Check]]
+    checks: Callable[[], Sequence[Check[Any, Any]]]
     drawings: Callable[[Any], Mapping[str, Sequence[str]]] = lambda scenario: {}
     covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
     all_captures: bool = False

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lab.core import words
+from lab.core.findings.charts import Timeline
 from lab.core.findings.claims import REPRODUCED, TOO_FEW, in_full
-from lab.core.findings.findings import Column, Fact, Finding, Report, Table, Tile, bars
+from lab.core.findings.findings import Answer, Column, Fact, Finding, Report, Table, Tile, bars
 from lab.core.results import checks
 from lab.core.results.records import Record
 from lab.core.run import runs
@@ -19,26 +19,29 @@ from lab.core.scenario import scenario_file
 MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person reads no more
 
 
-def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: Any) -> Report:
-    """The report of a run; more: whatever else of a Report its kind has."""
+def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
+              summary: Sequence[str] = (), sentences: Sequence[str] = (),
+              tiles: Sequence[Tile] = (), answer: Answer = Answer(),
+              timelines: tuple[Timeline, ...] = (), trials: Table | None = None,
+              causes: Table | None = None) -> Report:
+    """The report of a run, with what else of a Report its kind has."""
     head, records = study.head, run.records
-    name = head.name
-    path = f"{name}/{run.folder.resolve().name}"
-    whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
-    tiles = (*verified_tiles(run, findings), *more.pop("tiles", ()))
-    warnings = [run.changed] if run.changed else []  # before anything that rests on the records
-    summary, sentences = ([*warnings, *more.pop(name, ())] for name in ("summary", "sentences"))
-    if run.facts.get("state") != runs.COMPLETE:
-        sentences.append("The run is under way or was interrupted: this page shows what it had"
-                         " measured when the page was built.")
+    path = f"{head.name}/{run.folder.resolve().name}"
+    is_whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
+    warnings = (run.changed,) if run.changed else ()  # before anything that rests on the records
+    under_way = () if run.facts.get("state") == runs.COMPLETE else (
+        "The run is under way or was interrupted: this page shows what it had measured when the"
+        " page was built.",)
     return Report(
-        name=name, title=head.title, claim=head.claim, source=head.source, path=path,
+        name=head.name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
-        findings=tuple(findings), tiles=tiles, summary=tuple(summary), sentences=tuple(sentences),
-        opening=head.result if whole else "",
+        findings=tuple(findings), tiles=(*verified_tiles(run, findings), *tiles),
+        summary=(*warnings, *summary), sentences=(*warnings, *sentences, *under_way),
+        opening=head.result if is_whole else "",
         checks=checks.table(study.kind.checks(), records, run.exact), failures=failures(records),
         settings=settings(run.facts),
-        provenance=tuple(provenance(run.facts, name, path, head.text)), **more)
+        provenance=tuple(provenance(run.facts, head.name, path, head.text)), answer=answer,
+        timelines=timelines, trials=trials, causes=causes)
 
 
 def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:
@@ -74,7 +77,7 @@ def failures(records: Sequence[Record]) -> Table | None:
                  ).first(MOST_ROWS)
 
 
-def settings(facts: Mapping[str, Any]) -> Table | None:
+def settings(facts: Mapping[str, object]) -> Table | None:
     """The TCP settings of both hosts; None where run.json has none."""
     hosts = {host: mapping(values) for host, values in
              sorted(mapping(facts.get("sysctls")).items())}
@@ -89,7 +92,7 @@ def settings(facts: Mapping[str, Any]) -> Table | None:
 
 # Provenance --------------------------------------------------------------------------
 
-def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str) -> list[Fact]:
+def provenance(facts: Mapping[str, object], scenario: str, path: str, text_now: str) -> list[Fact]:
     """What run.json holds, in a reader's order, without what it lacks.
 
     path: of the run's folder, as seen from where results are; text_now: the
@@ -126,7 +129,7 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
     return [Fact(name, text(value)) for name, value in rows if text(value)]
 
 
-def command(facts: Mapping[str, Any], scenario: str) -> str:
+def command(facts: Mapping[str, object], scenario: str) -> str:
     """The command line that repeats this, without where its files went."""
     given = facts.get("arguments")
     arguments = [str(word) for word in given] if isinstance(given, list) else []
@@ -140,17 +143,17 @@ def command(facts: Mapping[str, Any], scenario: str) -> str:
     return f"./run.sh {shlex.join(kept)}"
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: object) -> dict[str, object]:
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def joined(*parts: Any) -> str:
+def joined(*parts: object) -> str:
     return ", ".join(text(part) for part in parts if part)
 
 
-def seconds(value: Any) -> str:
+def seconds(value: object) -> str:
     return f"{value:g} s" if isinstance(value, (int, float)) else ""

@@ -23,8 +23,8 @@ from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.files import WriteError
-from lab.core.results.facts import RUN, facts
-from lab.core.results.record_file import RecordFile, changes, ordered, sealed
+from lab.core.results.facts import RUN, read_facts_file
+from lab.core.results.record_file import RecordFile, changes, order_rows, make_seal
 from lab.core.results.records import Record, RecordsError, read_records, trial_class, whole_lines
 from lab.core.run.kinds import RunData, Study
 
@@ -95,8 +95,8 @@ class Run:
         path = self.folder / TRIALS_CSV
         if not path.exists():
             return
-        whole = ordered(path, self.kind, trials)
-        seal = sealed(whole)
+        whole = order_rows(path, self.kind, trials)
+        seal = make_seal(whole)
         self.facts["trials"] = {**self.facts.get("trials", {}), "ordered_sha256": seal["sha256"]}
         self.save()
         files.save(self.folder, TRIALS_CSV, whole)
@@ -232,7 +232,7 @@ def scenario_of(folder: Path) -> str:
     path = folder / RUN_JSON
     if not os.path.isdir(folder):
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
-    name = facts(path, RUN).get("scenario")
+    name = read_facts_file(path, RUN).get("scenario")
     if name is None:
         raise RecordsError(f"{path}: names no scenario; it is not a run of ours, or it was"
                            " stopped before it began")
@@ -242,7 +242,7 @@ def scenario_of(folder: Path) -> str:
 def read_facts(folder: Path) -> dict[str, Any]:
     """The content of a folder's run.json, {} where it cannot be read."""
     try:
-        return facts(folder / RUN_JSON, RUN)
+        return read_facts_file(folder / RUN_JSON, RUN)
     except RecordsError:
         return {}
 

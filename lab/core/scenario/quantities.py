@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from hosts.netem import FULL_FRAME_BYTES
 from lab.core.errors import UsageError
 from lab.core.scenario import typed
 from lab.core.scenario.quantity import Quantity, Sizes, Windows, Word
 from lab.core.words import plain
+from net.tc import FULL_FRAME_BYTES
 
 # A queue that is long enough for slow start to fill the path: what routers are built with.
 AUTO, LEAST_AUTO_PACKETS = "auto", 100
@@ -29,7 +28,7 @@ class Length(Quantity):
     Values are words: "100", "50ms", "1bdp", or AUTO.
     """
 
-    def check(self, value: Any, where: str) -> str:
+    def check(self, value: object, where: str) -> str:
         if isinstance(value, (int, float)):
             return str(QUANTITIES["queue_packets"].check(value, where))
         if value == AUTO:

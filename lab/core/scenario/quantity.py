@@ -64,7 +64,7 @@ class Quantity:
     why: str = ""
     more_is_better: bool = False
 
-    def check(self, value: Any, where: str) -> Any:
+    def check(self, value: object, where: str) -> Any:
         """The value as a number; raises UsageError beginning with `where`."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"{where}: {value!r} is not a number")
@@ -149,7 +149,7 @@ class Word(Quantity):
 
     known: tuple[str, ...] = ()
 
-    def check(self, value: Any, where: str) -> str:
+    def check(self, value: object, where: str) -> str:
         if self.known and value not in self.known:
             raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
                              f" known: {', '.join(self.known)}")
@@ -179,7 +179,7 @@ class Word(Quantity):
 class Sizes(Quantity):
     """Sizes in bytes of several writes, as "17+38+2", "" for none."""
 
-    def check(self, value: Any, where: str) -> str:
+    def check(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",
                                                           value):
             raise UsageError(f"{where}: {value!r} is no sizes of writes; say bytes of each, like"
@@ -200,7 +200,7 @@ class Windows(Quantity):
 
     like = "windows like 10=7,16=8"
 
-    def check(self, value: Any, where: str) -> str:
+    def check(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(
                 r"|\d{1,5}=\d{1,5}(,\d{1,5}=\d{1,5}){0,99}", value):
             raise UsageError(f"{where}: {value!r} is no windows that act as others; say both of"

@@ -180,7 +180,7 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
     return ScenarioFile(name, text, raw, named)
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
+def _is_deeper(value: object, levels: int) -> bool:
     """Whether tables and lists stand in each other deeper than this."""
     inner = (value.values() if isinstance(value, dict) else
              value if isinstance(value, list) else ())

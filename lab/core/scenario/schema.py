@@ -7,7 +7,6 @@ A field's annotation and its `key(...)` are what a table may hold:
     int, float                 a number; its range is the quantity of the field's name
     tuple[int, ...]            a list of such values, none twice
     T | None                   as T, and may be missing
-    a dataclass, tuple of it   a table, or tables [[name]]
 
 Every fault is one line that names file, table and key. A class may have a
 method `check(where)` for what one field cannot express; it raises UsageError.
@@ -18,7 +17,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lab.core.errors import UsageError
@@ -26,11 +25,11 @@ from lab.core.scenario.quantities import QUANTITIES
 from lab.core.words import nearest
 
 T = TypeVar("T")
-Reader = Callable[[Any, str], Any]  # (value, where) → checked value; raises UsageError
+Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
 _KEY = "lab.core.scenario.schema"
 
 
-def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
+def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
         reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
     """A field that is not read by its annotation alone.
 
@@ -45,17 +44,17 @@ def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
         "absent": absent}})
 
 
-def keys_of(kind: type[Any]) -> tuple[str, ...]:
+def keys_of(kind: type[object]) -> tuple[str, ...]:
     """The keys that a table of this class may have, in the order of its fields."""
     return tuple(_name(attribute) for attribute in fields(kind) if not _option(attribute, "absent"))
 
 
-def name_of(kind: type[Any], attribute: str) -> str:
+def name_of(kind: type[object], attribute: str) -> str:
     """The key under which a table holds a field."""
     return next(_name(candidate) for candidate in fields(kind) if candidate.name == attribute)
 
 
-def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T:
+def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
     """A table as an instance of the dataclass; given: fields that stand elsewhere.
 
     Raises UsageError that begins with `where`.
@@ -68,8 +67,10 @@ def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T
             continue
         name = _name(attribute)
         if name in table:
-            values[attribute.name] = _reader(attribute, hints[attribute.name], values)(
-                table[name], f"{where}: {name}")
+            above = values.get(_option(attribute, "quantity_in") or "")
+            quantity = str(above or _option(attribute, "quantity") or name)
+            reader = _option(attribute, "reader") or _of_hint(hints[attribute.name], quantity)
+            values[attribute.name] = reader(table[name], f"{where}: {name}")
         elif attribute.default is MISSING and attribute.default_factory is MISSING:
             raise UsageError(f"{where}: {name} is missing")
     instance = kind(**values)
@@ -78,9 +79,9 @@ def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T
     return instance
 
 
-def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
-                called: str = "name", defaults: Mapping[str, Any] | None = None,
-                **given: Any) -> tuple[T, ...]:
+def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str, *,
+                called: str = "name", defaults: Mapping[str, object] | None = None,
+                **given: object) -> tuple[T, ...]:
     """The [[name]] tables of a document.
 
     called: the key that distinguishes two of them. defaults: keys that each has
@@ -91,11 +92,11 @@ def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
                                             known=keys_of(kind)))
 
 
-def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name",
-           known: Sequence[str]) -> list[tuple[dict[str, Any], str]]:
+def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "name",
+           known: Sequence[str]) -> list[tuple[dict[str, object], str]]:
     """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
-    named: list[tuple[dict[str, Any], str]] = []
-    words: set[Any] = set()
+    named: list[tuple[dict[str, object], str]] = []
+    words: set[object] = set()
     for number, table in enumerate(as_tables(raw, name, where), start=1):
         word = table.get(called)
         place = f"{where}: [[{name}]] {number}"
@@ -109,7 +110,7 @@ def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name
     return named
 
 
-def as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str, Any]]:
     """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
     tables_read = raw.get(name, [])
     if not isinstance(tables_read, list) or not all(
@@ -126,7 +127,7 @@ def table(raw: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     return inner
 
 
-def known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
     for name in table:
         if name not in known:
             raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
@@ -135,19 +136,19 @@ def known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> No
 
 # Readers ---------------------------------------------------------------------------
 
-def text(value: Any, where: str) -> str:
+def text(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{where} has to be a string, it is {value!r}")
     return value
 
 
-def flag(value: Any, where: str) -> bool:
+def flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{where} has to be true or false, it is {value!r}")
     return value
 
 
-def file_name(value: Any, where: str) -> str:
+def file_name(value: object, where: str) -> str:
     """A name that becomes a part of file names."""
     if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
         raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
@@ -164,17 +165,22 @@ def word(known: Sequence[str]) -> Reader:
     return lambda value, where: one_of(value, known, where)
 
 
-def one_of(value: Any, known: Sequence[str], where: str) -> str:
+def one_of(value: object, known: Sequence[str], where: str) -> str:
     if value not in known:
         raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), known)};"
                          f" known: {', '.join(known)}")
     return str(value)
 
 
+def none_for(name: str, reader: Reader) -> Reader:
+    """A value, or a word that stands for none."""
+    return lambda value, where: None if value == name else reader(value, where)
+
+
 def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
     """A list of values, none of them twice if distinct; empty: it may have none."""
-    def read_list(value: Any, where: str) -> tuple[Any, ...]:
+    def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
         checked = tuple(read_item(item, where) for item in value)
@@ -190,14 +196,7 @@ def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
     return lambda value, where: several(value if isinstance(value, list) else [value], where)
 
 
-def _reader(attribute: Field[Any], hint: Any, above: Mapping[str, Any]) -> Reader:
-    """What reads a field's value; above: those of the fields before it."""
-    given: Reader | None = _option(attribute, "reader")
-    named = above.get(_option(attribute, "quantity_in") or "")
-    return given or _of_hint(hint, named or _option(attribute, "quantity") or _name(attribute))
-
-
-def _of_hint(hint: Any, quantity: str) -> Reader:
+def _of_hint(hint: object, quantity: str) -> Reader:
     """What reads a value of an annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
@@ -206,19 +205,9 @@ def _of_hint(hint: Any, quantity: str) -> Reader:
         return word(arguments)
     if origin is tuple:
         inner = arguments[0]
-        if is_dataclass(inner):
-            raise TypeError(f"{inner}: tables are read by read_tables")
         return values(_of_hint(inner, quantity), "strings" if inner is str else "numbers")
-    if isinstance(hint, type) and is_dataclass(hint):
-        return lambda value, where: read(hint, _as_table(value, where), where)
-    readers: dict[Any, Reader] = {str: text, bool: flag}
+    readers: dict[object, Reader] = {str: text, bool: flag}
     return readers.get(hint) or number(quantity)
-
-
-def _as_table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{where}: has to be a table")
-    return value
 
 
 def _name(attribute: Field[Any]) -> str:

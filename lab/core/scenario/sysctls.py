@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
@@ -40,7 +39,7 @@ KNOWN = frozenset({*(f"net.ipv4.tcp_{name}" for name in _TCP.split()),
 _VALUE = re.compile(r"[\w,.:-]{1,64}( [\w,.:-]{1,64}){0,3}", re.ASCII)
 
 
-def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
+def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) -> dict[str, str]:
     """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
     sysctls = schema.table(raw, "sysctls", where)
     for key, value in sysctls.items():

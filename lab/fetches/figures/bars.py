@@ -15,8 +15,12 @@ from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel
 from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
 from lab.fetches.figures.figure import Analysis, Made, interval
+from lab.fetches.figures.recovery import beyond_lossless, effect, lines_above
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 
+TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
+             " with more far and slow responses. It answers how the two printed weeks differ. The"
+             " window alone: the same responses under both. It answers what the window does.")
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
 Filled = tuple[Column, Callable[[JudgedBar], Cell]]
@@ -48,10 +52,14 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
 def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
-    measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
-    columns = [*measured, *_improved_columns(panel), *_further_columns(panel),
-               *_published_columns(panel)]
-    return Table(panel.figure.title, tuple(column for column, _ in columns),
+    figure, unit = panel.figure, panel.metric.unit
+    means: list[Filled] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
+                            lambda row: row.bucket.base),
+                           (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
+                            lambda row: row.bucket.experiment)]
+    columns = [*_first_columns(panel), *(_window_columns(panel) if panel.is_sweep else means),
+               *_improved_columns(panel), *_further_columns(panel), *_published_columns(panel)]
+    return Table(figure.title, tuple(column for column, _ in columns),
                  tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
                  tuple(_notes(scenario, judged))).without_empty()
 
@@ -65,21 +73,11 @@ def averaged(figure: Figure) -> str:
     return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
 
 
-def _improvement_columns(panel: Panel) -> list[Filled]:
-    figure, unit = panel.figure, panel.metric.unit
-    return [*_first_columns(panel),
-            (Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
-             lambda row: row.bucket.base),
-            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
-             lambda row: row.bucket.experiment)]
-
-
 def _window_columns(panel: Panel) -> list[Filled]:
     unit = panel.metric.unit
     medians = any(abs(bucket.experiment_median - bucket.experiment) > MEDIANS_DIFFER
                   for bucket in panel.buckets)
-    return [*_first_columns(panel),
-            (Column("mean", unit, "under this window"), lambda row: row.bucket.experiment),
+    return [(Column("mean", unit, "under this window"), lambda row: row.bucket.experiment),
             (Column("median", unit, "under this window", rank=1),
              lambda row: row.bucket.experiment_median if medians else ""),
             (Column("published", unit, "under this window"),
@@ -116,8 +114,19 @@ def _improved_columns(panel: Panel) -> list[Filled]:
 
 
 def _further_columns(panel: Panel) -> list[Filled]:
-    return [(column, lambda row, show=show: show(row.bucket))  # type: ignore[misc]
-            for column, show in panel.columns]
+    """Under loss, recovery beyond that of the lossless bar; of two weeks, the window alone."""
+    unit, recovered, alone = panel.metric.unit, "recovery", "the window alone"
+    return [(Column("beyond lossless", unit, recovered),
+             lambda row: known.value if (known := beyond_lossless(panel, row.bucket)) else ""),
+            (Column("95 % interval", unit, recovered), lambda row: interval(known.interval)
+             if (known := beyond_lossless(panel, row.bucket)) else ""),
+            (Column("word", "", recovered, is_text=True), lambda row: effect(panel, row.bucket)),
+            (Column("", unit, alone),
+             lambda row: same.absolute if (same := row.bucket.same) else ""),
+            (Column("95 % interval", unit, alone, rank=0),
+             lambda row: interval(same.interval) if (same := row.bucket.same) else ""),
+            (Column("", "%", alone),
+             lambda row: same.percent if (same := row.bucket.same) else "")]
 
 
 def _published_columns(panel: Panel) -> list[Filled]:
@@ -135,26 +144,21 @@ def _published_columns(panel: Panel) -> list[Filled]:
 
 def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
     panel, figure = judged.panel, judged.panel.figure
-    notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control};"
-             f" {_mean_of(scenario, figure)}"]
+    over = averaged(figure)
+    mean_of = ("a population of clients and responses, by its weights"
+               if scenario.population(figure.sweep) is not None else
+               f"averaged over {over}" if over else "one network a bar")
+    notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control}; {mean_of}"]
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
                      " is compared; the others are parts of the baseline.")
-    notes += panel.notes
+    notes += [TWO_WEEKS] if any(bucket.same for bucket in panel.buckets) else []
     few = [row.bucket.label for row in judged.rows if row.word == TOO_FEW
            and not row.exact and row.bucket.draws < LEAST_DRAWS]
     if few:
         notes.append(f"Too few to know how far chance goes (fewer than {LEAST_DRAWS} independent"
                      f" values): {', '.join(few)}.")
     return [*notes, *panel.remarks, *_left_out(panel)]
-
-
-def _mean_of(scenario: Scenario, figure: Figure) -> str:
-    """What a bar of the figure is a mean of."""
-    if scenario.population(figure.sweep) is not None:
-        return "a population of clients and responses, by its weights"
-    over = averaged(figure)
-    return f"averaged over {over}" if over else "one network a bar"
 
 
 def _left_out(panel: Panel) -> list[str]:
@@ -200,7 +204,7 @@ def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
         **around, bars=tuple(_bar(panel, row) for row in judged.rows),
         percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
-        even_scale=panel.has_even_scale or even)
+        even_scale=panel.is_of_loss or even)
 
 
 def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
@@ -218,4 +222,4 @@ def _bar(panel: Panel, row: JudgedBar) -> Bar:
     return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
                Estimate(bucket.percent, bucket.percent_interval, bucket.n),
                bucket.published.absolute, bucket.published.percent, bucket.share_percent,
-               bucket.n, bucket.excluded.total, panel.above(bucket))
+               bucket.n, bucket.excluded.total, lines_above(panel, bucket))

@@ -8,13 +8,12 @@ are read, which is exact (see of_baseline).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings.charts import Ends, Sample
-from lab.core.findings.findings import Cell as TableCell
-from lab.core.findings.findings import Column
+from lab.core.results.cells import grouped
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
@@ -80,6 +79,18 @@ class Published:
 
 
 @dataclass(frozen=True)
+class SameResponses:
+    """What the window alone changes: the same responses under both, each with the same weight.
+
+    absolute, percent: the improvement, with the 95 % interval of absolute.
+    """
+
+    absolute: float
+    percent: float
+    interval: Ends | None
+
+
+@dataclass(frozen=True)
 class Bucket:
     """One bucket of an improvement figure, or one window of a window sweep.
 
@@ -90,7 +101,9 @@ class Bucket:
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once; draws: how many independent values of a window they
     rest on: clients of a population, else fetches. In a window sweep the experiment is the
-    bucket's window. lossless: nothing in the bucket is left to chance.
+    bucket's window. lossless: nothing in the bucket is left to chance. same: None where the
+    windows were measured side by side; else the baseline had a week with other responses of its
+    own, as the paper's, and base is a mean over those.
     """
 
     label: str
@@ -110,6 +123,7 @@ class Bucket:
     lossless: bool = False
     sign: int = 1
     draws: int = 0
+    same: SameResponses | None = None
 
     @property
     def absolute(self) -> float:
@@ -138,18 +152,14 @@ class Bucket:
         return self.sign * (self.base_median - self.experiment_median)
 
 
-Shown = tuple[Column, Callable[[Bucket], TableCell]]
-
-
 @dataclass(frozen=True)
 class Panel:
     """The rows of one figure, and which client and algorithm measured them.
 
     counted, left_out: fetches in all, where one can enter several buckets;
     None where it enters one at most. samples: the values behind it, by window.
-    remarks: what else than the windows decided on what is behind it.
-
-    What other panels have besides is a property, of which others have none.
+    remarks: what else than the windows decided on what is behind it. is_of_loss: whether its
+    bars are shown beyond the lossless one (lab.fetches.figures.recovery).
     """
 
     figure: Figure
@@ -160,6 +170,7 @@ class Panel:
     left_out: Excluded | None = None
     samples: tuple[Sample, ...] = field(default=(), compare=False)
     remarks: tuple[str, ...] = ()
+    is_of_loss: bool = False
 
     @property
     def n(self) -> int:
@@ -186,30 +197,6 @@ class Panel:
     def is_sweep(self) -> bool:
         """Whether the buckets are windows."""
         return self.figure.is_of_windows
-
-    @property
-    def has_even_scale(self) -> bool:
-        """Whether its chart's scale is not logarithmic."""
-        return False
-
-    @property
-    def columns(self) -> Sequence[Shown]:
-        """Of its table, before those of published values."""
-        return ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Of its table."""
-        return ()
-
-    @property
-    def sentences(self) -> Sequence[str]:
-        """Behind the one of what the larger window improves."""
-        return ()
-
-    def above(self, bucket: Bucket) -> tuple[str, str]:
-        """Two lines above a bar."""
-        return "", ""
 
     def is_baseline(self, bucket: Bucket) -> bool:
         """Whether a bucket is the window that the others are compared with."""
@@ -277,16 +264,14 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
             records: Sequence[Record]) -> tuple[list[Record], ByCell]:
     """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
     sweep = scenario.sweep(figure.sweep)
-    chosen = of_sweep(sweep, records)
-    made: ByCell = {}
-    for record in chosen:
-        made.setdefault((cell_of(record.trial), record.trial.initcwnd), []).append(record)
-    missing = [cell for cell in sweep.cells
+    chosen, cells = of_sweep(sweep, records), sweep.cells
+    made = grouped(chosen, lambda record: (cell_of(record.trial), record.trial.initcwnd))
+    missing = [cell for cell in cells
                if any((cell, initcwnd) not in made for initcwnd in windows)]
     if missing:
         named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
                           for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise NoPanel(f"{len(missing)} of {len(sweep.cells)} cells ({named}) of {scenario.name}"
+        raise NoPanel(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"
                       f" {figure.name} were not measured; measure with"
                       f" {_command(scenario, missing)}")
     return chosen, made
@@ -299,11 +284,9 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     all of its records have to agree. Raises NoPanel.
     """
     cells = set(sweep.cells)
-    made: dict[str, list[Record]] = {}
-    for record in records:
-        trial = record.trial
-        if not trial.part and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells:
-            made.setdefault(trial.client, []).append(record)
+    made = grouped([record for record in records if not (trial := record.trial).part
+                    and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells],
+                   lambda record: record.trial.client)
     if sweep.client in made or not made:
         return made.get(sweep.client, [])
     if len(made) > 1:

@@ -10,11 +10,11 @@ from typing import Any
 
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
+from lab.core.results.cells import grouped
 from lab.core.scenario import published
 from lab.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
 from lab.fetches.figures.limiting_factors import reasons
 from lab.fetches.figures.raw_cells import PublishedCells
-from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
@@ -132,10 +132,8 @@ def trials_table(records: Sequence[Record], published: PublishedCells | None = N
     is_long = len(ordered) > MOST_ROWS
     if is_long and any(record.trial.part for record in ordered):
         return _drawn_table(ordered)
-    settings: dict[Trial, list[Record]] = {}
-    for record in ordered:
-        trial = without_repeat(record.trial) if is_long else record.trial
-        settings.setdefault(trial, []).append(record)
+    settings = grouped(ordered, lambda record: without_repeat(record.trial) if is_long
+                       else record.trial)
     requested = requested_columns(list(settings))
     groups = [(tuple(cell(trial) for _, cell in requested), group)
               for trial, group in settings.items()]
@@ -149,7 +147,7 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
     of_trial = {} if published is None else published.of_trial
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
-    marks = () if published is None else published.notes(of_trial.values())
+    marks = () if published is None else published.explain_marks(of_trial.values())
     limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit_note, group)
                            if note)
     return Table(title, (*requested, *_OF_TRIAL), rows, (*notes_before, *marks, *limits),
@@ -216,20 +214,20 @@ def _drawn_table(records: Sequence[Record]) -> Table:
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
     """The records by part, bucket of RTT, bucket of bandwidth if requested, and window."""
     rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
-    cells: dict[tuple[str, int, int, int], list[Record]] = {}
-    for record in records:
+
+    def bucket(record: Record) -> tuple[str, int, int, int]:
         trial = record.trial
         rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
         bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
                           else trial.key_bandwidth_kbps)
-        key = (trial.part, _place(rtt_ms, rtts),
-               _place(bandwidth_kbps, bandwidths) if by_bandwidth else 0, trial.initcwnd)
-        cells.setdefault(key, []).append(record)
+        return (trial.part, _place(rtt_ms, rtts),
+                _place(bandwidth_kbps, bandwidths) if by_bandwidth else 0, trial.initcwnd)
+
     return [((part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "",
               initcwnd, *(mean(group, column) for column in
                           ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
             for (part, rtt, bandwidth, initcwnd), group in sorted(
-                cells.items(), key=lambda item: item[0])]
+                grouped(records, bucket).items(), key=lambda item: item[0])]
 
 
 def _place(value: float, labels: Sequence[str]) -> int:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core import stats
+from lab.core.results.cells import grouped
 from lab.core.results.records import value_of
 from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import percent_of
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import differing
+from lab.fetches.scenario.varied_parameters import setting_words
 from lab.fetches.verify.record import Record
 
 
@@ -60,14 +61,15 @@ def without_repeat(trial: Trial) -> Trial:
 
 def settings(records: Iterable[Record]) -> list[CellSetting]:
     """One row per setting, in the order of the records, windows together and ascending."""
-    grouped: dict[Trial, dict[Trial, list[Record]]] = {}
-    for record in records:
-        requested = without_repeat(record.trial)
-        of_window = grouped.setdefault(replace(requested, initcwnd=1), {})
-        of_window.setdefault(requested, []).append(record)
-    return [CellSetting(requested, windows[requested])
-            for windows in grouped.values()
-            for requested in sorted(windows, key=lambda trial: trial.initcwnd)]
+    rows = [CellSetting(requested, of_setting) for requested, of_setting in grouped(
+        records, lambda record: without_repeat(record.trial)).items()]
+    return [row for cell in _of_cells(rows)
+            for row in sorted(cell, key=lambda row: row.requested.initcwnd)]
+
+
+def _of_cells(rows: Iterable[CellSetting]) -> Iterable[list[CellSetting]]:
+    """The settings that differ in the window only, together."""
+    return grouped(rows, lambda row: replace(row.requested, initcwnd=1)).values()
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,11 @@ class WindowChange:
 
 def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
     """Every window of a cell against the smallest that counts there."""
-    cells: dict[Trial, list[tuple[CellSetting, float]]] = {}
-    for row in rows:
-        if (total_ms := row.total_ms) is not None:
-            cells.setdefault(replace(row.requested, initcwnd=1), []).append((row, total_ms))
+    timed = [[(row, total_ms) for row in cell if (total_ms := row.total_ms) is not None]
+             for cell in _of_cells(rows)]
     return [WindowChange(base, experiment, base_ms, experiment_ms)
-            for (base, base_ms), *larger in cells.values() for experiment, experiment_ms in larger]
+            for (base, base_ms), *larger in filter(None, timed)
+            for experiment, experiment_ms in larger]
 
 
 # Limiting factors: why a larger window changed a time, or why none can ---------------
@@ -138,6 +139,6 @@ class Reason:
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     """The cell and the windows of a comparison, as far as they differ from others."""
     others = [other.base.requested for other in changes]
-    return ", ".join([*differing(change.base.requested, others),
+    return ", ".join([*setting_words(change.base.requested, others, differing=True),
                       f"{change.base.requested.initcwnd} →"
                       f" {change.experiment.requested.initcwnd}"])

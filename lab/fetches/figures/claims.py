@@ -19,6 +19,7 @@ from lab.core.findings import claims
 from lab.core.findings.charts import Ends, is_wide
 from lab.core.findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, ComparedNumber
 from lab.core.findings.findings import Statement
+from lab.core.scenario.grammar import claims_on
 from lab.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
 from lab.fetches.scenario.scenario import Claim, OF_EXPERIMENT
 
@@ -87,8 +88,8 @@ def judge_panel(panel: Panel, stated: Sequence[Claim], exact: bool = False) -> J
     whenever it is repeated, so that one is enough.
     """
     rows = tuple(_row(panel, bucket, exact) for bucket in beside_baseline(panel))
-    return JudgedPanel(panel, rows, tuple(_tested(claim, panel, rows) for claim in stated
-                                          if claim.figure == panel.figure.name))
+    return JudgedPanel(panel, rows, tuple(_tested(claim, panel, rows) for claim in
+                                          claims_on(panel.figure, stated)))
 
 
 def _known_by(bucket: Bucket, exact: bool, value: float, interval: Ends | None) -> Ends | None:

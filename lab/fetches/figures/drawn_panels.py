@@ -12,77 +12,141 @@ bootstrap, Efron and Tibshirani 1993, section 8.5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy
+from numpy.typing import NDArray
 
-from lab.core.findings.charts import Ends, Sample
-from lab.core.findings.findings import Column
+from lab.core.findings.charts import Sample
 from lab.core.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from lab.core.scenario.curves import Numbers
 from lab.core.stats import percentile_interval, portions
-from lab.fetches.figures.paired import Paired, Responses, quantity_of
+from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, SameResponses,
+                                         published_bars, sign_of)
 from lab.fetches.scenario.population import Populations, percentile_of
-from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, Shown,
-                                         published_bars)
-from lab.fetches.figures.figure import interval
 from lab.fetches.scenario.scenario import Figure
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
-
-TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
-             " with more far and slow responses. It answers how the two printed weeks differ. The"
-             " window alone: the same responses under both. It answers what the window does.")
+Rows = dict[int, Record]  # of one response, by window
+Windows = tuple[int, int]  # the baseline's and the experiment's
+PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
 
 @dataclass(frozen=True)
-class SameResponses:
-    """What the window alone changes: the same responses under both, each with the same weight.
+class Paired:
+    """Responses of one part measured under two windows, one row each.
 
-    absolute, percent: the improvement, with the 95 % interval of absolute.
+    weight, base_weight (in the baseline's week), base, experiment (the figure's
+    metric), all of shape (n,); trials: n of them, under the baseline's window;
+    client: a number per client, shape (n,), 0 … clients − 1. sign: see
+    buckets.Bucket. unpaired: a trial of each response that lacks a counting
+    record of either window.
     """
 
-    absolute: float
-    percent: float
-    interval: Ends | None
+    weight: Numbers
+    base_weight: Numbers
+    base: Numbers
+    experiment: Numbers
+    trials: tuple[Trial, ...]
+    client: NDArray[numpy.intp]
+    sign: int
+    unpaired: tuple[Trial, ...]
+
+    @property
+    def clients(self) -> int:
+        """Those that are drawn from: up to the last of them in these rows."""
+        return int(self.client.max()) + 1
+
+    def only(self, inside: NDArray[numpy.bool_]) -> Paired:
+        """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
+        return Paired(self.weight[inside], self.base_weight[inside], self.base[inside],
+                      self.experiment[inside], tuple(compress(self.trials, inside)),
+                      self.client[inside], self.sign, ())
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether both windows were measured in the same week."""
+        return bool((self.weight == self.base_weight).all())
+
+    def samples(self, windows: Windows) -> tuple[Sample, Sample]:
+        base, experiment = windows
+        return (Sample(f"IW {base}", self.base, self.base_weight),
+                Sample(f"IW {experiment}", self.experiment, self.weight))
 
 
-@dataclass(frozen=True)
-class PairedBucket(Bucket):
-    """A bucket of drawn responses.
+def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
+    """What an axis of the paper buckets trials by, in the unit of its name, shape (n,)."""
+    rtt_ms, bandwidth_kbps, size_bytes = (
+        numpy.array([float(getattr(trial, name) or 0) for trial in trials])
+        for name in ("key_rtt_ms", "key_bandwidth_kbps", "response_bytes"))
+    known: dict[str, Numbers] = {
+        "rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
+        "bdp_bytes": rtt_ms * bandwidth_kbps / 8,
+        "response_segments": numpy.ceil(size_bytes / PAPER_SEGMENT_BYTES)}
+    return known[by]
 
-    same: None where the windows were measured side by side; else the baseline had a week with
-    other responses of its own, as the paper's, and base is a mean over those.
+
+class Responses:
+    """The records of populations by part, response and window."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._by_part: dict[str, dict[int, Rows]] = {}
+        for record in records:
+            trial = record.trial
+            if trial.part:
+                self._by_part.setdefault(trial.part, {}).setdefault(
+                    trial.sample, {})[trial.initcwnd] = record
+
+    def counting(self, part: str, windows: Sequence[int]) -> list[Record]:
+        """The records of a part that count under some windows."""
+        return [record for rows in self._by_part.get(part, {}).values()
+                for initcwnd, record in rows.items() if initcwnd in windows and record.counts]
+
+    def by_sample(self, part: str) -> Mapping[int, Rows]:
+        """The records of a part, by response and window."""
+        return self._by_part.get(part, {})
+
+    def pair(self, part: str, windows: Windows, metric: str) -> Paired:
+        """The responses of a part that count under both windows. Raises NoPanel: see pair_of."""
+        return pair_of(part, self.by_sample(part), windows, metric)
+
+
+def pair_of(part: str, measured: Mapping[int, Rows], windows: Windows, metric: str) -> Paired:
+    """The responses that count under both windows, of records by response.
+
+    Raises NoPanel where none was measured or none counts.
     """
+    base, experiment = windows
+    chosen = {sample: rows for sample, rows in sorted(measured.items())
+              if base in rows or experiment in rows}
+    if not chosen:
+        raise NoPanel(f"nothing of population '{part}' was measured; measure with"
+                      " ./run.sh --scenario with this scenario's name")
+    both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
+            if all(window in rows and rows[window].counts
+                   and getattr(rows[window], metric) is not None for window in windows)}
+    if not both:
+        raise NoPanel(f"no response of '{part}' counts under both windows, {base} and"
+                      f" {experiment}")
+    trials = [first.trial for first, _ in both.values()]
+    clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
+    numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
+    return Paired(
+        weight=numpy.array([second.trial.weight for _, second in both.values()]),
+        base_weight=numpy.array([trial.weight for trial in trials]),
+        base=numpy.array([getattr(first, metric) for first, _ in both.values()]),
+        experiment=numpy.array([getattr(second, metric) for _, second in both.values()]),
+        trials=tuple(trials), client=numpy.array([numbers[client] for client in clients]),
+        sign=sign_of(metric),
+        unpaired=tuple((rows.get(base) or rows[experiment]).trial
+                       for sample, rows in chosen.items() if sample not in both))
 
-    same: SameResponses | None = None
 
-
-@dataclass(frozen=True)
-class PopulationPanel(Panel):
-    """A panel of drawn responses, also with what the window alone does."""
-
-    @property
-    def columns(self) -> Sequence[Shown]:
-        unit, group = self.metric.unit, "the window alone"
-        return [(Column("", unit, group),
-                 lambda bucket: same.absolute if (same := same_of(bucket)) else ""),
-                (Column("95 % interval", unit, group, rank=0),
-                 lambda bucket: interval(same.interval) if (same := same_of(bucket)) else ""),
-                (Column("", "%", group),
-                 lambda bucket: same.percent if (same := same_of(bucket)) else "")]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        return [TWO_WEEKS] if any(map(same_of, self.buckets)) else []
-
-
-def same_of(bucket: Bucket) -> SameResponses | None:
-    """What the window alone changes in a bucket; None where the bucket itself says so."""
-    return bucket.same if isinstance(bucket, PairedBucket) else None
-
+# Panels ------------------------------------------------------------------------------
 
 def panels(drawn: Populations, figures: Iterable[Figure],
            records: Sequence[Record]) -> tuple[dict[str, Panel], dict[str, str]]:
@@ -104,21 +168,22 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     client, algorithm = drawn.like.client, drawn.like.congestion_control
     if figure.is_of_windows:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
-        return PopulationPanel(
+        return Panel(
             figure, tuple(rows), client, algorithm, samples=samples,
-            remarks=notes.limiting_notes(responses.of(figure.sweep, drawn.windows(figure.sweep))))
+            remarks=notes.limiting_notes(
+                responses.counting(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.limiting_notes(responses.of(figure.sweep, windows))
+    remarked = notes.limiting_notes(responses.counting(figure.sweep, windows))
     if figure.by != "percentile":
-        return PopulationPanel(figure, tuple(buckets(paired, figure)), client, algorithm,
+        return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                                samples=paired.samples(windows), remarks=remarked)
     if figure.bandwidth_at_most_kbps:
         paired = paired.only(
             quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
-    return PopulationPanel(
+    return Panel(
         figure, tuple(rows), client, algorithm, counted=rows[0].n, left_out=rows[0].excluded,
         samples=paired.samples(windows), remarks=remarked)
 
@@ -154,18 +219,19 @@ def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: F
     drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
         factors[rows, clients] @ sums for rows in portions(RESAMPLES, len(clients)))])
     drawn = drawn[drawn[:, 0] > 0]
-    return _made(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
+    return _bucket_of(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
 
 
-def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
+def _bucket_of(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
           share_percent: float | None) -> Bucket:
     """A bucket from the sample (row 0) and its resamples.
 
     drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
     """
     gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
+    alone = numpy.multiply(paired.sign, drawn[:, 2] - drawn[:, 1], dtype=float)
     cells = len(set(paired.client.tolist()))
-    return PairedBucket(
+    return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
         excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_requested=cells,
         draws=cells,
@@ -175,14 +241,8 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
         absolute_interval=percentile_interval(gains),
         percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
         published=bar, sign=paired.sign,
-        same=None if paired.side_by_side else _same(drawn, paired.sign))
-
-
-def _same(drawn: Numbers, sign: int) -> SameResponses:
-    """drawn: see _made."""
-    gains = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
-    return SameResponses(float(gains[0]), float(100 * gains[0] / drawn[0, 2]),
-                         percentile_interval(gains[1:]))
+        same=None if paired.side_by_side else SameResponses(
+            float(alone[0]), float(100 * alone[0] / drawn[0, 2]), percentile_interval(alone[1:])))
 
 
 def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
@@ -193,7 +253,7 @@ def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
                          for values, weight in ((paired.base, paired.base_weight),
                                                 (paired.experiment, paired.weight),
                                                 (paired.base, paired.weight))], axis=-1)
-    return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
+    return [_bucket_of(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
             for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
 
 

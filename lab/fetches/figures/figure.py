@@ -22,7 +22,7 @@ ANY = "any"
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a run before anything is rendered (made by lab.fetches.analysis).
+    """What is known of a run before anything is rendered (made by lab.fetches.findings).
 
     is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
     of figures of bars by their names, and why the others have none. cells, changes: the cells in
@@ -54,7 +54,8 @@ class Made:
 
 @dataclass(frozen=True)
 class FigureKind:
-    """check: raises UsageError where a figure does not go with its scenario; (…, where).
+    """check: raises UsageError where a figure does not go with its scenario; (…, where). None of
+    what no sweep has.
 
     make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
     claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
@@ -62,7 +63,7 @@ class FigureKind:
     whether it compares two windows, and no more; is_answer: its sentence answers by itself.
     """
 
-    check: Callable[[Scenario, Figure, str], None]
+    check: Callable[[Scenario, Figure, str], None] | None
     make: Callable[[Analysis, Figure], Made | None]
     claims: tuple[str, ...] = ()
     by: str = ANY

@@ -46,7 +46,7 @@ class Grid:
     by_cell: ByCell
 
     @classmethod
-    def of(cls, analysis: Analysis, figure: Figure) -> Grid:
+    def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
         """Raises NoPanel where a cell was not measured."""
         sweep = analysis.scenario.sweep(figure.sweep)
         return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
@@ -108,7 +108,7 @@ class Grid:
             x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
 
 
-def named(name: str, value: Any) -> str:
+def named(name: str, value: object) -> str:
     """A value with the name and the unit of its quantity."""
     known = quantity(name)
     return f"{known.head} {in_words(value, known.unit)}"
@@ -137,7 +137,7 @@ def mean_interval(values: Values) -> Ends | None:
 
 def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     """A map for every larger window and what else the sweep varies; None without such a window."""
-    grid, base = Grid.of(analysis, figure), figure.baseline_initcwnd
+    grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
     every = list(product([window for window in grid.sweep.initcwnd if window != base],
                          grid.combinations()))
@@ -148,7 +148,8 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
         title = ", ".join([f"{window} instead of {base} segments", *words])
         buckets = {place: square_of(figure, grid.by_cell, cell, (base, window))
                  for place, cell in cells.items()}
-        maps.append(grid.map(title, buckets, _improvement))
+        maps.append(grid.map(title, buckets, lambda bucket: Square(
+            bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n, bucket.excluded.total)))
         tables.append(grid.table(
             f"{metric.improved.capitalize()}, {title}", buckets, lambda bucket: (
                 f"{metric.with_unit(short(bucket.absolute))} {number(bucket.percent, 0)} %")))
@@ -160,11 +161,6 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     return Made(Finding(figure.name, figure.title, tables=tuple(tables),
                         sentence=sentence + left_out, text=sentence,
                         chart=grid.chart(maps, foot, unit=metric.unit)))
-
-
-def _improvement(bucket: Bucket) -> Square:
-    return Square(bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n,
-                  bucket.excluded.total)
 
 
 def _left_out(count: int, varied: list[str]) -> str:
@@ -214,7 +210,7 @@ class Choice:
 
 def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
     """A map for every combination of what else the sweep varies."""
-    grid, metric = Grid.of(analysis, figure), quantity(figure.metric)
+    grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
     choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.cells}
 
@@ -287,7 +283,7 @@ def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
 
 def groups(analysis: Analysis, figure: Figure) -> Made:
     """Bars with 95 % intervals."""
-    grid = Grid.of(analysis, figure)
+    grid = Grid.gather(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
     saved, unit = metric.improved, metric.unit
     windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]

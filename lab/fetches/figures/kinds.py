@@ -32,7 +32,7 @@ def check(scenario: Scenario, where: str) -> None:
     figures = {figure.name: figure for figure in scenario.figures}
     for claim in scenario.claims:
         place = f'{where}: [[claim]] "{claim.says}"'
-        figure = figures[schema.one_of(claim.figure, list(figures), f"{place}: figure")]
+        figure = figures[claim.figure]
         if (OF_TRIALS if claim.is_of_trials else OF_BARS) != FIGURES[figure.kind].claims:
             raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} are of bars, and"
                              f" {' and '.join(OF_TRIALS)} of steps and levels; {figure.name!r} is"
@@ -52,6 +52,8 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
         schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
         _check_windows(figure, scenario.sweep(figure.sweep).initcwnd,
                        f"{where}: sweep {figure.sweep!r}")
+        if kind.check is None:
+            raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
         kind.check(scenario, figure, where)
     if figure.published:
         known = read_published(f"{where}: published",
@@ -149,14 +151,6 @@ def _check_drawn_figure(figure: Figure, where: str) -> None:
                          f" be open as in \">5000\", not {', '.join(published_bars)}")
 
 
-def _check_nothing(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Whatever captures a run keeps are shown."""
-
-
-def _check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
-    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
-
-
 # The table ---------------------------------------------------------------------------
 
 FIGURES: dict[str, FigureKind] = {
@@ -165,15 +159,15 @@ FIGURES: dict[str, FigureKind] = {
     "window_sweep": FigureKind(rows.check_one_network, bars.bars, OF_BARS, "initcwnd",
                                rows=rows.window_sweep),
     "loss": FigureKind(rows.check_buckets, bars.bars, OF_BARS, "loss_percent",
-                       rows=recovery.panel, is_of_pairs=True),
+                       rows=recovery.panel_of_loss, is_of_pairs=True),
     "groups": FigureKind(_check_groups, grid.groups),
     "map": FigureKind(check_swept, grid.improvements, has_down=True),
     "window_map": FigureKind(_check_window_map, grid.sufficient_windows, has_down=True,
                              is_answer=True),
-    "packets": FigureKind(_check_nothing, timelines.packets, by=""),
+    "packets": FigureKind(lambda *_: None, timelines.packets, by=""),
     "steps": FigureKind(_check_numbers, steps.steps, OF_TRIALS, has_down=True),
     "levels": FigureKind(_check_points, steps.levels, OF_TRIALS, has_down=True),
-    "percentiles": FigureKind(_check_drawn, bars.bars, OF_BARS, "percentile", is_of_pairs=True)}
+    "percentiles": FigureKind(None, bars.bars, OF_BARS, "percentile", is_of_pairs=True)}
 
 
 def panels(scenario: Scenario,
@@ -202,12 +196,12 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
     A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
     a file of paper/ is missing or wrong.
     """
-    every = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
+    every = [(figure, _make(analysis, figure)) for figure in analysis.scenario.figures]
     return [(figure, made) for figure, made in every
             if made is not None and (analysis.is_whole or not made.finding.missing)]
 
 
-def _made(analysis: Analysis, figure: Figure) -> Made | None:
+def _make(analysis: Analysis, figure: Figure) -> Made | None:
     try:
         return FIGURES[figure.kind].make(analysis, figure)
     except NoPanel as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lab.core import stats
 from lab.core.errors import UsageError
@@ -18,7 +17,7 @@ from lab.core.scenario import published
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
                                          by_cell, check_joint_labels, percent_of, published_bars,
                                          sign_of, weighted_cells)
-from lab.fetches.scenario.path import is_random
+from lab.fetches.scenario.path import PathParameters
 from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value
 from lab.fetches.verify import notes
@@ -127,16 +126,16 @@ def pair_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
         matched = tuple((value, counterparts[key]) for key, value in base)
     return CellPair(weight, tuple(value for _, value in base),
                     tuple(value for _, value in experiment), excluded, matched,
-                    lossless=repeats(dict(cell.values)))
+                    lossless=repeats(cell))
 
 
-def repeats(network: dict[str, Any]) -> bool:
+def repeats(network: PathParameters) -> bool:
     """Whether a second measurement on a network gives the same, to the microsecond.
 
     cake drops at random for a while once its queue was full (BLUE, cobalt_should_drop of
     net/sched/sch_cake.c), with numbers that nobody can seed.
     """
-    return not is_random(network) and network.get("qdisc") != "cake"
+    return not network.is_random and network.qdisc != "cake"
 
 
 def counting(records: Iterable[Record],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from lab.core import stats
 from lab.core.findings.findings import Column, Finding, Table
+from lab.core.results.cells import Cells
 from lab.core.scenario import published
 from lab.core.words import number, plain
 from lab.fetches.figures.buckets import NoPanel, of_sweep
@@ -46,7 +47,7 @@ class PublishedCells:
     rows: Sequence[PublishedCell]
     of_trial: Mapping[Trial, PublishedCell]
 
-    def notes(self, rows: Iterable[PublishedCell]) -> list[str]:
+    def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
         """What their marks mean, and that published times hold round trips that ours do not."""
         used = {row.mark for row in rows}
         lines = [f"{defect.mark}: {defect.why}" for defect in self.raw.defects
@@ -63,13 +64,12 @@ def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedC
 
 
 def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
-    by_cell: dict[tuple[int, float, float], list[Record]] = {}
-    for record in of_sweep(scenario.sweep(raw.sweep), records):
-        trial = record.trial
-        by_cell.setdefault((trial.initcwnd, trial.rtt_ms, trial.bandwidth_kbps), []).append(record)
+    by_cell = Cells(of_sweep(scenario.sweep(raw.sweep), records)).by(
+        "initcwnd", "rtt_ms", "bandwidth_kbps")
     rows, of_trial = [], {}
     for fetch in published.fetches(raw.file):
-        own = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps), [])
+        cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
+        own = cell.records if cell else ()
         values = [value for _, value in counting(own, raw.metric)[0]]
         mark = next((defect.mark for defect in reversed(raw.defects)
                      if bucket_value(defect.by, fetch) in defect.values), "")
@@ -92,7 +92,7 @@ def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
               for initcwnd in sorted({row.initcwnd for row in rows})]
-    notes = (*cells.notes(rows), *_differences(cells))
+    notes = (*cells.explain_marks(rows), *_differences(cells))
     return Finding("raw", f"every cell beside the published one (paper/{cells.raw.file}): measured"
                    f" / published, ms; n = {n} here, 1 there",
                    tables=(*tables[:-1], replace(tables[-1], notes=notes)))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core.findings.charts import Chart, Line, LineChart, Plot, Square, SquareChart, SquareMap
 from lab.core.findings.claims import NOT_MEASURED, word_of
-from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Rounded, Statement, Table
+from lab.core.results.cells import Cells
 from lab.core.results.records import value_of
+from lab.core.scenario.grammar import claims_on
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
@@ -31,13 +33,11 @@ def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     if len(known) < len(records):
         return Statement(claim.says, f"undetermined: {len(records) - len(known)} of"
                          f" {len(records)} trials do not count.", NOT_MEASURED)
-    return (_at_most if claim.at_most else _more_where)(claim, metric, known)
-
-
-def _at_most(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
-    over = sum(value > most for value, most in trials)
-    exact = sum(value == most for value, most in trials)
-    return Statement(claim.says, f"in {len(trials) - over} of {len(trials)} trials"
+    if claim.more_where:
+        return _more_where(claim, metric, known)
+    over, exact = (sum(compare(*values) for values in known)
+                   for compare in (operator.gt, operator.eq))
+    return Statement(claim.says, f"in {len(known) - over} of {len(known)} trials"
                      f" {quantity(metric).what} is at most {quantity(claim.at_most).what}, in"
                      f" {exact} of them as much.", word_of(not over))
 
@@ -87,10 +87,10 @@ class Values:
     requested: Mapping[tuple[Any, Any], Trial]
     labels: Mapping[Any, str]
     is_modelled: bool
-    known: tuple[Any, ...]
+    known: tuple[object, ...]
     chosen: Sequence[Record]
 
-    def look(self, line: Any) -> int:
+    def look(self, line: object) -> int:
         """By its value among all that the scenario has, so that it looks alike in each figure."""
         return 1 + self.known.index(line)
 
@@ -115,24 +115,33 @@ class Values:
 def steps(analysis: Analysis, figure: Figure) -> Made:
     """The metric over `by`, a line for each window or value of `down`."""
     values = _values(analysis, figure)
-    return _made(analysis, figure, values, _lines(
-        figure, values, _curves(figure, values, analysis.scenario.head.sysctls),
-        _limits(figure, values, analysis.records)))
+    curves = _curves(figure, values, analysis.scenario.head.sysctls)
+    return _finding(analysis, figure, values,
+                 _lines(figure, values, curves, _limits(figure, values, analysis.records)))
 
 
 def levels(analysis: Analysis, figure: Figure) -> Made:
-    """The same in squares."""
+    """The same in squares: `by` from the top down, what lines are of across."""
     values = _values(analysis, figure)
-    return _made(analysis, figure, values, _levels(figure, values))
+    metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
+    rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
+                       for line in values.lines) for x in downwards)
+    return _finding(analysis, figure, values, SquareChart(
+        figure.title, (heading(values.chosen),),
+        f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
+        maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
+        rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
+        y_label="" if any(x in values.labels for x in values.across) else quantity(figure.by).axis,
+        whole=not values.decimals))
 
 
-def _made(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
+def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
     sentence = _sentence(figure, values)
     return Made(Finding(
         figure.name, figure.title, tables=(_table(figure, values),), sentence=sentence,
         text=sentence, chart=chart, statements=tuple(
-            tested(claim, figure.metric, values.chosen) for claim in analysis.scenario.claims
-            if claim.figure == figure.name)))
+            tested(claim, figure.metric, values.chosen)
+            for claim in claims_on(figure, analysis.scenario.claims))))
 
 
 def _values(analysis: Analysis, figure: Figure) -> Values:
@@ -140,28 +149,23 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
     scenario, records = analysis.scenario, analysis.records
     sweep = scenario.sweep(figure.sweep)
     windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
-    chosen, cells = by_cell(scenario, figure, windows, records)
+    line_of = figure.down or "initcwnd"
+    chosen, _ = by_cell(scenario, figure, windows, records)
     if all(record.was_skipped for record in chosen):
         raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
-    means, requested = {}, {}
-    for (cell, window), of_cell in cells.items():
-        if window in windows:
-            key = getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else window
-            requested[key] = of_cell[0].trial
-            known = [value for record in of_cell if record.counts
-                     and (value := value_of(record, figure.metric)) is not None]
-            if known:
-                means[key] = math.fsum(known) / len(known)
-    lines = tuple(dict.fromkeys(line for _, line in requested))
-    line_of = figure.down or "initcwnd"
+    measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
+    cells = measured.by(figure.by, line_of)
+    lines = tuple(measured.values(line_of))
     known = [value for sweep_of in scenario.sweeps for value in getattr(sweep_of, line_of)]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
-    return Values(figure.by, line_of, tuple(dict.fromkeys(x for x, _ in requested)), lines, means,
-                  requested,
-                  labels,
-                  all(record.model_ms is not None for record in chosen if record.counts),
-                  tuple(dict.fromkeys((*known, *lines))), chosen)
+    return Values(
+        figure.by, line_of, tuple(measured.values(figure.by)), lines,
+        {(x, line): mean for (x, line), cell in cells.items()
+         if (mean := cell.mean(figure.metric)) is not None},
+        {(x, line): cell.records[0].trial for (x, line), cell in cells.items()}, labels,
+        all(record.model_ms is not None for record in chosen if record.counts),
+        tuple(dict.fromkeys((*known, *lines))), chosen)
 
 
 def _table(figure: Figure, values: Values) -> Table:
@@ -170,13 +174,9 @@ def _table(figure: Figure, values: Values) -> Table:
     columns = (Column(by.head, by.unit, is_text=bool(values.labels)), *(
         Column(values.named(line), metric.unit, metric.head) for line in values.lines))
     return Table(figure.title, columns, tuple(
-        (values.label(x), *(_shown(values, x, line) for line in values.lines))
+        (values.label(x), *(None if (value := values.means.get((x, line))) is None else
+                            Rounded(value, values.decimals) for line in values.lines))
         for x in values.across))
-
-
-def _shown(values: Values, x: Any, line: Any) -> Shown:
-    value = values.means.get((x, line))
-    return None if value is None else Rounded(value, values.decimals)
 
 
 def _sentence(figure: Figure, values: Values) -> str:
@@ -234,13 +234,22 @@ def _ends(values: Sequence[float]) -> tuple[float, float] | None:
 
 def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[Line]:
     """The model's line through each, where it knows all that decides; else none."""
-    predicted = PREDICTED.get(figure.metric)
-    if predicted is None or figure.by not in ("chain_bytes", "response_bytes") or not (
+    if figure.metric not in PREDICTED or figure.by not in ("chain_bytes", "response_bytes") or not (
             values.is_modelled and all(map(is_computable, values.requested.values()))):
         return []
     step = max(1, math.ceil((max(values.across) - min(values.across)) / CURVE_POINTS))
     xs = sorted({*values.across, *range(min(values.across), max(values.across), step)})
-    return _predicted_curves(figure, values, sysctls, predicted, xs)
+    predicted, curves = PREDICTED[figure.metric], []
+    for line in values.lines:
+        trial = next(trial for (_, value), trial in values.requested.items() if value == line)
+
+        def at(x: int, like: Trial = trial) -> float:
+            return predicted(predict(computed(replace(like, **{figure.by: x}), sysctls)))
+
+        known = _steep(xs, at)
+        curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
+                           look=values.look(line), style="curve"))
+    return curves
 
 
 def _limits(figure: Figure, values: Values, records: Sequence[Record]) -> list[Line]:
@@ -259,21 +268,6 @@ def _limits(figure: Figure, values: Values, records: Sequence[Record]) -> list[L
     return limits
 
 
-def _predicted_curves(figure: Figure, values: Values, sysctls: Mapping[str, str],
-                      predicted: Callable[[Prediction], float], xs: Sequence[int]) -> list[Line]:
-    curves = []
-    for line in values.lines:
-        trial = next(trial for (_, value), trial in values.requested.items() if value == line)
-
-        def at(x: int, like: Trial = trial) -> float:
-            return predicted(predict(computed(replace(like, **{figure.by: x}), sysctls)))
-
-        known = _steep(xs, at)
-        curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
-                           look=values.look(line), style="curve"))
-    return curves
-
-
 def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
     """A curve's values; where it steps, up to the very byte, so that a step is no slope."""
     known = {x: at(x) for x in xs}
@@ -287,19 +281,3 @@ def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
             else:
                 low = middle
     return dict(sorted(known.items()))
-
-
-# Squares -----------------------------------------------------------------------------
-
-def _levels(figure: Figure, values: Values) -> SquareChart:
-    """Windows, or values of `down`, across; values of `by` from the top down."""
-    metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
-    rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
-                       for line in values.lines) for x in downwards)
-    return SquareChart(
-        figure.title, (heading(values.chosen),),
-        f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
-        maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
-        rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
-        y_label="" if any(x in values.labels for x in values.across) else quantity(figure.by).axis,
-        whole=not values.decimals)

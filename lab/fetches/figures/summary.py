@@ -10,10 +10,10 @@ from lab.core.findings import claims
 from lab.core.findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.run.kinds import RunData
 from lab.core.words import short, span
-from lab.fetches.figures import recovery
 from lab.fetches.figures.buckets import Bucket, Excluded, Panel
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.claims import JudgedPanel
+from lab.fetches.figures.recovery import sentence_of_figure, sentence_of_run
 from lab.fetches.scenario.server import HTTP_3
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import setting_words
@@ -54,10 +54,12 @@ def _expected(records: Sequence[Record]) -> int:
 def run_sentences(run: RunData, judged: Sequence[JudgedPanel],
                   changes: Sequence[WindowChange]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
+    cells = [change.base.requested for change in changes]
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
-            *_held(judged), *recovery.sentences([made.panel for made in judged]),
-            *_differences(panel.panel for panel in judged), *_changes(changes),
-            *_against_model(run), *_sent_again(run.records)]
+            *_held(judged), *sentence_of_run([made.panel for made in judged]),
+            *_differences(panel.panel for panel in judged),
+            *(_change(change, cells) for change in changes[:3]), *_against_model(run),
+            *_sent_again(run.records)]
 
 
 def _verified(records: Sequence[Record]) -> str:
@@ -68,19 +70,14 @@ def _verified(records: Sequence[Record]) -> str:
         expected = _expected(records)
         failed = (f" {expected} more were to fail, and no packet of theirs left the client."
                   if expected else "")
+        count = sum(record.trial.http == HTTP_3 for record in records)
+        quic = (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no"
+                " more was sent to a client than it may be before its address is validated: QUIC"
+                " reports nobody its window, and no route sets it." if count else "")
         return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
-                f" show {window}, the RTT and the bandwidth that were requested.{failed}"
-                f"{_over_quic(records)}")
+                f" show {window}, the RTT and the bandwidth that were requested.{failed}{quic}")
     return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
             f" every number here: {excluded}.")
-
-
-def _over_quic(records: Sequence[Record]) -> str:
-    """What is otherwise over HTTP/3; "" where there is none."""
-    count = sum(record.trial.http == HTTP_3 for record in records)
-    return (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no more"
-            " was sent to a client than it may be before its address is validated: QUIC reports"
-            " nobody its window, and no route sets it." if count else "")
 
 
 def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
@@ -133,11 +130,6 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
     if lowest < 1:
         parts.append(f"Farthest below is {below} ({lowest * 100:.0f} % of it).")
     return [" ".join(parts)] if parts else []
-
-
-def _changes(changes: Sequence[WindowChange]) -> list[str]:
-    cells = [change.base.requested for change in changes]
-    return [_change(change, cells) for change in changes[:3]]
 
 
 def _change(change: WindowChange, others: Sequence[Trial]) -> str:
@@ -205,7 +197,7 @@ def figure_sentence(judged: JudgedPanel) -> str:
         ([bucket.published.percent for bucket in buckets], "%"))
         if any(value is not None for value in values)]
     text += f"; published are {', '.join(known)}." if known else "."
-    return " ".join([text, *panel.sentences, *panel.remarks])
+    return " ".join([text, *sentence_of_figure(panel), *panel.remarks])
 
 
 def _best_window(panel: Panel) -> str:

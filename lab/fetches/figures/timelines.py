@@ -16,7 +16,6 @@ from lab.core.words import plain, short
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.figure import Analysis, Made, heading
 from lab.fetches.scenario.scenario import Figure, Scenario
-from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import sealed_sizes
 from lab.tcp.packets import CaptureError, Segment, client_ports
@@ -36,8 +35,10 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     names = {path.name for path in folder.glob("*.pcap")}
     chosen: list[Kept] = []
     for record in records if names else ():
-        if (f"{record.trial.id}-client.pcap" in names and len(chosen) < 2
-                and (not chosen or _is_counterpart(chosen[0][0].trial, record.trial))):
+        first = chosen[0][0].trial if chosen else record.trial
+        if f"{record.trial.id}-client.pcap" in names and len(chosen) < 2 and (
+                not chosen or record.trial != first
+                and replace(record.trial, initcwnd=1) == replace(first, initcwnd=1)):
             chosen += _kept(record, folder)
     if not chosen:
         return ()
@@ -58,11 +59,6 @@ def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
 def by_round_trips(records: Sequence[Record]) -> list[Record]:
     """Those first whose TLS handshake shows most; all in their order where there is none."""
     return sorted(records, key=lambda record: -(record.handshake_round_trips or 0))
-
-
-def _is_counterpart(trial: Trial, other: Trial) -> bool:
-    """Whether the two differ in the initial window, and in nothing else."""
-    return trial != other and replace(trial, initcwnd=1) == replace(other, initcwnd=1)
 
 
 def _kept(record: Record, folder: Path) -> list[Kept]:

@@ -1,23 +1,7 @@
 """Why published numbers are what they are: causes, one after another, as data of a scenario.
 
 A scenario with [as_published] measures another one's published numbers again, with the
-defects and habits of their set-up switched on in turn::
-
-    [as_published]
-    of = "zhao2019"           # whose sweeps, figures and published numbers these are
-    within_percent = 3        # when a number agrees: the larger of the two,
-    within_ms = 10
-    within_points = 3         # and of percentages
-
-    [[cause]]                 # in the order in which they are switched on
-    name = "HTB"
-    says = "…"                # one sentence
-    known = "code"            # to be seen in their code; "kernel": a property of the kernel or
-                              # library of that year; "calibrated": one number fitted;
-                              # "inferred": it fits, and was not seen
-    where = "experiment.py:16"
-    set = {htb_burst_bytes = 15360}   # a list of a sweep, one value; or a field of Reading
-    sweeps = ["windows"]      # optional: only there
+defects and habits of their set-up switched on in turn; docs/examples/as_published.toml has one.
 """
 
 from __future__ import annotations
@@ -58,7 +42,7 @@ READINGS = tuple(field.name for field in fields(Reading))
 SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
 
 
-def _switched(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
+def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
     schema.known_keys(value, SWITCHABLE, where)
@@ -68,7 +52,7 @@ def _switched(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason why published numbers are what they are; see the module's first lines."""
+    """One reason why published numbers are what they are; see docs/SCENARIOS.md."""
 
     name: str
     says: str
@@ -77,14 +61,14 @@ class Cause:
     switches: tuple[tuple[str, Any], ...] = key(name="set", reader=_switched)
     sweeps: tuple[str, ...] = ()
 
-    def on(self, sweep: Sweep) -> Sweep:
+    def switch_on(self, sweep: Sweep) -> Sweep:
         """The sweep with this cause."""
         if self.sweeps and sweep.name not in self.sweeps:
             return sweep
         return replace(sweep, **{name: (value,) for name, value in self.switches
                                  if name not in READINGS})
 
-    def read(self, reading: Reading) -> Reading:
+    def change_reading(self, reading: Reading) -> Reading:
         """The reading with this cause."""
         return replace(reading, **{name: value for name, value in self.switches
                                    if name in READINGS})
@@ -99,7 +83,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """Whose published numbers are explained, and when one agrees; see the module's first lines."""
+    """Whose published numbers are explained, and when one agrees; see docs/SCENARIOS.md."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")
@@ -142,13 +126,14 @@ def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
     made = [Level(None, sweeps, Reading())]
     for cause in causes:
         last = made[-1]
-        made.append(Level(cause, tuple(map(cause.on, last.sweeps)), cause.read(last.reading)))
+        made.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
+                          cause.change_reading(last.reading)))
     return made
 
 
 # Reading it ------------------------------------------------------------------------
 
-def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
+def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
     """A scenario's tables; of one with [as_published] those of the other behind its own.
 
     Only the sweeps and figures are taken of which something is published. Raises UsageError.
@@ -177,7 +162,7 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
             "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
 
 
-def read(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:
+def read_causes(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:
     """What a scenario explains, None where nothing. Raises UsageError."""
     if "as_published" not in raw:
         return None

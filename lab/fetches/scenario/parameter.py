@@ -16,19 +16,16 @@ from lab.core.scenario.quantities import QUANTITIES
 
 SWEPT = "swept"  # whose quantity it is: a sweep has a list of it, of its default if not given
 MODELLED = "modelled"  # whether the model of TCP follows any other value than the default
-# Its values that only Debian 13's programs have; ANY for all but its default.
-NEEDS, ANY = "newer", ("any",)
 # Its value, besides the default, where nobody requested it: a table does not show it.
 UNSAID = "unsaid"
 
 T = TypeVar("T")
 
 
-def swept(name: str, *, required: bool = False, modelled: bool = True,
-          newer: tuple[str, ...] = (), **more: Any) -> Any:
+def swept(name: str, *, required: bool = False, modelled: bool = True, **more: object) -> Any:
     """A parameter that a sweep has a list of; required: it has no default."""
     return field(default=MISSING if required else QUANTITIES[name].defaults[0],
-                 metadata={SWEPT: name, MODELLED: modelled, NEEDS: newer, **more})
+                 metadata={SWEPT: name, MODELLED: modelled, **more})
 
 
 def network(name: str, tag: str, *, required: bool = False, random: bool = False,
@@ -44,17 +41,12 @@ def network(name: str, tag: str, *, required: bool = False, random: bool = False
                  computed=computed, disorder=disorder)
 
 
-def switch(name: str, tag: str, *, modelled: bool = True, **more: Any) -> Any:
+def switch(name: str, tag: str, *, modelled: bool = True) -> Any:
     """What a published set-up did otherwise; off by default.
 
     tag: before its value in a trial's id, where it is on.
     """
-    return swept(name, modelled=modelled, switch=tag, **more)
-
-
-def tls(name: str, *newer: str) -> Any:
-    """How TLS is spoken, for the worker under its name."""
-    return swept(name, newer=newer, tls=True)
+    return swept(name, modelled=modelled, switch=tag)
 
 
 def in_order(first: Sequence[str]) -> Callable[[type[T]], type[T]]:

@@ -100,7 +100,7 @@ NETWORK = tuple(column.name for column in SHAPE)
 RANDOM = tuple(column.name for column in SHAPE if column.metadata["random"])
 
 
-def is_random(values: Mapping[str, Any]) -> bool:
+def is_random(values: Mapping[str, object]) -> bool:
     """Whether chance decides on a network of these values, by name."""
     return any(values.get(name) for name in RANDOM)
 

@@ -1,16 +1,16 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-docs/SCENARIOS.md has an example of a file, and every key.
+docs/SCENARIOS.md has an example of a file (docs/examples/fetches.toml), and every key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from lab.core.errors import UsageError
-from lab.core.scenario import quantities, schema
+from lab.core.scenario import grammar, quantities, schema
 from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
@@ -30,22 +30,22 @@ _BY = schema.word(BUCKETED)
 _METRIC = schema.word(quantities.METRICS)
 
 
-def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ...]]:
-    def read_two(value: Any, where: str) -> tuple[str, ...]:
-        if not isinstance(value, list) or len(value) != 2:
-            raise UsageError(f"{where} has to be {what}")
-        return tuple(reader(name, where) for name in value)
-    return read_two
-
-
-def _label(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{where} has to be the labels of two bars")
-    return value
-
-
 _COLUMN = schema.word((*quantities.METRICS, "initcwnd"))
-_TWO_BARS = _two(_label, "the labels of two bars")
+
+
+def _two_bars(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2 or not all(
+            isinstance(label, str) for label in value):
+        raise UsageError(f"{where} has to be the labels of two bars")
+    return tuple(value)
+
+
+def _two_columns(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise UsageError(f"{where} has to be two columns")
+    return tuple(_COLUMN(name, where) for name in value)
+
+
 OF_BARS, OF_TRIALS = ("larger", "equal", "highest_percent"), ("at_most", "more_where")
 
 
@@ -82,7 +82,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(grammar.Claim):
     """What a source says of a figure in words, as a test on its bars or its trials.
 
     larger: the first bar's percentage is larger than the second's; equal:
@@ -91,13 +91,11 @@ class Claim:
     more than its least in the trials whose first is the larger, and in no other.
     """
 
-    figure: str
-    says: str
-    larger: tuple[str, ...] = key((), reader=_TWO_BARS)
-    equal: tuple[str, ...] = key((), reader=_TWO_BARS)
+    larger: tuple[str, ...] = key((), reader=_two_bars)
+    equal: tuple[str, ...] = key((), reader=_two_bars)
     highest_percent: float | None = key(None, quantity="shares_percent")
     at_most: str = key("", reader=_COLUMN)
-    more_where: tuple[str, ...] = key((), reader=_two(_COLUMN, "two columns"))
+    more_where: tuple[str, ...] = key((), reader=_two_columns)
 
     def check(self, where: str) -> None:
         """Raises UsageError unless it says one thing."""
@@ -117,7 +115,7 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class Figure(grammar.Figure):
     """One figure: which trials enter it, and what it is compared with.
 
     by: the quantity of its buckets; down: of the rows of a map, or of the lines of
@@ -130,8 +128,6 @@ class Figure:
     bandwidth_at_most_kbps: of a population, only clients up to it; 0: all.
     """
 
-    name: str = key(reader=schema.file_name)
-    title: str
     kind: str  # of lab.fetches.figures.kinds.FIGURES
     sweep: str
     by: str = key("", reader=_BY)
@@ -165,19 +161,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class Raw:
-    """Published raw values of a sweep's cells, file in paper/. A scenario file has them as
-
-        [raw]                  # optional: published raw values, one fetch per cell
-        file = "zhao2019_raw.csv"
-        sweep = "grid"
-        metric = "total_ms"
-        extra_rtts = 1         # optional: round trips that the published values hold besides
-        extra_why = "…"
-        [[raw.defect]]         # optional: published values that cannot be compared
-        by = "rtt_ms"
-        values = [3000, 5000]
-        mark = "f"
-        why = "…"
+    """Published raw values of a sweep's cells, one fetch each, file in paper/.
 
     extra_rtts: round trips that the published values hold and ours do not.
     """

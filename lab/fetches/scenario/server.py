@@ -102,7 +102,7 @@ class ServerParameters:
     """
 
     server: str = swept("server")
-    http: str = swept("http", newer=(HTTP_3,))
+    http: str = swept("http")
     system: str = HERE
     own_server: str = ""
 

@@ -10,7 +10,8 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, make_dataclass, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -19,11 +20,8 @@ from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
 from lab.core.scenario.schema import key
-from lab.fetches.scenario.parameter import ANY, NEEDS
-from lab.fetches.scenario.parameter import SWEPT as SWEPT_BY
 from lab.fetches.scenario.path import RANDOM, is_random
-from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN, parsed
-from lab.fetches.scenario.tcp import AMPLE_WINDOW
+from lab.fetches.scenario.server import BUILTIN, HERE, HTTP_1, HTTP_3, NEWER, NGINX, OWN, parsed
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import HEADER_BYTES, MSS
 
@@ -34,27 +32,10 @@ _NETWORK = ("rtt_ms", "bandwidth_kbps")
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
 Value = float | str
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What is measured with every window: a network and a response.
-
-    values: the name and value of each quantity of SWEPT, which is an attribute
-    too, as cell.rtt_ms.
-    """
-
-    values: tuple[tuple[str, Any], ...]
-
-    def __getattr__(self, name: str) -> Any:
-        for known, value in self.__dict__.get("values", ()):
-            if known == name:
-                return value
-        raise AttributeError(name)
-
-
-def _uplink(value: Any, where: str) -> float | None:
-    return None if value == "same" else schema.number("uplink_kbps")(value, where)
+Cell = Trial  # what is measured with every window: see cell_of
+# What only Debian 13's programs can do, by the list that has it; early data they alone can send.
+_NEWER_ONLY = {"signature": ("mldsa44", "mldsa65", "mldsa87", "slhdsa128s"),
+               "key_share": ("x25519mlkem768",), "http": (HTTP_3,)}
 
 
 def _list(name: str) -> schema.Reader:
@@ -62,9 +43,14 @@ def _list(name: str) -> schema.Reader:
     return schema.one_or_more(schema.number(name))
 
 
+def _swept(name: str) -> Any:
+    """A list that a sweep may lack: then it is the quantity's default."""
+    return key(QUANTITIES[name].defaults, reader=_list(name))
+
+
 def _together(*names: str) -> schema.Reader:
     """Lists of one value for each of these quantities, none twice."""
-    def read(value: Any, where: str) -> tuple[tuple[Any, ...], ...]:
+    def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
         if not isinstance(value, list) or not value or not all(
                 isinstance(row, list) and len(row) == len(names) for row in value):
             raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
@@ -74,23 +60,12 @@ def _together(*names: str) -> schema.Reader:
     return read
 
 
-_TYPES = {"int": tuple[int, ...], "float": tuple[float, ...], "str": tuple[str, ...]}
-# What a trial has a default of: mss, qdisc, chain_bytes and so on, one value each unless it says.
-_Lists: Any = make_dataclass("_Lists", [
-    (column.name, _TYPES[str(column.type)], key((column.default,), reader=_list(column.name)))
-    for column in fields(Trial)
-    if column.metadata.get(SWEPT_BY) and column.default is not MISSING],
-    frozen=True, kw_only=True)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Sweep(_Lists):  # type: ignore[misc]
+class Sweep:
     """Networks, windows and sizes that are measured in every combination.
 
-    A list of every field of a trial that is marked as swept; those that a trial has no default
-    of, or that are read otherwise, stand in this class. initrwnd: AMPLE_WINDOW by default.
-    system: by default one that can do all of the sweep, so that what is compared runs
-    in the same.
+    initrwnd: AMPLE_WINDOW by default. system: by default one that can do all of the sweep, so
+    that what is compared runs in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
     bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
     repeat where chance decides.
@@ -102,13 +77,13 @@ class Sweep(_Lists):  # type: ignore[misc]
     rtt_ms: tuple[float, ...] = ()
     bandwidth_kbps: tuple[float, ...] = ()
     pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
-    uplink_kbps: tuple[float | None, ...] = key(name="uplink",
-                                                reader=schema.one_or_more(_uplink))
+    uplink_kbps: tuple[float | None, ...] = key(name="uplink", reader=schema.one_or_more(
+        schema.none_for("same", schema.number("uplink_kbps"))))
     queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
     loss_percent: tuple[float, ...] = key(reader=_list("loss_percent"))
     response_bytes: tuple[int, ...]
     initcwnd: tuple[int, ...]
-    initrwnd: tuple[int, ...] = key((AMPLE_WINDOW,), reader=_list("initrwnd"))
+    initrwnd: tuple[int, ...] = _swept("initrwnd")
     congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
     chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
     system: tuple[str, ...] = key((), reader=_list("system"))
@@ -116,6 +91,34 @@ class Sweep(_Lists):  # type: ignore[misc]
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
+    gap_ms: tuple[float, ...] = _swept("gap_ms")
+    jitter_ms: tuple[float, ...] = _swept("jitter_ms")
+    loss_burst: tuple[float, ...] = _swept("loss_burst")
+    qdisc: tuple[str, ...] = _swept("qdisc")
+    mss: tuple[int, ...] = _swept("mss")
+    kept: tuple[int, ...] = _swept("kept")
+    idle_ms: tuple[float, ...] = _swept("idle_ms")
+    htb_burst_bytes: tuple[int, ...] = _swept("htb_burst_bytes")
+    integer_kbps: tuple[float, ...] = _swept("integer_kbps")
+    arp_ms: tuple[int, ...] = _swept("arp_ms")
+    head: tuple[str, ...] = _swept("head")
+    nagle: tuple[str, ...] = _swept("nagle")
+    framing: tuple[str, ...] = _swept("framing")
+    loss_probes: tuple[str, ...] = _swept("loss_probes")
+    receive_rules: tuple[str, ...] = _swept("receive_rules")
+    acts_as: tuple[str, ...] = _swept("acts_as")
+    send_buffer_bytes: tuple[int, ...] = _swept("send_buffer_bytes")
+    chain_bytes: tuple[int, ...] = _swept("chain_bytes")
+    signature: tuple[str, ...] = _swept("signature")
+    intermediates: tuple[int, ...] = _swept("intermediates")
+    tickets: tuple[int, ...] = _swept("tickets")
+    resumed: tuple[int, ...] = _swept("resumed")
+    early_data_bytes: tuple[int, ...] = _swept("early_data_bytes")
+    record_bytes: tuple[int, ...] = _swept("record_bytes")
+    buffer_bytes: tuple[int, ...] = _swept("buffer_bytes")
+    key_share: tuple[str, ...] = _swept("key_share")
+    server: tuple[str, ...] = _swept("server")
+    http: tuple[str, ...] = _swept("http")
 
     def __post_init__(self) -> None:
         for name, values in zip(CHAIN, zip(*self.chains)):
@@ -163,7 +166,9 @@ class Sweep(_Lists):  # type: ignore[misc]
 
     @property
     def cells(self) -> list[Cell]:
-        return list(self._cells())
+        """In the order in which they are measured."""
+        return [Trial(scenario="", initcwnd=0, client="", repeat=0, **values)
+                for values in self._cells()]
 
     @property
     def cell_count(self) -> int:
@@ -201,28 +206,32 @@ class Sweep(_Lists):  # type: ignore[misc]
         return (max(1, len(self.pairs)) * max(1, len(self.chains))
                 * math.prod(length for name, length in lengths.items() if name not in apart))
 
-    def repeats(self, cell: Cell) -> int:
-        """How often a cell is measured with each window."""
-        return self.repeat_with_loss or self.repeat if is_random(
-            dict(cell.values)) else self.repeat
-
     def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
         """Windows alternate within a repeat, so that both meet the same conditions.
 
         Both also meet the same random numbers: their difference is then far
         less a matter of chance than either time. seed: of the run.
         """
-        shared = {name: getattr(self, name) for name in _SHARED}
-        for cell in self._cells():
-            values: dict[str, Any] = {**shared, **dict(cell.values)}
-            if cell.server != OWN:
-                values["own_server"] = ""
-            values.update(queue_of(values.pop("queue"), cell.rtt_ms, cell.bandwidth_kbps))
-            for repeat in range(1, self.repeats(cell) + 1):
-                drawn = seed_of(seed, repeat) if is_random(values) else 0
+        for values in self._cells():
+            by_chance, own = is_random(values), self.own_server if values["server"] == OWN else ""
+            repeats = self.repeat_with_loss or self.repeat if by_chance else self.repeat
+            for repeat in range(1, repeats + 1):
+                drawn = seed_of(seed, repeat) if by_chance else 0
                 for initcwnd in self.initcwnd:
-                    yield Trial(scenario=scenario, initcwnd=initcwnd, repeat=repeat,
-                                seed=drawn, **values)
+                    yield Trial(scenario=scenario, initcwnd=initcwnd, client=self.client,
+                                repeat=repeat, seed=drawn, own_server=own, **values)
+
+    def _cells(self) -> Iterator[dict[str, Any]]:
+        """The fields that the trials of each cell have in common, the last varying fastest."""
+        lists = {name: getattr(self, name) for name in SWEPT[2:]}
+        for (rtt_ms, bandwidth_kbps), chain in product(self.networks, self.chains or ((),)):
+            lists.update((name, (value,)) for name, value in zip(CHAIN, chain))
+            for combination in product(*lists.values()):
+                values = dict(zip(lists, combination), rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps)
+                if values["uplink_kbps"] is None:
+                    values["uplink_kbps"] = bandwidth_kbps
+                values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
+                yield values
 
     def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
         """The sweep with other lists, by name; pairs then become every RTT with every bandwidth."""
@@ -245,21 +254,6 @@ class Sweep(_Lists):  # type: ignore[misc]
         return replace(self, rtt_ms=_spread(self.rtt_ms, one_in),
                        bandwidth_kbps=_spread(self.bandwidth_kbps, one_in))
 
-    def _cells(self) -> Iterator[Cell]:
-        for network in self.networks:
-            for values in self._besides_networks():
-                if None in self.uplink_kbps:
-                    values = tuple((name, network[1] if value is None else value)
-                                   for name, value in values)
-                yield Cell((*zip(_NETWORK, network), *values))
-
-    def _besides_networks(self) -> Iterator[tuple[tuple[str, Any], ...]]:
-        """Every combination of the other lists' values, with their names."""
-        named = {name: [(name, value) for value in getattr(self, name)] for name in SWEPT[2:]}
-        for chain in self.chains or ((),):
-            only = {name: [(name, value)] for name, value in zip(CHAIN, chain)}
-            yield from product(*({**named, **only}.values()))
-
 
 def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
     """One in √one_in of the values, at least the first and the last."""
@@ -268,20 +262,20 @@ def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
                  for place in range(count))
 
 
-_LISTS = tuple(column.name for column in fields(Sweep) if str(column.type).startswith("tuple["))
 # The lists that are combined; with every window each. The first vary the slowest.
-_FIRST = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
-          "jitter_ms", "response_bytes", "initrwnd", "congestion_control", "mss", "kept", "idle_ms")
-SWEPT = (*_FIRST, *(name for name in _LISTS
-                    if name not in (*_FIRST, "pairs", "chains", "initcwnd")))
-_SHARED = tuple(column.name for column in fields(Sweep)
-                if column.name in {parameter.name for parameter in fields(Trial)}
-                and column.name not in (*_LISTS, "repeat"))
+SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
+         "jitter_ms", "response_bytes", "initrwnd", "congestion_control", "mss", "kept", "idle_ms",
+         "gap_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
+         "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
+         "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
+         "key_share", "server", "http", "system")
 
 
+@lru_cache(maxsize=1 << 16)
 def cell_of(trial: Trial) -> Cell:
-    """The cell that a trial is of."""
-    return Cell(tuple((name, getattr(trial, name)) for name in SWEPT))
+    """The cell that a trial is of: less what it is measured with, by whom, and for how many."""
+    return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0,
+                   weight=1.0)
 
 
 def bucket_value(by: str, of: Any) -> Value:
@@ -327,22 +321,17 @@ def seed_of(run_seed: int, repeat: int) -> int:
 
 def needing_newer(lists: Mapping[str, Any]) -> list[str]:
     """What of a sweep's lists, by name, only Debian 13's programs have, in words."""
-    needing = []
-    for parameter in fields(Trial):
-        name, newer = parameter.name, parameter.metadata.get(NEEDS, ())
-        values = lists.get(name, ()) if newer else ()
-        if newer == ANY and any(value != parameter.default for value in values):
-            needing.append(f"{QUANTITIES[name].label} ({name}, {QUANTITIES[name].flag})")
-        needing += [value for value in values if value in newer]
-    return needing
+    signatures, key_shares, versions = ([value for value in lists.get(name, ()) if value in newer]
+                                        for name, newer in _NEWER_ONLY.items())
+    early = ["early data (0-RTT) (early_data_bytes, --early-data)"] if any(
+        lists.get("early_data_bytes", ())) else []
+    return [*signatures, *early, *key_shares, *versions]
 
 
-def system_for(lists: Mapping[str, Any]) -> str:
+def system_for(lists: Mapping[str, object]) -> str:
     """The system that can do all of a sweep's lists."""
     return NEWER if needing_newer(lists) else HERE
 
-
-# What goes together ------------------------------------------------------------------
 
 EARLY_DATA = "early data (early_data_bytes, --early-data)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lab.fetches.scenario.parameter import ANY, swept, tls
+from lab.fetches.scenario.parameter import swept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +27,14 @@ class TlsParameters:
     """
 
     chain_bytes: int = swept("chain_bytes")
-    signature: str = tls("signature", "mldsa44", "mldsa65", "mldsa87", "slhdsa128s")
-    intermediates: int = tls("intermediates")
-    tickets: int = tls("tickets")
-    resumed: int = tls("resumed")
-    early_data_bytes: int = tls("early_data_bytes", *ANY)
-    record_bytes: int = tls("record_bytes")
-    buffer_bytes: int = tls("buffer_bytes")
-    key_share: str = tls("key_share", "x25519mlkem768")
+    signature: str = swept("signature", tls=True)
+    intermediates: int = swept("intermediates", tls=True)
+    tickets: int = swept("tickets", tls=True)
+    resumed: int = swept("resumed", tls=True)
+    early_data_bytes: int = swept("early_data_bytes", tls=True)
+    record_bytes: int = swept("record_bytes", tls=True)
+    buffer_bytes: int = swept("buffer_bytes", tls=True)
+    key_share: str = swept("key_share", tls=True)
 
     @property
     def tls_settings(self) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     def job(self) -> dict[str, Any]:
         """The trial as the worker reads it."""
-        more: dict[str, Any] = {}
+        more: dict[str, object] = {}
         if self.mss != MSS:
             more["options"] = {"advertised_mss": self.syn_mss}
         if grown := self.with_buffers({}):

@@ -35,25 +35,20 @@ def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> l
             and (field.name in _ALWAYS or _varies(field, trials))]
 
 
-def setting_words(trial: Trial, others: Sequence[Trial]) -> list[str]:
-    """The columns of a trial in words, but for its window: what distinguishes it."""
-    return [f"{column.name} {in_words(_plain(value), column.unit)}"
-            for column, show in requested_columns(others, without=("initcwnd",))
-            if (value := show(trial)) != ""]
+def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False) -> list[str]:
+    """The columns of a trial in words, but for its window: what distinguishes it.
+
+    differing: of those columns only in which the others differ; [] for one network.
+    """
+    shown = [(column, value, {show(other) for other in others})
+             for column, show in requested_columns(others, without=("initcwnd",))
+             if (value := show(trial)) != ""]
+    return [f"{column.name}"
+            f" {in_words(value.value if isinstance(value, Rounded) else value, column.unit)}"
+            for column, value, known in shown if not differing or known - {value}]
 
 
-def differing(trial: Trial, others: Sequence[Trial]) -> list[str]:
-    """The same, of those columns only in which the others differ; [] for one network."""
-    return [f"{column.name} {in_words(_plain(value), column.unit)}"
-            for column, show in requested_columns(others, without=("initcwnd",))
-            if (value := show(trial)) != "" and any(show(other) != value for other in others)]
-
-
-def _plain(value: Cell) -> Any:
-    return value.value if isinstance(value, Rounded) else value
-
-
-def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[Any, ...]:
+def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:
     """As a reader looks for it; windows side by side. Guests finish in any order.
 
     words: the values of some fields in the order in which they were requested.
@@ -67,7 +62,7 @@ def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[Any, .
     return tuple(map(place, _ORDER))
 
 
-def words_of(sweeps: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+def words_of(sweeps: Iterable[object]) -> dict[str, tuple[str, ...]]:
     """The words of each field of Trial that the sweeps list, in their order."""
     words: dict[str, dict[str, None]] = {}
     for sweep in sweeps:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from lab.core.results.checks import Compared
 from lab.core.words import exact
@@ -111,19 +110,18 @@ class Evidence(Observed):
         """What the model needs to know of a transfer that succeeded."""
         trial = self.trial
         header_bytes, request_bytes = self.report["header_bytes"], self.report["request_bytes"]
-        earlier: dict[str, Any] = {}
+        secure = secure_of(self.report)
+        writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
+        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes)
         if trial.before:
             # The same request and headers, but for the sizes that they name.
             digits = len(str(trial.before[0])) - len(str(trial.response_bytes))
             path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
                     else "")
-            earlier = {"earlier_bytes": trial.before[0] + header_bytes + digits,
-                       "earlier_request_bytes": request_bytes + digits - len(path),
-                       "earlier_count": len(trial.before)}
-        secure = secure_of(self.report)
-        writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
-        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
-                            **earlier)
+            requested = replace(requested,
+                                earlier_bytes=trial.before[0] + header_bytes + digits,
+                                earlier_request_bytes=request_bytes + digits - len(path),
+                                earlier_count=len(trial.before))
         # Without an option none (RFC 7323, 2.2): the SYN shows how its kernel counts windows.
         syns = self.exchange.syns if self.exchange is not None else ()
         return replace(requested, window_scale=syns[0].scale) if syns else requested
@@ -186,12 +184,12 @@ class Evidence(Observed):
 
     # Against the model; nothing where it does not know all of it.
 
-    def total_compared(self) -> list[Compared]:
-        return ([self.near(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+    def compare_total(self) -> list[Compared]:
+        return ([self.compare_time(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
                 if self.is_comparable else [])
 
-    def latency_compared(self) -> list[Compared]:
-        return ([self.near(self.latency_ms, self.prediction.latency_ms)]
+    def compare_latency(self) -> list[Compared]:
+        return ([self.compare_time(self.latency_ms, self.prediction.latency_ms)]
                 if self.is_comparable else [])
 
     @property
@@ -201,7 +199,7 @@ class Evidence(Observed):
                 and not (self.wire.lost_to_client or self.wire.lost_to_server)
                 and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
-    def near(self, observed: float | None, predicted_ms: float) -> Compared:
+    def compare_time(self, observed: float | None, predicted_ms: float) -> Compared:
         """A time that the model predicts, within its tolerance."""
         late_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)

@@ -7,21 +7,24 @@ from collections.abc import Iterable
 from lab.core.results.checks import Check, Compared
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import is_modelled
+from lab.fetches.verify.record import Record
 
-def _modelled(evidence: Evidence) -> Iterable[Compared]:
+
+def _compare_handshake(evidence: Evidence) -> Iterable[Compared]:
     """The end of TLS's handshake, the first byte, the server's window."""
     if "tls" not in evidence.report or not evidence.is_comparable:
         return
     prediction, fetch = evidence.prediction, evidence.fetch
     window, trips = evidence.report["tls"]["window"], len(evidence.flights)
-    yield evidence.near(fetch.get("appconnect_ms"), prediction.appconnect_ms)
-    yield evidence.near(fetch.get("first_byte_ms"), prediction.first_byte_ms)
+    yield evidence.compare_time(fetch.get("appconnect_ms"), prediction.appconnect_ms)
+    yield evidence.compare_time(fetch.get("first_byte_ms"), prediction.first_byte_ms)
     yield Compared(window == prediction.window_after_handshake,
                    f"a window of {window} segments", f"{prediction.window_after_handshake}")
     yield Compared(trips == prediction.handshake_round_trips, f"{trips} round trips",
                    f"{prediction.handshake_round_trips}")
 
 
-MODEL = Check(
-    "model handshake", "TLS's handshake, the first byte, the window then, computed", _modelled,
+MODEL: Check[Evidence, Record] = Check(
+    "model handshake", "TLS's handshake, the first byte, the window then, computed",
+    _compare_handshake,
     lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True, seldom=True)

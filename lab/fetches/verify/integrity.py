@@ -29,8 +29,8 @@ def is_fetched(record: Record) -> bool:
     return record.verdict != SKIPPED and not record.trial.cannot_connect
 
 
-# What reads the packets compares: see judge.
-CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
+# What reads the packets compares: see judge_fetch.
+CAPTURE: Check[Evidence, Record] = Check("capture", "both captures are whole", lambda evidence: (),
                 lambda record: is_fetched(record) and record.ok)
 
 
@@ -59,29 +59,29 @@ def is_modelled(record: Record) -> bool:
 # What is compared --------------------------------------------------------------------
 
 
-def _exit_status(evidence: Evidence) -> Iterable[Compared]:
+def _compare_exit_status(evidence: Evidence) -> Iterable[Compared]:
     status = evidence.fetch.get("exit_status")
     yield Compared(status == 0, f"{status}", "0")
 
 
-def _http_status(evidence: Evidence) -> Iterable[Compared]:
+def _compare_http_status(evidence: Evidence) -> Iterable[Compared]:
     status = evidence.fetch.get("http_status")
     yield Compared(status in (200, None), f"{status}", "200")  # wget reports none
 
 
-def _size(evidence: Evidence) -> Iterable[Compared]:
+def _compare_size(evidence: Evidence) -> Iterable[Compared]:
     size, requested = evidence.fetch["size"], evidence.trial.response_bytes
     sent = evidence.report.get("body_bytes", requested)
     yield Compared(size == requested == sent, f"{size} bytes of {sent} sent", f"{requested}")
 
 
-def _digest(evidence: Evidence) -> Iterable[Compared]:
+def _compare_digest(evidence: Evidence) -> Iterable[Compared]:
     received, sent = evidence.fetch["sha256"], evidence.report["sha256"]
     as_what = "as it came at first" if evidence.trial.own_server else "as sent"
     yield Compared(received == sent, f"{received[:12]}…", f"{sent[:12]}… {as_what}")
 
 
-def _http_version(evidence: Evidence) -> Iterable[Compared]:
+def _compare_http_version(evidence: Evidence) -> Iterable[Compared]:
     """By the client; the two sides agree on it in their TLS hellos (ALPN, RFC 7301)."""
     requested, observed = evidence.trial.http, evidence.fetch.get("http_version")
     if requested != HTTP_1 or observed:
@@ -98,7 +98,7 @@ def _version(library: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups())) if match else ()
 
 
-def _session(evidence: Evidence) -> Iterable[Compared]:
+def _compare_session(evidence: Evidence) -> Iterable[Compared]:
     """What the server's OpenSSL reports of the session that carried the response.
 
     Of another server curl has checked the version, and the flight shows the session.
@@ -127,15 +127,16 @@ def _session(evidence: Evidence) -> Iterable[Compared]:
                        f"a chain of {least} and at most {more} more")
 
 
-INTEGRITY = (
-    Check("exit status", "the client ended without an error", _exit_status, is_fetched),
-    Check("HTTP status", "the server answered 200", _http_status, is_fetched),
-    Check("HTTP version", "as the client reports it", _http_version,
+INTEGRITY: tuple[Check[Evidence, Record], ...] = (
+    Check("exit status", "the client ended without an error", _compare_exit_status, is_fetched),
+    Check("HTTP status", "the server answered 200", _compare_http_status, is_fetched),
+    Check("HTTP version", "as the client reports it", _compare_http_version,
           lambda record: is_fetched(record) and record.trial.http != HTTP_1, seldom=True),
-    Check("size", "as many bytes as requested", _size, is_fetched),
-    Check("digest", "the bytes that the server sent", _digest, is_fetched),
+    Check("size", "as many bytes as requested", _compare_size, is_fetched),
+    Check("digest", "the bytes that the server sent", _compare_digest, is_fetched),
     Check(
-        "TLS", "version 1.3, its chain, and a session resumed or not, as requested", _session,
+        "TLS", "version 1.3, its chain, and a session resumed or not, as requested",
+        _compare_session,
         lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)
                         and record.trial.server == BUILTIN), seldom=True),
 )

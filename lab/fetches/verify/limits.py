@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lab.fetches.verify.evidence import Evidence
-from lab.tcp.packets import SYN, Segment
+from lab.tcp.packets import Segment
 from lab.tcp.wire.exchange import SAME_WRITE_NS, Exchange, Offered, offered
+from net.headers import SYN
 
 RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
+from lab.core.results.observation import Drops, Fetch, Response
 from lab.fetches.scenario.server import OWN
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.transfers import wire_bytes
-from lab.tcp.delivery.host import without_cause
+from lab.tcp.delivery.host import find_uncaused
 from lab.tcp.delivery.packet_path import Delivery
 from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.model.transfer import CONGESTION_CONTROLS
@@ -75,12 +75,12 @@ class Observed:
     """
 
     trial: Trial
-    fetch: Mapping[str, Any]
-    report: Mapping[str, Any]
+    fetch: Fetch
+    report: Response
     exchange: Exchange | None
     tolerances: Tolerances
     sysctls: Mapping[str, str]
-    drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    drops: Drops = field(default_factory=dict)
     messages: Messages | None = None
     early: Early | None = None
     lost_in_all: Mapping[str, int] | None = None
@@ -170,19 +170,18 @@ class Observed:
     def flight_bytes(self) -> int | None:
         """Bytes of the server's messages up to its Finished, by report or wire, or None."""
         if "tls" in self.report:
-            return int(sum(self.report["tls"]["flight"]))
+            return sum(self.report["tls"]["flight"])
         return self.messages.flight_bytes or None if self.messages else None
 
     @property
     def window_after_handshake(self) -> int | None:
         """By TCP_INFO, when the client's Finished was there."""
         if "tls" in self.report:
-            return int(self.report["tls"]["window"])
+            return self.report["tls"]["window"]
         if not self.messages or not self.messages.flight_bytes:
             return None
-        known: Iterator[int] = (window for _, received, window in self.report["samples"]
-                                if received >= self.messages.before_request_bytes)
-        return next(known, None)
+        return next((window for _, received, window in self.report["samples"]
+                     if received >= self.messages.before_request_bytes), None)
 
     @property
     def is_paced(self) -> bool:
@@ -202,7 +201,7 @@ class Observed:
         The packets' also where the response waited, for tickets or a pacer, and the server heard
         late that it had left.
         """
-        reported: float | None = self.report.get("latency_ms")
+        reported = self.report.get("latency_ms")
         wire = self.exchange.latency_ms if self.exchange is not None else None
         if self.messages is not None:
             return wire
@@ -288,13 +287,13 @@ class Observed:
                 and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
 
     @cached_property
-    def without_cause(self) -> tuple[Segment, ...]:
+    def uncaused(self) -> tuple[Segment, ...]:
         """Data that left although nothing had happened at its host."""
         if not self.shows_causes:
             return ()
         tick_ns = self._tick_ns
-        return (*without_cause(self.wire, True, tick_ns, (self.trial.gap_ms,)),
-                *without_cause(self.wire, False, tick_ns, (self.trial.idle_ms,)))
+        return (*find_uncaused(self.wire, True, tick_ns, (self.trial.gap_ms,)),
+                *find_uncaused(self.wire, False, tick_ns, (self.trial.idle_ms,)))
 
     @property
     def _tick_ns(self) -> int:

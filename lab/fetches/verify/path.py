@@ -7,38 +7,36 @@ processors are busy and timers late, RTT, bandwidth and losses are estimated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
-from hosts.netem import normal_distribution
 from lab.core.results.checks import Check, Compared
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.record import Record
 from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.packet_path import PATH, deliveries
 from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.packets import frames
 from lab.tcp.path import bytes_per_s
 from lab.tcp.wire.exchange import read_exchanges
+from net.tc import normal_distribution
 
-_BOTH_WAYS = ("queue_packets", "htb_burst_bytes")
 STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
 
 
-def packets(evidence: Evidence) -> Iterable[Compared]:
-    return packet_path.compared(evidence.path, evidence.drops)
+def compare_packets(evidence: Evidence) -> Iterable[Compared]:
+    return packet_path.compare_path(evidence.path, evidence.drops)
 
 
 def ways(trial: Trial) -> tuple[Way, Way]:
-    """Towards the client and towards the server.
-
-    What a Way has under the name of a trial's parameter is that of the way to the client.
-    """
-    both: dict[str, Any] = {name: getattr(trial, name) for name in _BOTH_WAYS}
-    to_client: dict[str, Any] = {column.name: getattr(trial, column.name)
-                                 for column in fields(Way) if hasattr(trial, column.name)}
-    return (Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps, **to_client),
-            Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps, **both))
+    """Towards the client and towards the server."""
+    to_client = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps,
+                    queue_packets=trial.queue_packets, loss_percent=trial.loss_percent,
+                    loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
+                    qdisc=trial.qdisc, htb_burst_bytes=trial.htb_burst_bytes)
+    to_server = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps,
+                    queue_packets=trial.queue_packets, htb_burst_bytes=trial.htb_burst_bytes)
+    return to_client, to_server
 
 
 def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
@@ -58,7 +56,7 @@ def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Ev
     return replace(evidence, path=path, tick_ns=first_ns - STARTING_NS)
 
 
-PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
+PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, compare_packets,
                 lambda record: PATH in record.judged_by.split(), exact_only=True)
 
 
@@ -67,14 +65,15 @@ def is_estimated(evidence: Evidence) -> bool:
     return evidence.path is None and evidence.trial.is_computed
 
 
-def rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
+def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
     requested = evidence.trial.rtt_ms
     if observed_ms is not None and is_estimated(evidence):
         yield Compared(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
                        f"{observed_ms:.3f} ms", f"{requested:g} ms")
 
 
-def bandwidth(evidence: Evidence, observed_kbps: float, observed_ms: float) -> Iterable[Compared]:
+def compare_bandwidth(evidence: Evidence, observed_kbps: float,
+                      observed_ms: float) -> Iterable[Compared]:
     """Compared as times: over a short flight a tick of the clock is a larger share.
 
     observed_ms: from the first to the last of what left at once, of which observed_kbps is.
@@ -95,7 +94,7 @@ def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
             "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
 
 
-def losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
+def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
     """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
     for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
         counted = sum(dropped.values())

@@ -1,46 +1,15 @@
-"""The record of a fetch: what is measured of a trial, column by column.
-
-Each column says where its value comes from: what the client and the server
-reported, the packets, or the model (lab.fetches.verify.evidence.Evidence).
-"""
+"""The record of a fetch: what is measured of a trial, column by column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
 
 from lab.core.results import records
-from lab.core.results.records import measured
 from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.limits import limit_of, offered_to, segments_of
 from lab.tcp.wire.flights import FLIGHTS, listed_flights
-
-
-def _client(name: str) -> Any:
-    return measured(lambda evidence: evidence.fetch.get(name))
-
-
-def _server(name: str) -> Any:
-    return measured(lambda evidence: evidence.report.get(name))
-
-
-def _wire(source: Callable[[Any], Any], default: Any = None) -> Any:
-    """A column read off the packets; its default where there are none to read."""
-    return measured(lambda evidence: default if evidence.exchange is None else source(evidence),
-                    default)
-
-
-def _offered(source: Callable[[Any, Any], Any]) -> Any:
-    """A column of the windows that the client offered."""
-    return _wire(lambda evidence: None if (windows := offered_to(evidence)) is None
-                 else source(windows, evidence))
-
-
-def _tls(source: Callable[[Any], Any]) -> Any:
-    """A column of what the server reported of the handshake; none without TLS."""
-    return measured(lambda evidence: source(evidence.report["tls"]) if "tls" in evidence.report
-                    else None)
 
 
 @dataclass(frozen=True)
@@ -93,66 +62,115 @@ class Record(records.Record):
     """
 
     trial: Trial
-    connect_ms: float | None = _client("connect_ms")
-    first_byte_ms: float | None = _client("first_byte_ms")
-    total_ms: float | None = _client("total_ms")
-    latency_ms: float | None = measured(lambda evidence: evidence.latency_ms)
-    wire_latency_ms: float | None = _wire(lambda evidence: evidence.exchange.latency_ms)
-    header_bytes: int | None = _server("header_bytes")
-    request_bytes: int | None = _server("request_bytes")
-    seen_initcwnd: int | None = _server("initial_window")
-    seen_first_flight: int | None = _wire(lambda evidence: evidence.first_flight)
-    limited_by: str = _wire(limit_of, "")
-    seen_rtt_ms: float | None = _wire(lambda evidence: evidence.rtt_ms)
-    seen_bandwidth_kbps: float | None = _wire(lambda evidence: evidence.bandwidth_kbps)
-    retransmissions: int | None = _wire(
-        lambda evidence: len(evidence.exchange.retransmissions))
-    handshake_retransmissions: int | None = _wire(
-        lambda evidence: evidence.exchange.handshake_retransmissions)
-    lost_segments: int | None = _wire(lambda evidence: len(evidence.exchange.lost_data))
-    queue_drops: int | None = _wire(lambda evidence: evidence.queue_drops)
-    random_drops: int | None = _wire(lambda evidence: evidence.random_drops)
-    uplink_queue_drops: int | None = _wire(lambda evidence: evidence.uplink_queue_drops)
-    lost_packets: str = _wire(lambda evidence: evidence.lost_packets, "")
-    judged_by: str = measured(lambda evidence: evidence.judged_by, "")
-    retransmission_cause: str = _wire(lambda evidence: evidence.retransmission_cause, "")
-    model_ms: float | None = measured(lambda evidence: evidence.model_ms)
-    model_latency_ms: float | None = measured(lambda evidence: evidence.model_latency_ms)
-    model_retransmissions: int = measured(lambda evidence: evidence.model_retransmissions, 0)
-    goodput_kbps: float | None = measured(
-        lambda evidence: evidence.trial.response_bytes * 8 / evidence.fetch["total_ms"]
-        if evidence.fetch.get("total_ms") else None)
-    appconnect_ms: float | None = _client("appconnect_ms")
-    handshake_round_trips: int | None = _wire(lambda evidence: len(evidence.flights) or None)
-    flight_bytes: int | None = measured(lambda evidence: evidence.flight_bytes)
-    flight_writes: int | None = _tls(lambda tls: len(tls["flight"]))
-    flight_segments: int | None = _wire(
-        lambda evidence: sum(map(len, evidence.flights)) or None)
-    window_after_handshake: int | None = measured(
-        lambda evidence: evidence.window_after_handshake)
-    response_round_trips: int | None = _wire(
-        lambda evidence: len(evidence.response_flights) or None)
-    model_appconnect_ms: float | None = measured(lambda evidence: evidence.model_appconnect_ms)
-    model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
-    unvalidated_bytes: int | None = measured(lambda evidence: None)  # of datagrams (quic.py)
-    allowed_bytes: int | None = measured(lambda evidence: None)
-    accepted_early_bytes: int | None = measured(lambda evidence: evidence.accepted_early_bytes)
-    request_round_trips: int | None = measured(
-        lambda evidence: evidence.early.round_trips if evidence.early else None)
-    request_segments: int | None = measured(
-        lambda evidence: evidence.early.segments if evidence.early else None)
-    flight_datagrams: str = measured(lambda evidence: "", "")
-    least_offered_segments: float | None = _offered(
-        lambda windows, evidence: segments_of(windows.least_bytes, evidence))
-    most_offered_segments: float | None = _offered(
-        lambda windows, evidence: segments_of(windows.most_bytes, evidence))
-    receive_window_waits: int | None = _offered(lambda windows, evidence: windows.waits)
-    response_flights: str = _wire(
-        lambda evidence: listed_flights(evidence.response_flights), "")
+    _: KW_ONLY
+    connect_ms: float | None = None
+    first_byte_ms: float | None = None
+    total_ms: float | None = None
+    latency_ms: float | None = None
+    wire_latency_ms: float | None = None
+    header_bytes: int | None = None
+    request_bytes: int | None = None
+    seen_initcwnd: int | None = None
+    seen_first_flight: int | None = None
+    limited_by: str = ""
+    seen_rtt_ms: float | None = None
+    seen_bandwidth_kbps: float | None = None
+    retransmissions: int | None = None
+    handshake_retransmissions: int | None = None
+    lost_segments: int | None = None
+    queue_drops: int | None = None
+    random_drops: int | None = None
+    uplink_queue_drops: int | None = None
+    lost_packets: str = ""
+    judged_by: str = ""
+    retransmission_cause: str = ""
+    model_ms: float | None = None
+    model_latency_ms: float | None = None
+    model_retransmissions: int = 0
+    goodput_kbps: float | None = None
+    appconnect_ms: float | None = None
+    handshake_round_trips: int | None = None
+    flight_bytes: int | None = None
+    flight_writes: int | None = None
+    flight_segments: int | None = None
+    window_after_handshake: int | None = None
+    response_round_trips: int | None = None
+    model_appconnect_ms: float | None = None
+    model_first_byte_ms: float | None = None
+    unvalidated_bytes: int | None = None
+    allowed_bytes: int | None = None
+    accepted_early_bytes: int | None = None
+    request_round_trips: int | None = None
+    request_segments: int | None = None
+    flight_datagrams: str = ""
+    least_offered_segments: float | None = None
+    most_offered_segments: float | None = None
+    receive_window_waits: int | None = None
+    response_flights: str = ""
     PATTERNS: ClassVar = {"response_flights": FLIGHTS}
 
-    def check(self) -> None:
+    def validate(self) -> None:
         if self.counts and self.total_ms is None:
             raise ValueError("it counts, and has no total_ms")
         if self.trial.weight < 0:
             raise ValueError("its weight is below 0")
+
+
+def record_of(evidence: Evidence) -> Record:
+    """What was measured, by what the client and the server reported, the packets and the model.
+
+    It is that of a transfer that succeeded, without a verdict.
+    """
+    fetch, report, early = evidence.fetch, evidence.report, evidence.early
+    total_ms = fetch.get("total_ms")
+    reported = Record(
+        evidence.trial, True,
+        connect_ms=fetch.get("connect_ms"),
+        first_byte_ms=fetch.get("first_byte_ms"),
+        total_ms=total_ms,
+        latency_ms=evidence.latency_ms,
+        header_bytes=report.get("header_bytes"),
+        request_bytes=report.get("request_bytes"),
+        seen_initcwnd=report.get("initial_window"),
+        judged_by=evidence.judged_by,
+        model_ms=evidence.model_ms,
+        model_latency_ms=evidence.model_latency_ms,
+        model_retransmissions=evidence.model_retransmissions,
+        goodput_kbps=evidence.trial.response_bytes * 8 / total_ms if total_ms else None,
+        appconnect_ms=fetch.get("appconnect_ms"),
+        flight_bytes=evidence.flight_bytes,
+        flight_writes=len(report["tls"]["flight"]) if "tls" in report else None,
+        window_after_handshake=evidence.window_after_handshake,
+        model_appconnect_ms=evidence.model_appconnect_ms,
+        model_first_byte_ms=evidence.model_first_byte_ms,
+        accepted_early_bytes=evidence.accepted_early_bytes,
+        request_round_trips=early.round_trips if early else None,
+        request_segments=early.segments if early else None)
+    return reported if evidence.exchange is None else _with_packets(reported, evidence)
+
+
+def _with_packets(reported: Record, evidence: Evidence) -> Record:
+    """With the columns that are read off the packets."""
+    wire, windows = evidence.wire, offered_to(evidence)
+    return replace(
+        reported,
+        wire_latency_ms=wire.latency_ms,
+        seen_first_flight=evidence.first_flight,
+        limited_by=limit_of(evidence),
+        seen_rtt_ms=evidence.rtt_ms,
+        seen_bandwidth_kbps=evidence.bandwidth_kbps,
+        retransmissions=len(wire.retransmissions),
+        handshake_retransmissions=wire.handshake_retransmissions,
+        lost_segments=len(wire.lost_data),
+        queue_drops=evidence.queue_drops,
+        random_drops=evidence.random_drops,
+        uplink_queue_drops=evidence.uplink_queue_drops,
+        lost_packets=evidence.lost_packets,
+        retransmission_cause=evidence.retransmission_cause,
+        handshake_round_trips=len(evidence.flights) or None,
+        flight_segments=sum(map(len, evidence.flights)) or None,
+        response_round_trips=len(evidence.response_flights) or None,
+        least_offered_segments=segments_of(windows.least_bytes, evidence) if windows else None,
+        most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
+        receive_window_waits=windows.waits if windows else None,
+        response_flights=listed_flights(evidence.response_flights))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of, newer_openssl,
                                writes_of)
+from lab.core.results.observation import Response
 from lab.fetches.scenario.server import NEWER
 from lab.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buffer
 from lab.fetches.scenario.trial import Trial
@@ -21,13 +21,12 @@ HEADER_BYTES, REQUEST_BYTES = 56, 91
 
 
 def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, request_bytes: int,
-                secure: Secure | None = None, writes: tuple[int, ...] = (),
-                **earlier: int) -> Transfer:
+                secure: Secure | None = None, writes: tuple[int, ...] = ()
+                ) -> Transfer:
     """What decides on a trial.
 
     header_bytes, request_bytes: of HTTP, in the clear. secure, writes: the
-    handshake and the records of the response, of a trial with TLS. earlier: as of
-    Transfer.
+    handshake and the records of the response, of a trial with TLS.
     """
     settings = trial.with_buffers(sysctls)
     return Transfer(
@@ -44,7 +43,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
-        writes=writes, secure=secure, **earlier)
+        writes=writes, secure=secure)
 
 
 def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
@@ -87,22 +86,22 @@ def is_computable(trial: Trial) -> bool:
                 or trial.send_buffer_bytes)
 
 
-def secure_of(report: Mapping[str, Any]) -> Secure | None:
+def secure_of(report: Response) -> Secure | None:
     """The handshake that a server reported (hosts.tls.Tls.told), None for plain HTTP."""
-    tls = report.get("tls")
-    if tls is None:
+    if "tls" not in report:
         return None
+    tls = report["tls"]
     return Secure(tls["hello_bytes"], tuple(tls["flight"]), tls["finished_bytes"],
                   tuple(tls["tickets"]), tls["response"][0])
 
 
-def wire_bytes(report: Mapping[str, Any]) -> int:
+def wire_bytes(report: Response) -> int:
     """Of the response, as it went over the network; 0 where nothing was reported."""
     if "tls" in report:
         return sum(report["tls"]["response"])
-    return int(report.get("header_bytes", 0) + report.get("body_bytes", 0))
+    return report.get("header_bytes", 0) + report.get("body_bytes", 0)
 
 
-def sealed(early_bytes: int) -> int:
+def sealed_bytes(early_bytes: int) -> int:
     """Early data as it goes over the wire: one record."""
     return early_bytes + RECORD_OVERHEAD_BYTES

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lab.core.results import checks
 from lab.core.results.checks import Check
-from lab.core.results.records import started_at
+from lab.core.results.observation import Fetch, Observation, started_at
 from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
-from lab.tcp.packets import frames, is_ip
+from lab.tcp.packets import frames
+from net.headers import IPV4, network
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
-CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
-                   lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
-                   seldom=True)
+CONNECTION: Check[Evidence, Record] = Check(
+    "no connection", "no packet leaves where ARP gives up before its answer", lambda evidence: (),
+    lambda record: bool(record.trial.cannot_connect), seldom=True)
 
 
-def unconnected_record(trial: Trial, observation: Mapping[str, Any], failure: str,
+def unconnected_record(trial: Trial, observation: Observation, failure: str,
                        client_pcap: bytes) -> Record:
     """The record of a fetch that has to fail: as requested where no packet of IP left the client.
 
     It has no times: what a client reports of it is not the network's.
     """
-    fetch = observation.get("fetch") or {}
-    left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
+    fetch = observation.get("fetch", Fetch())
+    left = sum(network(head)[0] == IPV4 for _, head, _ in frames(client_pcap, "client"))
     differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
                *([f"observed {failure!r}, expected that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
-    judged: dict[str, Any] = checks.columns([
+    record = Record(trial, False, failure, measured_at=started_at(observation))
+    return checks.give_verdict(record, [
         checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {difference}")
         for difference in differs])
-    return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
-                  **judged)

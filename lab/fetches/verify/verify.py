@@ -16,7 +16,7 @@ from typing import Any
 
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
-from lab.core.results.records import SKIPPED, measure, started_at
+from lab.core.results.observation import Fetch, Observation, Response, started_at
 from lab.fetches.scenario.server import BUILTIN, HTTP_3
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import handshake, path, quic, unconnected, zero_rtt
@@ -24,18 +24,18 @@ from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is_estimated,
                                           is_modelled, is_on_wire, shows_window)
 from lab.fetches.verify.observed import HOST
-from lab.fetches.verify.record import Record
+from lab.fetches.verify.record import Record, record_of
 from lab.fetches.verify.observed import EXACT, REAL_TIME
-from lab.fetches.verify.transfers import sealed, wire_bytes
+from lab.fetches.verify.transfers import sealed_bytes, wire_bytes
 from lab.tcp.packets import CaptureError
 from lab.tcp.wire.exchange import Exchange, read_exchange
-from lab.tcp.wire.messages import early, messages, timed
+from lab.tcp.wire.messages import find_early, find_messages, retime
 
 NAMED = 3  # segments in one reason
 FQ = "fq"
 
 
-def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
+def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, server_pcap: bytes,
           *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
     """The record of a trial: its measurements, what the wire shows, and the verdict.
 
@@ -46,20 +46,20 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     judge.
     """
     if observation.get("skipped"):
-        return Record(trial=trial, ok=True, measured_at=started_at(observation),
+        return Record(trial, True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
     failure = _failure(observation)
     if failure and trial.cannot_connect:
         return unconnected.unconnected_record(trial, observation, failure, client_pcap)
-    fetch, report = ({}, {}) if failure else (observation["fetch"], observation["server"])
     tolerances = EXACT if exact else REAL_TIME
-    evidence = Evidence(trial, fetch, report, None,
+    evidence = Evidence(trial, {} if failure else observation["fetch"],
+                        {} if failure else observation["server"], None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     if not (failure or broken) and trial.http == HTTP_3:
         return quic.quic_record(evidence, observation, client_pcap, server_pcap, exact)
-    faults = list(broken)
+    failed = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
         try:
             evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
@@ -70,38 +70,37 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                 evidence = replace(evidence,
                                    lost_in_all=path.lost_in_all(client_pcap, server_pcap))
         except CaptureError as error:
-            faults.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
-    judged: dict[str, Any] = (
-        {"verdict": SKIPPED} if failure else
-        checks.columns(faults) if faults else checks.verdict(ON_THE_WIRE, evidence))
-    return Record(trial=trial, ok=not (failure or broken),
-                  error=failure or checks.columns(broken)["verdict_reason"],
-                  measured_at=started_at(observation), **measure(Record, evidence), **judged)
+            failed.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
+    record = replace(record_of(evidence), ok=not (failure or broken),
+                     error=failure or checks.reasons(broken), measured_at=started_at(observation))
+    if failure:
+        return record
+    return checks.give_verdict(record, failed or checks.failures(ON_THE_WIRE, evidence))
 
 
-def _failure(observation: Mapping[str, Any]) -> str:
+def _failure(observation: Observation) -> str:
     """Why there is nothing to judge, "" if there is."""
     if observation.get("error"):
-        return str(observation["error"])
-    fetch, report = observation.get("fetch"), observation.get("server")
+        return observation["error"]
+    fetch, report = observation.get("fetch"), observation.get("server", Response())
     if not fetch:
         return "the worker reported no fetch"
     if not fetch["ok"]:
-        return str(fetch["error"] or "the fetch failed")
-    if not report or not {"latency_ms", "samples"} & report.keys():
-        return f"the server reported no response: {(report or {}).get('error') or 'no reason'}"
+        return fetch["error"] or "the fetch failed"
+    if not {"latency_ms", "samples"} & report.keys():
+        return f"the server reported no response: {report.get('error') or 'no reason'}"
     if report.get("error"):
         return f"server: {report['error']}"
     return ""
 
 
-def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes) -> Exchange:
+def _exchange(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> Exchange:
     for side, packets in (("client", client_pcap), ("server", server_pcap)):
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
         if len(packets) != expected:
             raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
-    report, fetch = observation.get("server") or {}, observation.get("fetch") or {}
-    port = int(report.get("client_port") or fetch.get("port") or 0)
+    report = observation.get("server", Response())
+    port = report.get("client_port") or observation.get("fetch", Fetch()).get("port") or 0
     return read_exchange(client_pcap, server_pcap, port, wire_bytes(report))
 
 
@@ -111,13 +110,13 @@ def _with_packets(evidence: Evidence, exchange: Exchange, client_pcap: bytes) ->
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
     if (accepted := evidence.accepted_early_bytes or 0) > 0:
-        of_early = early(exchange, client_pcap, sealed(accepted))
-        return replace(evidence, exchange=timed(exchange, of_early.messages), early=of_early,
+        of_early = find_early(exchange, client_pcap, sealed_bytes(accepted))
+        return replace(evidence, exchange=retime(exchange, of_early.messages), early=of_early,
                        messages=of_early.messages)
-    sent = messages(exchange, trial.is_secure, len(trial.before))
+    sent = find_messages(exchange, trial.is_secure, len(trial.before))
     if sent is None:
         raise CaptureError("no request with an answer to it")
-    return replace(evidence, exchange=timed(exchange, sent), messages=sent)
+    return replace(evidence, exchange=retime(exchange, sent), messages=sent)
 
 
 # What is compared --------------------------------------------------------------------
@@ -131,7 +130,7 @@ def _has_window(evidence: Evidence) -> bool:
         evidence.wire.handshake_was_lost or evidence.trial.disorder)
 
 
-def _initial_window(evidence: Evidence) -> Iterable[Compared]:
+def _compare_initial_window(evidence: Evidence) -> Iterable[Compared]:
     """Of a server that reports nothing and whose socket was not met in time: the first flight."""
     if _has_window(evidence):
         window, requested = evidence.report["initial_window"], evidence.trial.server_window
@@ -140,7 +139,7 @@ def _initial_window(evidence: Evidence) -> Iterable[Compared]:
         yield Compared(window == requested, f"{window} segments", f"{requested}")
 
 
-def _first_flight(evidence: Evidence) -> Iterable[Compared]:
+def _compare_first_flight(evidence: Evidence) -> Iterable[Compared]:
     """Where the server's writes are not known, no more than the window."""
     if not evidence.has_report:
         flight, window = evidence.first_flight or 0, evidence.trial.server_window
@@ -152,39 +151,39 @@ def _first_flight(evidence: Evidence) -> Iterable[Compared]:
                        f"{most}" if least == most else f"{least} to {most}")
 
 
-def _rtt(evidence: Evidence) -> Iterable[Compared]:
-    return path.rtt(evidence, evidence.rtt_ms)
+def _compare_rtt(evidence: Evidence) -> Iterable[Compared]:
+    return path.compare_rtt(evidence, evidence.rtt_ms)
 
 
-def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
+def _compare_bandwidth(evidence: Evidence) -> Iterable[Compared]:
     if evidence.bandwidth_kbps is not None:
         arrivals = evidence.wire.flight_arrivals
-        yield from path.bandwidth(evidence, evidence.bandwidth_kbps,
+        yield from path.compare_bandwidth(evidence, evidence.bandwidth_kbps,
                                   arrivals[-1].ms_after(arrivals[0]))
 
 
-def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
+def _compare_lost_packets(evidence: Evidence) -> Iterable[Compared]:
     """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
     if not path.is_estimated(evidence):
         return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
                                     "to_server": len(evidence.wire.lost_to_server)}
-    yield from path.losses(evidence, lost)
+    yield from path.compare_losses(evidence, lost)
     if not evidence.may_lose:
         total = sum(lost.values())
         yield Compared(total == 0, f"{total}", "none")
 
 
-def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
+def _compare_retransmissions(evidence: Evidence) -> Iterable[Compared]:
     unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
     names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
     yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
                                     f" ({names})", "none")
 
 
-def _causes(evidence: Evidence) -> Iterable[Compared]:
+def _compare_causes(evidence: Evidence) -> Iterable[Compared]:
     if evidence.shows_causes:
-        segments = evidence.without_cause
+        segments = evidence.uncaused
         named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
                           f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
                           " after the first SYN" for segment in segments[:NAMED])
@@ -192,7 +191,7 @@ def _causes(evidence: Evidence) -> Iterable[Compared]:
                        f" no timer was due ({named})", "none")
 
 
-def _server_latency(evidence: Evidence) -> Iterable[Compared]:
+def _compare_server_latency(evidence: Evidence) -> Iterable[Compared]:
     """The server's own T_ACK − T_Res1 against that of the capture."""
     if not evidence.has_report:
         return
@@ -244,7 +243,7 @@ def _requested_ns(wire: Exchange, before_ns: int) -> int:
     return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
 
 
-def _flight(evidence: Evidence) -> Iterable[Compared]:
+def _compare_flight(evidence: Evidence) -> Iterable[Compared]:
     """The server's messages on the wire: as its OpenSSL reports, else as large as its chain."""
     if not evidence.flights:
         return
@@ -264,36 +263,38 @@ def _flight(evidence: Evidence) -> Iterable[Compared]:
 
 # The checks ---------------------------------------------------------------------------
 
-ON_THE_WIRE = (
+ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
     path.PACKETS,
     Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
-          _causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
-    Check("initial window", "the kernel's own word at accept", _initial_window, shows_window),
-    Check("first flight", "segments before the first acknowledgement", _first_flight,
+          _compare_causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
+    Check("initial window", "the kernel's own word at accept", _compare_initial_window,
+          shows_window),
+    Check("first flight", "segments before the first acknowledgement", _compare_first_flight,
           lambda record: shows_window(record) and record.seen_first_flight is not None),
-    Check("RTT", "the handshake less its serialisation", _rtt,
+    Check("RTT", "the handshake less its serialisation", _compare_rtt,
           lambda record: is_estimated(record) and record.seen_rtt_ms is not None),
-    Check("bandwidth", "the spacing of the first flight at the client", _bandwidth,
+    Check("bandwidth", "the spacing of the first flight at the client", _compare_bandwidth,
           lambda record: is_estimated(record) and record.seen_bandwidth_kbps is not None),
-    Check("lost packets", "those that queue and random loss dropped, no others", _lost_packets,
+    Check("lost packets", "those that queue and random loss dropped, no others",
+          _compare_lost_packets,
           lambda record: is_estimated(record) and (
               record.random_drops is not None
               or record.trial.loss_percent == 0 and not record.lost_segments)),
-    Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
+    Check("retransmissions", "each has a loss or a timer behind it", _compare_retransmissions,
           is_on_wire),
-    Check("server latency", "the server's clock against its capture", _server_latency,
+    Check("server latency", "the server's clock against its capture", _compare_server_latency,
           lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
-    Check("TLS flight", "the server's messages, byte for byte", _flight,
+    Check("TLS flight", "the server's messages, byte for byte", _compare_flight,
           lambda record: is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
-    Check("model", "the client's total time, computed", Evidence.total_compared, is_modelled,
+    Check("model", "the client's total time, computed", Evidence.compare_total, is_modelled,
           exact_only=True),
-    Check("model latency", "T_ACK − T_Res1, computed", Evidence.latency_compared,
+    Check("model latency", "T_ACK − T_Res1, computed", Evidence.compare_latency,
           is_modelled, exact_only=True),
     handshake.MODEL, zero_rtt.EARLY_DATA,
 )
 
 
-def every_check() -> tuple[Check, ...]:
+def every_check() -> tuple[Check[Any, Record], ...]:
     """All that a record of a fetch can be judged by."""
     return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, unconnected.CONNECTION)

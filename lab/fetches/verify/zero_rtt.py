@@ -8,13 +8,14 @@ from hosts.tls_records import LEAST_PADDED_BYTES
 from lab.core.results.checks import Check, Compared
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import is_on_wire
-from lab.fetches.verify.transfers import sealed
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.transfers import sealed_bytes
 
 RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
 LEAST_MS = 1.0
 
 
-def early_data(evidence: Evidence) -> Iterable[Compared]:
+def compare_early_data(evidence: Evidence) -> Iterable[Compared]:
     """Where a client or a server falls back, without a word, to a request after the handshake."""
     requested = evidence.trial.early_data_bytes
     if not requested:
@@ -26,7 +27,7 @@ def early_data(evidence: Evidence) -> Iterable[Compared]:
     early = evidence.early
     if early is None:
         return
-    whole = sealed(accepted)
+    whole = sealed_bytes(accepted)
     yield Compared(early.wire_bytes == whole if early.round_trips == 1
                    else 0 < early.wire_bytes <= whole,
                    f"{early.wire_bytes} bytes of it right behind the hello",
@@ -44,6 +45,7 @@ def _accepted(accepted: int) -> str:
     return f"{accepted} bytes accepted" if accepted else "none sent"
 
 
-EARLY_DATA = Check(
-    "early data", "it left with the hello, the server took it, and answered at once", early_data,
+EARLY_DATA: Check[Evidence, Record] = Check(
+    "early data", "it left with the hello, the server took it, and answered at once",
+    compare_early_data,
     lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True)

@@ -21,7 +21,7 @@ _EARLY_NS, _LATE_NS = 60_000, 10_000
 _PAUSE_LATE_NS, _PAUSE_LATE_SHARE = 2 * MS, 0.002
 
 
-def without_cause(exchange: Exchange, to_client: bool, tick_ns: int,
+def find_uncaused(exchange: Exchange, to_client: bool, tick_ns: int,
                   pauses_ms: Iterable[float] = ()) -> tuple[Segment, ...]:
     """The data that a host sent although nothing had happened.
 

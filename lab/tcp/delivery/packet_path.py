@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from lab.core.results.checks import Compared
 from lab.tcp.delivery.qdiscs import CHOOSING, Way, reached, shaper
-from lab.tcp.packets import ETHERNET_BYTES, MS, CaptureError, frames
+from lab.tcp.packets import MS, CaptureError, frames
 from lab.tcp.path import LEAST_TIMER_NS, NEVER
+from net.headers import ETHERNET_BYTES
 
 # Timers of a guest wait for each other, LEAST_TIMER_NS each: two of a path, and as many of what
 # else happens just then.
@@ -351,7 +352,7 @@ WHY = ("each packet arrives to the microsecond when delay, rate and queue let it
 _EXAMPLES = 3  # deviations in one reason
 
 
-def compared(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
+def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
              ) -> Iterable[Compared]:
     """Each packet, and as many dropped as the qdiscs counted; nothing where it is not judged.
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hosts.netem import FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, probability
 from hosts.waiting import LATE_NS
-from lab.tcp.path import LEAST_TIMER_NS, TICK_NS, bytes_per_s, delay_ns
+from lab.tcp.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
+from net.tc import (FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS, htb_ticks,
+                    probability)
 
 CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
@@ -219,7 +220,8 @@ class Htb:
 
     def __init__(self, rate: int, burst_bytes: int) -> None:
         self.scale = Scale.for_rate(rate)
-        self.bursts = [_burst_ns(rate, size) for size in (burst_bytes, HTB_CEILING_BURST_BYTES)]
+        self.bursts = [htb_ticks(rate, size) * TICK_NS
+                       for size in (burst_bytes, HTB_CEILING_BURST_BYTES)]
         self.tokens = list(self.bursts)
         self.left = 0
 
@@ -233,8 +235,3 @@ class Htb:
         self.tokens = [max(min(tokens + idle, burst) - takes, 1 - _LONGEST_NS)
                        for tokens, burst in zip(self.tokens, self.bursts)]
         self.left = left
-
-
-def _burst_ns(rate: int, size: int) -> int:
-    """A burst as a kernel is given it: whole microseconds, in ticks (engines.network.qdiscs)."""
-    return max(size * 1_000_000 // rate * 125 // 8, 1) * TICK_NS

@@ -192,7 +192,7 @@ class Ends(Events):
     def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
         self.server.acknowledge()
         self.down.send(now, HEADER_BYTES + option_bytes, *self._acknowledging(),
-                       partial(self._see, self.echo))
+                       partial(self._see, self.server.received, self.echo))
 
     def _ride(self, now: int, segment: Sent) -> None:
         """What the server sends acknowledges what it has (tcp_event_data_sent)."""
@@ -232,6 +232,6 @@ class Ends(Events):
         """The client's timer is due (Course)."""
         raise NotImplementedError
 
-    def _see(self, echo: int, now: int) -> None:
-        """Of the server, what holds no data."""
+    def _see(self, upto: int, echo: int, now: int) -> None:
+        """Of the server, what holds no data; upto: what it has of the client's."""
         self.receiver.note_echo(echo)

@@ -72,6 +72,7 @@ class Course(Ends):
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = self.window_shaken = 0
         self.is_answered = True  # whether the client knows that its last request is there
+        self.requested_bytes = transfer.first_request_bytes  # in all, the last one's included
         self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
                                self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
@@ -131,6 +132,7 @@ class Course(Ends):
                           else self.transfer.response_bytes)
         self.is_answered = self.receiver.timer.repeated = False
         size = self._request_bytes
+        self.requested_bytes += size
         self.up.send(now, HEADER_BYTES + size, partial(self._take_message, size, partial(
             self._acknowledged, upto, window_end, now, self.receiver.stamp)), self._take_request)
         self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
@@ -195,8 +197,14 @@ class Course(Ends):
             self._acknowledge_message(now, DSACK_BYTES)
         self._wake(now)
 
-    def _take_answer(self, now: int) -> None:
-        """The answer acknowledges the request; only time stamps show the RTT of a repeated one."""
+    def _hear_of_request(self, upto: int, now: int) -> None:
+        """The server has the last request, unless what it sent left before.
+
+        So does a report (DSACK) of the request before, which was sent twice. Only time stamps show
+        the RTT of a repeated one.
+        """
+        if self.is_answered or upto < self.requested_bytes:
+            return
         self.is_answered = True
         us = self.clock.us(now) - self.clock.us(self.started)
         if self.receiver.timer.repeated:
@@ -204,10 +212,9 @@ class Course(Ends):
         self.receiver.hear(us)
         self.receiver.timer.at = None
 
-    def _see(self, echo: int, now: int) -> None:
-        super()._see(echo, now)
-        if not self.is_answered:
-            self._take_answer(now)
+    def _see(self, upto: int, echo: int, now: int) -> None:
+        super()._see(upto, echo, now)
+        self._hear_of_request(upto, now)
 
     def _answer(self, now: int) -> None:
         if self.to_answer:
@@ -250,7 +257,7 @@ class Course(Ends):
                 self.first_sent = now
             receive = partial(self._receive_fin, now) if not segment.payload else partial(
                 self._receive_duplicate if segment.retransmitted else self._receive,
-                segment, self.echo, now)
+                segment, self.echo, self.server.received, now)
             self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload,
                            *self._acknowledging(), receive)
         due = self.sender.timer.at
@@ -263,8 +270,10 @@ class Course(Ends):
         if self.sender.timer.at == now:
             self._send(now, self.sender.expire(now))
 
-    def _receive_duplicate(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
+    def _receive_duplicate(self, segment: Sent, echo: int, has_of_client: int, sent_at: int,
+                           now: int) -> None:
         """A segment that is there already is acknowledged at once, as such (DSACK, RFC 2883)."""
+        self._hear_of_request(has_of_client, now)
         self.receiver.receive_duplicate(now, segment, echo, sent_at)
         self._acknowledge(now, DSACK_BYTES)
 
@@ -275,10 +284,11 @@ class Course(Ends):
         self.up.send(now, HEADER_BYTES, partial(
             self._acknowledged, upto, upto + self.receiver.window, now, self.receiver.stamp))
 
-    def _receive(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
+    def _receive(self, segment: Sent, echo: int, has_of_client: int, sent_at: int,
+                 now: int) -> None:
+        """has_of_client: bytes of the client's that the server had when the segment left."""
         self.receiver.take(now, segment, echo, sent_at)
-        if not self.is_answered:
-            self._take_answer(now)
+        self._hear_of_request(has_of_client, now)
         if not self.first_arrival and (self.transfer.secure is None
                                        or self.receiver.received >= self.readable):
             self.first_arrival = now

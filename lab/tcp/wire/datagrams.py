@@ -6,20 +6,18 @@ first packet whether the header is long, of the handshake, or short (RFC 9000, 1
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from lab.tcp.packets import ETHERNET_BYTES, SERVER_PORTS, CaptureError, frames
+from lab.tcp.packets import SERVER_PORTS, CaptureError, frames
 from lab.tcp.path import NEVER, serialised_ms
+from net.headers import UDP, headers
 
 AMPLIFICATION = 3  # times what came from an address that is not validated (RFC 9000, 8.1)
-_IP = struct.Struct(">12xHBxH5xB10x")  # Ethernet's type; of IPv4 version, length, protocol
-_UDP = struct.Struct(">HHHxx")  # ports, length
-_UDP_BYTES, _IPV4, _UDP_PROTOCOL, _LONG_HEADER = 8, 0x0800, 17, 0x80
+_UDP_BYTES, _LONG_HEADER = 8, 0x80
 
 
 class Datagram(NamedTuple):
@@ -100,7 +98,7 @@ class Datagrams:
         return bits / ((self.busy[-1].time_ns - self.busy[0].time_ns) / 1e6)
 
 
-def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
+def read_datagrams(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
     """Raises CaptureError where there is no connection, or it is damaged."""
     at_client, at_server = (_datagrams(pcap, side) for pcap, side in
                             ((client_pcap, "client"), (server_pcap, "server")))
@@ -158,15 +156,10 @@ def _datagrams(pcap: bytes, side: str) -> list[Datagram]:
 
 
 def _datagram(time_ns: int, frame: bytes, frame_bytes: int) -> Datagram | None:
-    """One captured frame; None for what is not UDP over IPv4 to or from the server."""
-    if len(frame) < _IP.size:
+    """One captured frame; None for what is not UDP to or from the server, or holds nothing."""
+    parsed = headers(frame, frame_bytes)
+    if (parsed is None or parsed.protocol != UDP or len(parsed.body) <= _UDP_BYTES
+            or not {parsed.from_port, parsed.to_port} & set(SERVER_PORTS)):
         return None
-    kind, version, _, protocol = _IP.unpack_from(frame)
-    udp_at = ETHERNET_BYTES + (version & 0x0F) * 4
-    if kind != _IPV4 or protocol != _UDP_PROTOCOL or len(frame) <= udp_at + _UDP_BYTES:
-        return None
-    from_port, to_port, length = _UDP.unpack_from(frame, udp_at)
-    if from_port not in SERVER_PORTS and to_port not in SERVER_PORTS:
-        return None
-    return Datagram(time_ns, from_port in SERVER_PORTS, length - _UDP_BYTES, frame_bytes,
-                    bool(frame[udp_at + _UDP_BYTES] & _LONG_HEADER))
+    return Datagram(time_ns, parsed.from_port in SERVER_PORTS, parsed.payload_bytes, frame_bytes,
+                    bool(parsed.body[_UDP_BYTES] & _LONG_HEADER))

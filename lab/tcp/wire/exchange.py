@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
-                             read_connection, read_connections)
+from lab.tcp.packets import (MS, SYN_BYTES, Connection, Segment, distance, read_connection,
+                             read_connections)
 from lab.tcp.path import NEVER, serialised_ms
+from net.headers import RST, SYN
 
 SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
 

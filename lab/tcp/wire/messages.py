@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lab.tcp.packets import ETHERNET_BYTES, RST, CaptureError, Segment, frames
+from lab.tcp.packets import CaptureError, Segment, frames
 from lab.tcp.path import NEVER
 from lab.tcp.wire.exchange import Exchange, response_times
 from lab.tcp.wire.flights import flights
+from net.headers import RST, TCP, headers
 
 @dataclass(frozen=True)
 class Messages:
@@ -36,7 +37,7 @@ class Messages:
     end: int
 
 
-def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
+def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
     """What the packets show; None where there is no whole request, or no answer to it.
 
     before: so many requests come before the one that counts, a packet each; over TLS none.
@@ -59,7 +60,7 @@ def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages |
                     finished.end - 1 if finished else 0, start - 1, end - 1)
 
 
-def timed(exchange: Exchange, response: Messages) -> Exchange:
+def retime(exchange: Exchange, response: Messages) -> Exchange:
     """The exchange with the response's times as these messages have them."""
     sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
@@ -112,7 +113,7 @@ class Early:
     segments: int
 
 
-def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
+def find_early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
     """Of a connection with early data that was accepted. Raises CaptureError.
 
     sealed_bytes: as long as it is on the wire.
@@ -141,17 +142,15 @@ def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
 
 def _hello_bytes(client_pcap: bytes, client_port: int) -> int:
     """Of the first record that a client sent from a port, by its head. Raises CaptureError."""
-    first = next(filter(None, (_sent(frame, client_port)
-                               for _, frame, _ in frames(client_pcap, "client"))), b"")
+    for _, frame, frame_bytes in frames(client_pcap, "client"):
+        parsed = headers(frame, frame_bytes)
+        if parsed is None or (parsed.protocol, parsed.from_port) != (TCP, client_port):
+            continue
+        first = parsed.body[(parsed.body[_OFFSET_AT] >> 4) * 4:]
+        if first:
+            break
+    else:
+        first = b""
     if len(first) < _RECORD_HEAD_BYTES or first[0] != _HANDSHAKE:
         raise CaptureError("a connection that does not begin with a hello of TLS")
     return _RECORD_HEAD_BYTES + int.from_bytes(first[3:_RECORD_HEAD_BYTES], "big")
-
-
-def _sent(frame: bytes, client_port: int) -> bytes:
-    """What was kept of the data in a frame of TCP from a port; nothing of another's."""
-    tcp_at = ETHERNET_BYTES + (frame[ETHERNET_BYTES] & 0x0F) * 4
-    if len(frame) <= tcp_at + _OFFSET_AT or int.from_bytes(frame[tcp_at:tcp_at + 2],
-                                                           "big") != client_port:
-        return b""
-    return frame[tcp_at + (frame[tcp_at + _OFFSET_AT] >> 4) * 4:]

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.tcp.packets import SYN, Segment
+from lab.tcp.packets import Segment
 from lab.tcp.path import LEAST_TIMEOUT_US, STAMP_MS
 from lab.tcp.wire.exchange import Exchange, round_trip_ns
+from net.headers import SYN
 
 # The causes, in words.
 SYN_TIMER = "SYN timer (1 s) shorter than the RTT"

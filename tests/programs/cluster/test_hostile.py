@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from tests.programs.cluster.dask_processes import cluster_of
 from tests.programs.cluster.hostile_worker import WAYS
 from tests.programs.cluster.test_node import BATCH, TOOLS, archive
 
-dask = pytest.importorskip("distributed", reason="./install.sh --with-cluster")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
+                                reason="./install.sh --with-cluster")
 HOSTILE = PROJECT / "tests" / "programs" / "cluster" / "hostile_worker.py"
 KERNEL = Path("7.2/linux")
 
@@ -58,6 +61,7 @@ def test_what_a_worker_answers_wrongly_ends_the_run_and_is_not_run(
 
 
 def test_after_a_cluster_python_reads_as_before(folder: Path, address: str) -> None:
+    dask = importlib.import_module("distributed")
     (folder / "way").write_text("honest")
     with connect(address, KERNEL, TOOLS) as cluster:
         assert cluster.guests == 2 and cluster.build == "7.2"

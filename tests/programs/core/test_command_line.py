@@ -36,10 +36,11 @@ def test_what_cannot_be_written_is_told_once() -> None:
 @pytest.mark.parametrize(("words", "status"), [
     (["--rtt", "fast"], USAGE), (["--rtt", "0", "--dry-run"], USAGE), (["--list"], 0)])
 def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int) -> None:
-    """A message that cannot be written is no error of its own."""
+    """A message that cannot be written is no error of its own, nor is it tried again at the end."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*LIST[:-1], *words], stdout=subprocess.PIPE, stderr=full,
-                              check=False, timeout=300)
+                              check=False, timeout=300, env=environment)
     assert done.returncode == status and bool(done.stdout) == (status == 0)
 
 

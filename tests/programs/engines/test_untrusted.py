@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engines import job as module
+from engines import console
 from engines import observations, shared_folder
 from engines.console import CONSOLE, EngineError
 from engines.job import JobFolder, StorageError, WorkerProcess

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hosts.certificates import ChainSpec, make
+from net import bpf
 from probe import client, tap
 from tests.programs.hosts.running import running
 
@@ -68,7 +69,7 @@ def may_filter() -> bool:
     """Whether this kernel lets this user set a filter on a socket; hardened ones let only root."""
     with socket.socket() as one:
         try:
-            tap.attach(one, client._NO_DATA)
+            bpf.attach(one, client._NO_DATA)
         except PermissionError:
             return False
     return True
@@ -213,13 +214,13 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
 def test_a_socket_that_drops_data_has_not_seen_it() -> None:
     with running("server", "--port", "0") as server:
         with socket.create_connection(("127.0.0.1", server.line()["port"]), timeout=5) as visitor:
-            tap.attach(visitor, client._NO_DATA)
+            bpf.attach(visitor, client._NO_DATA)
             visitor.sendall(b"GET /100 HTTP/1.1\r\n\r\n")
             visitor.settimeout(0.1)
             with pytest.raises(TimeoutError):
                 visitor.recv(1)
             assert client._drops(visitor) >= 1
-            tap.detach(visitor)
+            bpf.detach(visitor)
             visitor.settimeout(5)
             assert visitor.recv(12) == b"HTTP/1.1 200"
 

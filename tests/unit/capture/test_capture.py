@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from lab.capture import headers, pcapng
+from lab.capture import pcapng
 from lab.capture.connections import merged, observed
 from lab.capture.conversations import conversations
-from lab.capture.headers import TCP, UDP
 from lab.capture.links import LinkDirection, _in_effect, links, wire_bytes
 from lab.capture.pcapng import Capture, NoCapture, CapturedPacket, read
 from lab.capture.report import Reported, reported
 from lab.capture.qdiscs import Qdisc, DeviceSetting, parsed, rate_words
 from lab.core.errors import FirstFlightError
 from lab.render.data import table_csv
+from net import headers
+from net.headers import TCP, UDP
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
 ORIGIN_NS = 1_767_225_600_000_000_000
@@ -256,7 +257,7 @@ def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
         bytes(15) + b"\2"
     found = headers.headers(bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp, 100)
     assert found and (found.source, found.destination, found.to_port) == ("::1", "::2", 80)
-    assert found.payload_bytes == 3 and headers.tcp_header(found).seq == 7
+    assert found.payload_bytes == 3 and found.seq == 7
     fragment = bytes(12) + b"\x08\x00" + bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60)
     assert headers.headers(fragment, 74) is None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab import registry
 from lab.core.results import records
-from lab.core.results.records import PASS, measured
+from lab.core.results.records import PASS
 from lab.core.run.kinds import Kind, Study
 from lab.core.scenario import scenario_file
 from lab.core.scenario.scenario_file import Head
@@ -35,9 +35,9 @@ class Trial:
 @dataclass(frozen=True)
 class Record(records.Record):
     trial: Trial
-    total_ms: float | None = measured(lambda evidence: evidence["total_ms"])
-    lost: int | None = measured(lambda evidence: evidence.get("lost"))
-    cause: str = measured(lambda evidence: evidence.get("cause", ""), "")
+    total_ms: float | None = None
+    lost: int | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True)

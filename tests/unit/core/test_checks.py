@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.core.results.checks import (Check, Compared, Failure, failed_checks, failures,
-                                      table, verdict)
+from lab.core.results.checks import (Check, Compared, Failure, failed_checks, failures, give_verdict,
+                                      table)
 from lab.core.results.records import FAIL, PASS, SKIPPED
 from tests.unit.core.example import Record, record
 
@@ -31,18 +31,18 @@ CHECKS = (
 
 
 def test_what_applies_and_passes_is_a_pass() -> None:
-    assert verdict(CHECKS, {"rtt": 20}) == {"verdict": PASS, "failed_checks": "",
-                                               "verdict_reason": ""}
+    judged = give_verdict(record(verdict=SKIPPED), failures(CHECKS, {"rtt": 20}))
+    assert judged == record(verdict=PASS, failed_checks="", verdict_reason="")
 
 
 def test_every_failure_is_named_in_the_order_of_the_table() -> None:
     evidence = {"rtt": 21, "windows": {"a": 10, "b": 3, "c": 4}}
     assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: observed 21 ms, expected 20 ms"),
                                               Failure("window", "window of b: observed 3, expected 10")]
-    assert verdict(CHECKS, evidence) == {
-        "verdict": FAIL, "failed_checks": "RTT; window",
-        "verdict_reason": "RTT: observed 21 ms, expected 20 ms; window of b: observed 3, expected 10; window of"
-                          " c: observed 4, expected 10"}
+    assert give_verdict(record(), failures(CHECKS, evidence)) == record(
+        verdict=FAIL, failed_checks="RTT; window",
+        verdict_reason="RTT: observed 21 ms, expected 20 ms; window of b: observed 3, expected 10; window of"
+                       " c: observed 4, expected 10")
 
 
 def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:

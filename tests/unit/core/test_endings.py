@@ -102,18 +102,6 @@ def test_a_status_is_the_commands_own_and_its_words_are_out(
     assert ended(main) == 3 and seen == [["--a", "b"]]
 
 
-def test_a_full_disk_behind_standard_output_is_told(monkeypatch: pytest.MonkeyPatch,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
-    """What print() keeps is written before the status is decided."""
-    with monkeypatch.context() as other:
-        full = Path("/dev/full").open("w")
-        other.setattr(sys, "stdout", full)
-        assert ended(lambda words: print("out", file=full) or 0) == FAILED
-        with pytest.raises(OSError):
-            full.close()
-    assert capsys.readouterr().err == "x: writing: No space left on device\n"
-
-
 @pytest.mark.parametrize("handler, after", [(signal.SIG_IGN, signal.SIG_IGN),
                                             (signal.SIG_DFL, command_line.interrupt)])
 def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers,

@@ -17,9 +17,9 @@ import pytest
 
 from lab.core.files import WriteError
 from lab.core.results import record_file, records
+from lab.core.results.observation import started_at
 from lab.core.results.record_file import RecordFile
-from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, measure, measured,
-                                      measured_columns, read_records, to_text, value_of)
+from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, read_records, to_text, value_of)
 from lab.core.words import exact
 from tests.unit.core.example import Record, Trial, record
 
@@ -42,7 +42,7 @@ class LaterRecord(Record):
     """The same with a column each in trial and record."""
 
     trial: LaterTrial
-    queue_ms: float | None = measured(lambda evidence: evidence["queue_ms"])
+    queue_ms: float | None = None
 
 
 @pytest.fixture
@@ -63,13 +63,7 @@ def lines(path: Path) -> list[str]:
 
 def test_columns_are_the_trials_then_the_records_and_the_verdict_last() -> None:
     assert columns_of(Record) == COLUMNS
-    assert measured_columns(Record) == ("total_ms", "lost", "cause")
     assert columns_of(LaterRecord)[4:6] == ("jitter_ms", "ok")
-
-
-def test_measured_columns_are_read_off_the_evidence() -> None:
-    assert measure(Record, {"total_ms": 5.0, "lost": 2}) == {"total_ms": 5.0, "lost": 2,
-                                                             "cause": ""}
 
 
 def test_what_is_written_is_read(path: Path) -> None:
@@ -261,8 +255,8 @@ def test_while_a_run_goes_on_it_may_lack_a_seal_and_end_in_half_a_row(path: Path
 
 
 def test_a_trial_started_when_its_kernel_says() -> None:
-    assert records.started_at({"started_at": 0.0625}) == "1970-01-01T00:00:00.062+00:00"
-    assert records.started_at({}) == ""
+    assert started_at({"started_at": 0.0625}) == "1970-01-01T00:00:00.062+00:00"
+    assert started_at({}) == ""
 
 
 @pytest.mark.parametrize("old, new, words", [

@@ -44,12 +44,14 @@ def test_a_part_of_a_scenario_is_one_of_its_own(tmp_path: Path) -> None:
     assert written(tmp_path, f'{TEXT}[own_server]\ncommand = "x"\n').names_command
 
 
-def test_unknown_scenarios_name_the_nearest(tmp_path: Path) -> None:
+def test_unknown_scenarios_name_the_nearest(tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="unknown scenario 'zhao2091'; did you mean zhao2019") as caught:
         scenario_file.find("zhao2091")
     assert caught.value.exit_status == USAGE
     (tmp_path / "within").mkdir()
     written(tmp_path, TEXT)
+    monkeypatch.chdir(tmp_path / "within")  # a folder `../small` would be told of
     with pytest.raises(UsageError, match=r"unknown scenario '\.\./small'.*list shows all 0"):
         scenario_file.find("../small", tmp_path / "within")
 

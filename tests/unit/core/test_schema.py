@@ -13,11 +13,6 @@ from lab.core.scenario.schema import key
 
 
 @dataclass(frozen=True)
-class Inner:
-    gap_ms: float
-
-
-@dataclass(frozen=True)
 class Example:
     """One field of each sort."""
 
@@ -32,7 +27,6 @@ class Example:
     by: str = "rtt_ms"
     values: tuple[float, ...] = key((), quantity_in="by")
     labels: tuple[str, ...] = ()
-    inner: Inner | None = None
     place: int = key(0, absent=True)
 
     def check(self, where: str) -> None:
@@ -48,16 +42,16 @@ def test_a_table_becomes_the_dataclass() -> None:
     assert made == Example("a", (20.0, 50.0), 10)
     made = schema.read(Example, {
         **LEAST, "kind": "fancy", "warm": True, "baseline": 3, "loss_percent": 2,
-        "by": "initcwnd", "values": [3, 10], "labels": ["x"], "inner": {"gap_ms": 5}}, "here",
+        "by": "initcwnd", "values": [3, 10], "labels": ["x"]}, "here",
         place=7)
     assert made == Example("a", (20.0, 50.0), 10, "fancy", True, 3, (2.0,), "initcwnd", (3, 10),
-                           ("x",), Inner(5.0), 7)
+                           ("x",), 7)
 
 
 def test_the_class_is_the_list_of_keys() -> None:
     assert schema.keys_of(Example) == (
         "name", "rtt_ms", "initcwnd", "kind", "warm", "baseline", "loss_percent", "by", "values",
-        "labels", "inner")
+        "labels")
     assert schema.name_of(Example, "loss") == "loss_percent"
     assert schema.name_of(Example, "initcwnd") == "initcwnd"
 
@@ -81,8 +75,6 @@ def test_the_class_is_the_list_of_keys() -> None:
     ({"loss_percent": [0, 101]}, "here: loss_percent: a loss rate of 101 %"),
     ({"by": "initcwnd", "values": [0]}, "here: values: an initial window of 0 segments"),
     ({"labels": [1]}, "here: labels has to be a string, it is 1"),
-    ({"inner": 3}, "here: inner: has to be a table"),
-    ({"inner": {}}, "here: inner: gap_ms is missing"),
 ])
 def test_a_fault_names_table_and_key(change: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:

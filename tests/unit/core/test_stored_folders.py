@@ -17,7 +17,7 @@ from commands.flags import parse
 from commands.virtual import captured
 from drawing.style import even_ticks
 from lab.core.errors import FAILED, OK, FirstFlightError
-from lab.core.results.facts import COMMAND, RUN, facts
+from lab.core.results.facts import COMMAND, RUN, read_facts_file
 from lab.core.results.records import LARGEST, RecordsError
 from lab.core.run import runs
 from tests.programs.inputs import stored
@@ -46,7 +46,7 @@ def test_a_damaged_command_json(content: str, tmp_path: Path) -> None:
 
 def test_a_command_of_another_version_is_read(tmp_path: Path) -> None:
     (tmp_path / "command.json").write_text(json.dumps({**FACTS, "more": [1], "wall_s": None}))
-    read = facts(tmp_path / "command.json", COMMAND)
+    read = read_facts_file(tmp_path / "command.json", COMMAND)
     assert read["command"] == FACTS["command"] and read["more"] == [1] and "wall_s" not in read
 
 
@@ -128,4 +128,4 @@ def test_an_axis_has_ticks_for_all_that_a_record_may_hold() -> None:
 
 def test_a_whole_run_json_is_read(tmp_path: Path) -> None:
     home, known = stored("zhao2019", tmp_path)
-    assert facts(home / "run.json", RUN) == known
+    assert read_facts_file(home / "run.json", RUN) == known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from engines.network import links
-from engines.network.netlink import attributes
+from net.netlink import attributes
 
 IFINFOMSG_BYTES = 16
 

@@ -20,9 +20,8 @@ from engines import engine
 from engines.network import kernel, links
 from engines.network.kernel import KernelLacks, NetworkError, NodeKernel
 from engines.network.links import Neighbour, Route
-from engines.network.netlink import attributes
-from engines.network.netem import Netem
 from engines.network.ports import Port, Queue
+from net.netem import Netem
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
@@ -250,7 +249,3 @@ def test_a_kernel_without_netem_is_told_how_to_get_it(
     monkeypatch.setattr(Path, "read_text", read)
     monkeypatch.setattr("platform.release", lambda: "6.1.0")
     assert engine.netem_advice().startswith(advice)
-
-
-def test_attributes_of_an_answer_that_is_cut_off() -> None:
-    assert attributes(b"\x08\0\1\0ab") == {1: b"ab"}

@@ -143,6 +143,13 @@ def test_wrong_flags_are_told(folder: Path, words: list[str],
     assert raised.value.code == 2 and len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_tolerance_is_the_only_one(folder: Path) -> None:
+    """Of its two packetdrill allows the larger: by default also 12.5 % of the time waited."""
+    asked = command.parsed(["--packetdrill", "b.pkt", "--tolerance", "10"])
+    assert command.options_of(asked) == ("--tolerance_usecs=10", "--tolerance_percent=0")
+    assert command.options_of(command.parsed(["--packetdrill", "b.pkt"])) == ()
+
+
 def test_a_program_is_named_or_on_the_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(CannotError, match="docs/PACKETDRILL.md"):

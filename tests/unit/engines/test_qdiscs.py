@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from engines.network import qdiscs
-from engines.network.netlink import attribute, attributes
-from engines.network.netem import Netem, numbers_of
 from engines.network.ports import Queue
 from engines.network.shaping import bottleneck_queue
+from net import qdiscs
+from net.netem import Netem, numbers_of
+from net.netlink import attribute, attributes
 
 # What strace shows that tc (iproute2 6.1) sends for the words of Port.commands on
 # interface 1, from the family on (but for the seed, which newer ones send).
@@ -71,10 +71,12 @@ def test_what_a_kernel_tells_is_read() -> None:
                 + attribute(3, struct.pack("=5I", 3, 4000, 5, 6, 7)))
     answer = (struct.pack("=BxxxiIII", 0, 9, 2 << 16, 0x10001, 0) + attribute(1, b"netem\0")
               + attribute(2, bytes(24)) + attribute(7, counters))
-    assert qdiscs.parsed(answer) == qdiscs.InstalledQdisc(
-        9, 2, False, "netem", bytes(24), 1 << 40, 12, 5, 3)
+    assert qdiscs.read_qdisc(answer) == qdiscs.InstalledQdisc(
+        9, 2 << 16, 0x10001, "netem", bytes(24), 1 << 40, 12, 5, 3)
     root = struct.pack("=BxxxiIII", 0, 9, 0, 0xFFFFFFFF, 0) + attribute(1, b"noqueue\0")
-    assert qdiscs.parsed(root) == qdiscs.InstalledQdisc(
-        9, 0, True, "noqueue", b"", 0, 0, 0, 0)
+    assert qdiscs.read_qdisc(root) == qdiscs.InstalledQdisc(
+        9, 0, qdiscs.ROOT, "noqueue", b"")
+    with pytest.raises(ValueError, match="cut"):
+        qdiscs.read_qdisc(answer[:15])
     with pytest.raises(ValueError, match="3 bytes"):
         numbers_of(bytes(3))

@@ -9,7 +9,7 @@ import pytest
 from engines.network.commands import sysctls_of
 from engines.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes, parsed_metrics,
                                    star_routes)
-from engines.network.netlink import attribute
+from net.netlink import attribute
 
 
 def test_the_windows_stand_on_either_hosts_route() -> None:

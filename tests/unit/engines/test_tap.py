@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines.worker.tap import SNAP_BYTES, PacketBuffers, Tap
+from engines.worker.tap import PacketBuffers, Tap
+from net.pcap import SNAP_BYTES
 
 SO_TIMESTAMPNS = 35
 

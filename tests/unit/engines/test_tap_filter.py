@@ -10,8 +10,9 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from engines.worker import tap
-from engines.worker.tap import SNAP_BYTES, Tap, open_capture, pcap_header, sample_filter, save_all
+from engines.worker.tap import Tap, open_capture, sample_filter, save_all
+from net import bpf
+from net.pcap import HEADER, SNAP_BYTES
 
 CLIENTS, SERVER = ("10.0.0.1", "10.0.0.7"), "10.1.0.1"
 Program = list[tuple[int, int, int, int]]
@@ -83,7 +84,7 @@ def test_what_is_no_http_of_the_sample_is_dropped() -> None:
 def test_the_kernel_runs_the_same_program() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:
-        tap._attach(theirs, sample_filter(16, CLIENTS))
+        bpf.attach(theirs, sample_filter(16, CLIENTS))
         theirs.setblocking(False)
         for port in (4000, 4001, 4016):
             try:
@@ -105,8 +106,8 @@ def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
     reader = dpkt.pcap.Reader(io.BytesIO(content))
     assert (reader.snaplen, reader.datalink()) == (SNAP_BYTES, dpkt.pcap.DLT_EN10MB)
     assert [(float(stamp), packet) for stamp, packet in reader] == [(5.000000007, b"abc")]
-    assert content.startswith(pcap_header()) and len(pcap_header()) == 24
-    assert pcap_header()[:8] == b"\x4d\x3c\xb2\xa1\x02\x00\x04\x00"
+    assert content.startswith(HEADER) and len(HEADER) == 24
+    assert HEADER[:8] == b"\x4d\x3c\xb2\xa1\x02\x00\x04\x00"
 
 
 def test_where_several_taps_lie_in_a_capture() -> None:

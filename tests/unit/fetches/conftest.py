@@ -16,7 +16,7 @@ GOLDEN = FOLDER.parent / "zhao2019_trials.csv"
 
 @pytest.fixture(scope="package")
 def scenario() -> Scenario:
-    return reading.read(scenario_file.find("zhao2019"))
+    return reading.read_scenario(scenario_file.find("zhao2019"))
 
 
 @pytest.fixture(scope="package")

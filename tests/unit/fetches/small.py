@@ -60,10 +60,10 @@ def small(folder: Path, *changes: tuple[str, str]) -> Scenario:
         text = text.replace(old, new)
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
-    return study.read(scenario_file.read(path))
+    return study.read_scenario(scenario_file.read(path))
 
 
 @cache
 def scenario_of(name: str) -> Scenario:
     """A scenario of the project."""
-    return study.read(scenario_file.find(name))
+    return study.read_scenario(scenario_file.find(name))

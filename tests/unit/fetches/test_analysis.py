@@ -6,6 +6,7 @@ import random
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -188,6 +189,7 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
 def test_the_interval_of_the_mean_of_a_single_cell() -> None:
     assert mean_interval((5.0,)) is None
     assert mean_interval((5.0, 5.0)) == (5.0, 5.0)
+    assert mean_interval((1.0, 2.0)) == (1.0, 2.0)
     draw = random.Random(3)
     values = tuple(draw.gauss(100, 10) for _ in range(50))
     interval = mean_interval(values)
@@ -224,15 +226,15 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
 @pytest.mark.parametrize(("changed", "exact"), [
     ({}, True), ({"qdisc": "fq"}, True), ({"qdisc": "cake"}, False), ({"jitter_ms": 1.0}, False),
     ({"loss_percent": 1.0}, False)])
-def test_what_chance_decides_is_not_called_exact(changed: dict[str, object], exact: bool) -> None:
+def test_what_chance_decides_is_not_called_exact(changed: dict[str, Any], exact: bool) -> None:
     scenario, records = (stored_fetches.scenario("marrama2012"),
                          stored_fetches.stored("marrama2012"))
     figure = stored_fetches.panels("marrama2012")["fig2"].figure
     (cell,) = scenario.sweep(figure.sweep).cells
     _, cells = by_cell(scenario, figure, (3, 10), records)
-    other = replace(cell, values=tuple((dict(cell.values) | changed).items()))
-    found = square_of(figure, {(other, initcwnd): cells[cell, initcwnd]
-                                     for initcwnd in (3, 10)}, other, (3, 10))
+    other = replace(cell, **changed)
+    found = square_of(figure, {(other, initcwnd): cells[cell, initcwnd] for initcwnd in (3, 10)},
+                      other, (3, 10))
     assert found is not None and found.lossless is exact
 
 

@@ -15,7 +15,6 @@ from lab.core.results.checks import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
-from lab.fetches.figures import grid
 from lab.fetches.features.population import ablation
 from lab.fetches.figures import bars, figure, panels
 from lab.fetches import reading
@@ -58,7 +57,7 @@ def agrees(compared: Iterable[Compared]) -> bool | None:
 def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
         asked_ms: float, seen_ms: float | None, jitter_ms: float, is_near: bool | None) -> None:
     seen = evidence(PLAIN, rtt_ms=asked_ms, jitter_ms=jitter_ms)
-    assert agrees(path.rtt(seen, seen_ms)) is is_near
+    assert agrees(path.compare_rtt(seen, seen_ms)) is is_near
 
 
 @pytest.mark.parametrize(("kbps", "took_ms", "is_near"), [
@@ -66,15 +65,15 @@ def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
     (1004.9, 1, True), (1005.1, 1, False), (1051, 0.1, False)])  # 5 µs of a short flight
 def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: float,
                                                          is_near: bool) -> None:
-    assert agrees(path.bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
+    assert agrees(path.compare_bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
 
 
 @pytest.mark.parametrize(("lost", "back", "is_so"), [(3, 0, True), (2, 0, False), (3, 1, False)])
 def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: bool) -> None:
     """Queue and chance together, each way."""
-    assert agrees(path.losses(evidence(PLAIN), {"to_client": lost, "to_server": back})) is is_so
+    assert agrees(path.compare_losses(evidence(PLAIN), {"to_client": lost, "to_server": back})) is is_so
     nothing_known = replace(evidence(PLAIN), drops={})
-    assert agrees(path.losses(nothing_known, {"to_client": 9, "to_server": 9})) is None
+    assert agrees(path.compare_losses(nothing_known, {"to_client": 9, "to_server": 9})) is None
 
 
 # Integrity ---------------------------------------------------------------------------
@@ -198,14 +197,6 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
     assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)
 
 
-@pytest.mark.parametrize(("values", "ends"), [
-    ((1.0,), None), ((2.0, 2.0), (2.0, 2.0)), ((2.0, 2.0, 2.0), (2.0, 2.0)),
-    ((1.0, 2.0), (1.0, 2.0))])
-def test_an_interval_of_one_cells_mean(values: tuple[float, ...],
-                                       ends: tuple[float, float] | None) -> None:
-    assert grid.mean_interval(values) == ends
-
-
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     sample = panels._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
     assert (sample.name, sample.values, sample.weights) == (
@@ -249,7 +240,7 @@ def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: 
     ("rtt_ms", "paper_figure5.csv", "RTT by the paper's shares"),
     ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
 def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
-    (drawn, *_) = reading.read(scenario_file.find("zhao2019")).figures
+    (drawn, *_) = reading.read_scenario(scenario_file.find("zhao2019")).figures
     assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
 
 
@@ -271,4 +262,4 @@ def test_who_answered_stands_in_a_figures_context() -> None:
 
 def test_a_scenario_of_sweeps_has_no_large_sample() -> None:
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
-        study.in_full(reading.read(scenario_file.find("zhao2019")))
+        study.in_full(reading.read_scenario(scenario_file.find("zhao2019")))

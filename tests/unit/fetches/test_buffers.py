@@ -47,7 +47,7 @@ def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, l
 def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
                                   initrwnd: int) -> None:
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
-    scenario = apply(reading.read(scenario_file.parsed("dukkipati2010", text)),
+    scenario = apply(reading.read_scenario(scenario_file.parsed("dukkipati2010", text)),
                      Overrides({"initcwnd": requested} if requested else {}))
     assert scenario.drawn.like.initrwnd == initrwnd
 

@@ -63,7 +63,7 @@ def test_what_the_model_does_not_follow_it_does_not_judge(requested: dict[str, A
     """Each alone is enough."""
     seen = evidence(**requested)
     assert not seen.is_modelled and seen.model_ms is None
-    assert seen.total_compared() == seen.latency_compared() == [] and not seen.model_retransmissions
+    assert seen.compare_total() == seen.compare_latency() == [] and not seen.model_retransmissions
 
 
 @pytest.mark.parametrize("requested, most", [

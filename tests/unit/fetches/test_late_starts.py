@@ -10,7 +10,7 @@ import pytest
 from lab.fetches.verify import verify
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.observed import EXACT
-from lab.tcp.packets import ACK
+from net.headers import ACK
 from tests.golden import stored
 from tests.unit.tcp.conversation import Conversation
 
@@ -35,7 +35,7 @@ def evidence(latency_ms: float, qdisc: str = "fifo", tls: bool = True,
 
 
 def passes(seen: Evidence) -> bool:
-    (compared,) = verify._server_latency(seen)
+    (compared,) = verify._compare_server_latency(seen)
     return compared.passed
 
 

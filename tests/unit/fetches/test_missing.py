@@ -20,7 +20,7 @@ from lab.fetches.figures.timelines import timelines
 from lab.fetches import reading
 from lab.fetches.scenario.server import OWN
 from lab.fetches.verify.record import Record
-from lab.tcp.packets import PCAP_HEADER
+from net.pcap import HEADER as PCAP_HEADER
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES
 
@@ -132,5 +132,5 @@ experiment_initcwnd = 10
 metric = "total_ms"
 
 [as_published]""")
-    found = reading.read(scenario_file.parsed("mine", own))
+    found = reading.read_scenario(scenario_file.parsed("mine", own))
     assert found.figures == () and [sweep.name for sweep in found.sweeps] == ["grid"]

@@ -22,7 +22,7 @@ from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import every_check, judge
+from lab.fetches.verify.verify import every_check, judge_fetch
 from tests.golden import stored
 
 GOOD = stored.load("iw10")
@@ -63,6 +63,7 @@ def test_a_parameter_is_of_the_quantity_of_its_name() -> None:
     """Its line has the name twice: of the field, and of the quantity whose default it has."""
     swept = [column for column in fields(Trial) if SWEPT_BY in column.metadata]
     assert len(swept) > 30
+    assert {column.name for column in swept} - {"queue_packets"} < {*SWEPT}
     assert [column.metadata[SWEPT_BY] for column in swept] == [column.name for column in swept]
 
 
@@ -124,7 +125,7 @@ def test_what_the_model_does_not_follow_has_no_word_of_its(requested: dict[str, 
 
 
 def test_settings_that_the_model_does_not_follow() -> None:
-    followed, other = (judge(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
+    followed, other = (judge_fetch(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
                              sysctls={f"net.ipv4.tcp_{name}": "1"}) for name in ("recovery", "ecn"))
     assert (followed.model_ms is None, other.model_ms is None) == (False, True)
 

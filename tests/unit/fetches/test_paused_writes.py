@@ -9,7 +9,8 @@ import pytest
 from lab.fetches.verify import verify
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.observed import EXACT
-from lab.tcp.packets import ACK, MS, PUSH, SYN
+from lab.tcp.packets import MS
+from net.headers import ACK, PUSH, SYN
 from tests.golden import stored
 from tests.unit.tcp.conversation import MSS, Conversation
 
@@ -59,7 +60,7 @@ def paused(segments: int, initcwnd: int = 9, control: str = "cubic", lost: bool 
 
 
 def compared(evidence: Evidence) -> tuple[bool, str, str]:
-    (found,) = verify._first_flight(evidence)
+    (found,) = verify._compare_first_flight(evidence)
     return found.passed, found.observed, found.requested
 
 

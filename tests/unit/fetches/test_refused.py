@@ -55,14 +55,14 @@ CLAIM = "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\n"
      FIGURE + "rtt_ms: the axis and sweep 'grid' differ in 50, 51"),
     ("values = [56, 256]", "values = [56, 255]",
      FIGURE + "bandwidth_kbps: the axis and sweep 'grid' differ in 255, 256"),
-    ('sweep = "grid"', 'sweep = "gird"', FIGURE + "sweep: unknown 'gird'"),
+    ('sweep = "grid"', 'sweep = "gird"', FIGURE + "sweep: unknown 'gird' (did you mean 'grid'?)"),
     (MAP_OF, 'kind = "map"\nsweep = "grid"\nby = "bdp_bytes"', FIGURE + "by: unknown 'bdp_bytes'"),
     (MAP_OF, 'kind = "map"\nsweep = "grid"\nby = "rtt_ms"\ndown = "bdp_bytes"',
      FIGURE + "by: unknown 'bdp_bytes'"),
     (MAP_OF, 'kind = "levels"\nsweep = "grid"\nby = "bdp_bytes"', FIGURE + "by: unknown 'bdp_by"),
     (MAP_OF, 'kind = "groups"\nsweep = "grid"\nby = "mss"', FIGURE + "several cells fall in one"),
     (BY, 'by = "bdp_bytes"\nweights = "joint"', FIGURE + 'there is no [[axis]] with by = "bdp_by'),
-    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'x.csv'\n", FIGURE + "published: paper/x.csv"),
+    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'x.csv'\n", FIGURE + "published: paper/x.csv: cannot be read"),
     ("[[figure]]", f"{CLAIM}equal = ['20', '51']\n[[figure]]",
      '[[claim]] "x": bar: unknown \'51\''),
     ("[[figure]]", f"{CLAIM}at_most = 'initcwnd'\n[[figure]]",
@@ -107,13 +107,20 @@ def requested(folder: Path, **more: Any) -> Study:
     ({"sysctls": ("net.ipv4.tcp_sack=0",)}, "small: --sysctl: those of a scenario are in its"
      " file, under [sysctls]"),
     ({"lists": {"load": [0.5]}}, "small: --load: one transfer at a time is no load; the scenarios"
-     " that take it are of kind load (--list)"),
-    ({"client": "lynx"}, "--client: unknown 'lynx'; known: "), ({"repeat": 0}, "--repeat: ")])
+     " that take it are of kind load (--list)")])
 def test_flags_that_mean_nothing_there_are_refused(tmp_path: Path, more: dict[str, Any],
                                                    message: str) -> None:
     with pytest.raises(UsageError) as refused:
         requested(tmp_path, **more)
     assert str(refused.value).startswith(message)
+
+
+def test_a_cake_that_lets_nothing_through_is_refused(tmp_path: Path) -> None:
+    """Its memory holds no full packet: every transfer would time out."""
+    with pytest.raises(UsageError, match="^small: cake lets nothing through a queue of 1 packet"):
+        requested(tmp_path, lists={"queue": ["1"], "qdisc": ["fifo", "cake"]})
+    assert requested(tmp_path, lists={"queue": ["2"], "qdisc": ["cake"]}).trials
+    assert requested(tmp_path, lists={"queue": ["1"], "qdisc": ["fifo", "fq_codel"]}).trials
 
 
 def test_flags_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:

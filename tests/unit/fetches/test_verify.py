@@ -14,7 +14,7 @@ from lab.core.results.records import FAIL, PASS, columns_of, to_text, value_of
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT
-from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge
+from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
@@ -88,7 +88,7 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
                                      {"net.ipv4.tcp_wmem": "4096 4608 4608"}])
 def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
     trial = stored.load("receive_window")
-    record = judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+    record = judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
                    sysctls=sysctls)
     assert "first flight: observed 12 segments" in record.verdict_reason
 
@@ -174,7 +174,7 @@ def test_every_check_refuses_something(good: Stored, check: checks.Check) -> Non
     good = stored.load(OTHER_GOOD[check.name]) if check.name in OTHER_GOOD else good
     exact = check.name not in IN_REAL_TIME
     passed, refused = good.judge(exact), REFUSED[check.name](good).judge(exact)
-    assert passed.counts and check.judged(passed)
+    assert passed.counts and check.applies_to(passed)
     assert refused.verdict == FAIL
     assert check.name in checks.failed_checks(every_check(), refused)
 
@@ -338,7 +338,7 @@ def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> Non
 
 def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(good: Stored) -> None:
     def judged(trial: Stored) -> Record:
-        return judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+        return judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
                      sysctls={}, known_kernel=False)
     slow = judged(later(good, "fetch", "total_ms", 50))
     assert (slow.verdict, slow.judged_by) == (PASS, "path host") and slow.model_ms is not None

@@ -79,7 +79,7 @@ def test_runs_whose_verdict_failed_enter_no_figure(records: list[LoadRecord]) ->
 def test_runs_that_fall_on_one_place_are_told(records: list[LoadRecord]) -> None:
     runs = runs_of(replace(FIGURES["gain"], by="queue_bdp"), records)
     with pytest.raises(MissingRuns, match="say by which axis they differ"):
-        analysis.lines(runs)
+        analysis.points(runs)
 
 
 def test_a_missing_file_is_told_by_its_name(records: list[LoadRecord]) -> None:

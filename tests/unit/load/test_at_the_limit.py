@@ -31,13 +31,13 @@ def test_arrivals_may_be_four_standard_deviations_off() -> None:
     for seen, good in ((mean - 4 * sigma + 1, True), (mean - 4 * sigma - 1, False),
                        (mean + 4 * sigma - 1, True), (mean + 4 * sigma + 1, False)):
         run = evidence(*[{}] * round(seen))
-        assert held(verify._arrivals(run)) == [good], seen
+        assert held(verify._compare_arrivals(run)) == [good], seen
 
 
 @pytest.mark.parametrize(("sent_bytes", "good"), [(5_000_500, True), (5_000_501, False)])
 def test_a_bottleneck_lets_through_what_it_may_to_a_ten_thousandth(sent_bytes: float,
                                                                    good: bool) -> None:
-    (compared,) = verify._utilisation(evidence({}, sent_bytes=sent_bytes))
+    (compared,) = verify._compare_utilisation(evidence({}, sent_bytes=sent_bytes))
     assert (compared.passed, compared.observed) == (good, "1.0001")
 
 
@@ -46,16 +46,16 @@ def test_a_bottleneck_lets_through_what_it_may_to_a_ten_thousandth(sent_bytes: f
 def test_a_response_that_fills_the_first_window_leaves_with_it(asked_bytes: int, flight: int,
                                                               found: list[bool]) -> None:
     run = evidence({"asked_bytes": asked_bytes, "first_flight": flight})
-    assert held(verify._first_flight(run)) == found
+    assert held(verify._compare_first_flight(run)) == found
     for given in ({"paced": True}, {"congestion_control": "bbr"}):
-        assert not held(verify._first_flight(replace(run, trial=replace(run.trial, **given))))
+        assert not held(verify._compare_first_flight(replace(run, trial=replace(run.trial, **given))))
 
 
 @pytest.mark.parametrize(("flights", "found"), [([3, 2], [True]), ([3, 4], [False]), ([], [])])
 def test_no_flight_on_the_wire_is_longer_than_the_window(flights: list[int],
                                                          found: list[bool]) -> None:
     run = replace(evidence({}), flights={"10.0.1.1": flights, "10.0.1.9": [99]})
-    assert held(verify._flight_on_wire(run)) == found
+    assert held(verify._compare_flight_on_wire(run)) == found
 
 
 @pytest.mark.parametrize(("given", "fills"), [
@@ -64,4 +64,4 @@ def test_no_flight_on_the_wire_is_longer_than_the_window(flights: list[int],
 def test_small_responses_have_no_flight_to_be_judged(given: dict[str, Any], fills: bool) -> None:
     (check,) = (each for each in verify.CHECKS if each.name == "first flight")
     record = LoadRecord(replace(TRIAL, **given), True, seen_first_flight="3")
-    assert check.judged(record) == fills
+    assert check.applies_to(record) == fills

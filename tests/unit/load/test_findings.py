@@ -111,7 +111,8 @@ def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
 def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
                                                                   ) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
-    (line,) = analysis.lines(runs)
-    alone = replace(line, window="")
-    assert [charts.gain(runs, shown).legend for shown in ([line], [alone], [alone] * 2)] == [
+    points = analysis.points(runs)
+    alone, other = ([replace(point, window="", series=series) for point in points]
+                    for series in ("", "other"))
+    assert [charts.gain(runs, shown).legend for shown in (points, alone, alone + other)] == [
         True, False, True]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.results.records import measure
 from lab.load.record import (COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections, LoadEvidence,
-                             LoadRecord)
+                             record_of)
 from lab.load.trial import wire_bytes
 from tests.golden import stored_load
 
@@ -36,7 +35,7 @@ def bottleneck(*rows: tuple[float, ...]) -> Bottleneck:
 
 def columns(everything: Connections, samples: Bottleneck,
             flights: dict[str, list[int]] | None = None) -> dict[str, Any]:
-    return measure(LoadRecord, LoadEvidence(TRIAL, everything, samples, flights or {}, ()))
+    return vars(record_of(LoadEvidence(TRIAL, everything, samples, flights or {}, ())))
 
 
 def told(found: dict[str, Any], *names: str) -> list[Any]:

@@ -11,18 +11,18 @@ import pytest
 from lab.core.stats import Estimate
 from lab.load import analysis, findings
 from lab.load.analysis import Distribution, Gain, MissingRuns, Runs
-from lab.load.record import joined, read, wire_flights
+from lab.load.record import join_rows, parse_connections, wire_flights
 from lab.load.scenario import LoadClaim
 from lab.load.study import START_S
-from lab.load.verify import judge
-from lab.tcp.packets import ACK, SYN
+from lab.load.verify import judge_load
+from net.headers import ACK, SYN
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 from tests.unit.load.test_verify import RAW, TRIAL, edited
 from tests.unit.tcp.conversation import MSS, Conversation, capture
 
-EVERYTHING = read(joined(RAW.files))
-NOTHING = EVERYTHING.where(numpy.zeros(len(EVERYTHING), dtype=bool))
+EVERYTHING = parse_connections(join_rows(RAW.files))
+NOTHING = EVERYTHING.select(numpy.zeros(len(EVERYTHING), dtype=bool))
 STUDY = stored_load.study()
 
 
@@ -109,7 +109,7 @@ def test_only_a_flight_of_which_nothing_was_lost_or_sent_again_counts(happens: A
 
 
 def test_the_share_that_was_hit_is_of_those_that_completed() -> None:
-    record = judge(TRIAL, edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
+    record = judge_load(TRIAL, edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
     assert record.completed == 130 and record.hit_percent == 10
 
 

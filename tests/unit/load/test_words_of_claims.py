@@ -112,7 +112,7 @@ def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found:
                                            20 + by * (trial.repeat - 1))
         records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
     runs = Runs.of_figure(GAIN, records, RUN)
-    mean, tail = findings._gain_answers(runs, analysis.lines(runs))
+    mean, tail = findings._gain_answers(runs, analysis.points(runs))
     assert mean.found == "in no cell whose 95 % interval excludes zero."
     assert tail.says == "Where a larger window than 3 makes the 99th percentile longer:"
     assert tail.found == found

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.tcp.packets import ACK, SYN
+from net.headers import ACK, SYN
 from probe import verdict
 
 FIRST, MSS = 0xFFFFFF00, 1448  # the numbers pass their circle within the flight
@@ -53,7 +53,7 @@ AGAIN = data(330, 0)
 
 
 def test_the_flight_is_what_came_before_it_was_sent_again() -> None:
-    found = verdict.judged(seen(*flight(10), AGAIN, data(600, 10 * MSS)))
+    found = verdict.judge_probe(seen(*flight(10), AGAIN, data(600, 10 * MSS)))
     assert (found.segments, found.payload_bytes, found.mss) == (10, 10 * MSS, MSS)
     assert found.limit == ("the server's initial window: the response goes on, and there is room"
                            " for it")
@@ -65,34 +65,34 @@ def test_the_flight_is_what_came_before_it_was_sent_again() -> None:
 
 def test_what_comes_in_another_order_or_joined_with_more_when_it_is_sent_again() -> None:
     first, second, *others = flight(10)
-    assert verdict.judged(seen(second, first, *others, AGAIN)).segments == 10
+    assert verdict.judge_probe(seen(second, first, *others, AGAIN)).segments == 10
     joined = data(330, 9 * MSS, 2 * MSS)  # (tcp_retrans_try_collapse)
-    assert verdict.judged(seen(first, second, *others, joined)).segments == 10
+    assert verdict.judge_probe(seen(first, second, *others, joined)).segments == 10
 
 
 def test_merged_frames_are_taken_apart() -> None:
     merged = [data(80, 0, 4 * MSS, MSS), data(80, 4 * MSS, 5 * MSS + 10, MSS)]
-    found = verdict.judged(seen(*merged, AGAIN))
+    found = verdict.judge_probe(seen(*merged, AGAIN))
     assert found.segments == 10 and found.mss == MSS and found.full is False
 
 
 def test_a_timers_probe_does_not_count() -> None:
     probe = data(80 + 2.2 * RTT_MS, 10 * MSS)
-    assert verdict.judged(seen(*flight(10), probe, AGAIN)).segments == 10
+    assert verdict.judge_probe(seen(*flight(10), probe, AGAIN)).segments == 10
     again = data(80 + 2.2 * RTT_MS, 9 * MSS)  # there was nothing new
-    assert verdict.judged(seen(*flight(10), again, AGAIN)).segments == 10
+    assert verdict.judge_probe(seen(*flight(10), again, AGAIN)).segments == 10
 
 
 def test_a_probe_that_arrives_with_the_flight_is_known_by_the_servers_clock() -> None:
     slow = flight(10, each_ms=12.0, sent_ms=60.0)
     probe = data(200, 10 * MSS, sent_ms=60 + 2 * RTT_MS)
-    assert verdict.judged(seen(*slow, probe, AGAIN)).segments == 10
+    assert verdict.judge_probe(seen(*slow, probe, AGAIN)).segments == 10
     next_to_it = data(200, 10 * MSS, sent_ms=61.0)
-    assert verdict.judged(seen(*slow, next_to_it, AGAIN)).segments == 11
+    assert verdict.judge_probe(seen(*slow, next_to_it, AGAIN)).segments == 11
     # Without stamps, also of but one of the two, the arrivals have to do.
     bare, probe = flight(10, stamp=False), data(170, 10 * MSS, stamp=False)
-    assert verdict.judged(seen(*bare, probe, AGAIN)).segments == 10
-    assert verdict.judged(seen(*flight(10), probe, AGAIN)).segments == 10
+    assert verdict.judge_probe(seen(*bare, probe, AGAIN)).segments == 10
+    assert verdict.judge_probe(seen(*flight(10), probe, AGAIN)).segments == 10
 
 
 @pytest.mark.parametrize(("ticks", "segments"), [(1, 10), (0, 11), (-5, 11)])
@@ -104,7 +104,7 @@ def test_a_servers_clock_tells_time_where_it_runs(ticks: int, segments: int) -> 
 
     packets = [at(80, place * MSS, 1000) for place in range(10)]
     probe = at(81, 10 * MSS, 1000 + ticks)
-    assert verdict.judged(seen(*packets, probe, at(330, 0, 1000 + ticks))).segments == segments
+    assert verdict.judge_probe(seen(*packets, probe, at(330, 0, 1000 + ticks))).segments == segments
 
 
 @pytest.mark.parametrize(("stamps", "per_ms"), [
@@ -122,18 +122,18 @@ def test_how_fast_a_servers_clock_ticks(stamps: list[tuple[float, int]], per_ms:
 
 def test_what_the_program_writes_later_counts() -> None:
     early = [data(80, 0, 1000)]
-    assert verdict.judged(seen(*early, data(130, 1000), AGAIN)).segments == 2
+    assert verdict.judge_probe(seen(*early, data(130, 1000), AGAIN)).segments == 2
     later = [data(130, 2 * MSS + place * MSS) for place in range(3)]
-    assert verdict.judged(seen(*flight(2), *later, AGAIN)).segments == 5
+    assert verdict.judge_probe(seen(*flight(2), *later, AGAIN)).segments == 5
 
 
 def test_what_was_lost_is_counted_by_its_gap() -> None:
     packets = flight(10)
     del packets[4]
-    found = verdict.judged(seen(*packets, AGAIN))
+    found = verdict.judge_probe(seen(*packets, AGAIN))
     assert (found.segments, found.lost, found.payload_bytes) == (10, 1, 10 * MSS)
     assert any(line.startswith("1 of the segments did not come") for line in verdict.lines(found))
-    found = verdict.judged(seen(*packets[1:], AGAIN))  # also the first of all
+    found = verdict.judge_probe(seen(*packets[1:], AGAIN))  # also the first of all
     assert (found.segments, found.lost) == (10, 2)
 
 
@@ -146,19 +146,19 @@ def test_what_was_lost_is_counted_by_its_gap() -> None:
 ])
 def test_what_limits(more: dict[str, Any], limit: str) -> None:
     packets = flight(11 if more.get("scale") == 8 else 10)
-    assert verdict.judged(seen(*packets, AGAIN, **more)).limit.startswith(limit)
+    assert verdict.judge_probe(seen(*packets, AGAIN, **more)).limit.startswith(limit)
 
 
 def test_a_last_segment_that_is_not_full_was_all_that_was_written() -> None:
-    found = verdict.judged(seen(*flight(9), data(80, 9 * MSS, 500), AGAIN))
+    found = verdict.judge_probe(seen(*flight(9), data(80, 9 * MSS, 500), AGAIN))
     assert found.limit.startswith("the server's program") and "10 segments or more" in found.limit
-    assert verdict.judged(seen(data(80, 0, 500), data(330, 0, 500), ended=True, response_bytes=500)
+    assert verdict.judge_probe(seen(data(80, 0, 500), data(330, 0, 500), ended=True, response_bytes=500)
                          ).limit.startswith("the response: all of it fits, so the window is 1"
                                             " segment or more")
 
 
 def counted(*counts: tuple[float, int], **more: Any) -> verdict.Probed:
-    return verdict.judged(seen(captured=False, packets=[], counts=list(counts), **more))
+    return verdict.judge_probe(seen(captured=False, packets=[], counts=list(counts), **more))
 
 
 def test_without_a_capture_segments_are_counted() -> None:

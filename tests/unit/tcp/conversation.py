@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import dpkt
 
 from lab.tcp.wire.exchange import Exchange, read_exchange
-from lab.tcp.packets import ACK, PUSH, SYN
+from net.headers import ACK, PUSH, SYN
 
 MS = 1_000_000
 START_NS = 1_800_000_000 * 10**9

@@ -34,7 +34,7 @@ class Talk:
         return self
 
     def read(self) -> datagrams.Datagrams:
-        return datagrams.read(capture(self.client), capture(self.server))
+        return datagrams.read_datagrams(capture(self.client), capture(self.server))
 
 
 def framed(payload: int, to_client: bool = False, first: int = LONG, kind: int = 0x0800,

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.tcp.packets import (ACK, ETHERNET_BYTES, PCAP_HEADER, SERVER_PORTS, SYN, CaptureError,
-                             Segment, distance, read_connections)
+from lab.tcp.packets import (SERVER_PORTS, CaptureError, Segment, distance,
+                             read_connections)
+from net.headers import ACK, ETHERNET_BYTES, SYN
+from net.pcap import HEADER as PCAP_HEADER
 from tests.unit.tcp.conversation import CLIENT, SERVER
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
@@ -40,7 +42,7 @@ def by_dpkt(packets: bytes) -> Read | None:
             ip = dpkt.ethernet.Ethernet(frame).data
         except dpkt.UnpackError:
             return None
-        if isinstance(ip, dpkt.ip.IP) and isinstance(ip.data, dpkt.tcp.TCP) \
+        if isinstance(ip, dpkt.ip.IP) and isinstance(ip.data, dpkt.tcp.TCP) and not ip.mf \
                 and {*SERVER_PORTS} & {ip.data.sport, ip.data.dport}:
             to_client = ip.data.sport in SERVER_PORTS
             client = ((ip.dst, ip.data.dport) if to_client else (ip.src, ip.data.sport))
@@ -61,7 +63,7 @@ def segment(time_ns: int, on_wire: int, to_client: int, ip: dpkt.ip.IP,
             start: dict[int, int]) -> Segment:
     tcp = ip.data
     stamp, echo, sacked, scale = None, None, (), 0
-    for kind, data in dpkt.tcp.parse_opts(tcp.opts):
+    for kind, data in dpkt.tcp.parse_opts(before_end(tcp.opts)):
         if kind == dpkt.tcp.TCP_OPT_TIMESTAMP and len(data) == 8:
             stamp, echo = struct.unpack(">II", data)
         if kind == dpkt.tcp.TCP_OPT_WSCALE and len(data) == 1:
@@ -76,6 +78,15 @@ def segment(time_ns: int, on_wire: int, to_client: int, ip: dpkt.ip.IP,
         ack=distance(tcp.ack, start[not to_client]) if tcp.flags & ACK else None,
         payload_bytes=ip.len - 4 * ip.hl - 4 * tcp.off, frame_bytes=on_wire, flags=tcp.flags,
         window=tcp.win, stamp=stamp, echo=echo, sacked=sacked, identification=ip.id, scale=scale)
+
+
+def before_end(options: bytes) -> bytes:
+    """Those in front of the end of the list (RFC 9293, 3.1), which dpkt passes over."""
+    place = 0
+    while place < len(options) and options[place]:
+        has_length = options[place] > 1 and place + 1 < len(options)
+        place += max(2, options[place + 1]) if has_length else 1
+    return options[:place]
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")

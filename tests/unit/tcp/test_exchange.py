@@ -8,7 +8,7 @@ import pytest
 
 from lab.tcp.wire.exchange import (bandwidth_behind, clock_phase_ns, round_trip_ns, seen_rtt_ms,
                                    server_rtt_us)
-from lab.tcp.packets import ACK, FIN, PUSH, RST, SYN
+from net.headers import ACK, FIN, PUSH, RST, SYN
 from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
 
 

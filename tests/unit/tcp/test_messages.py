@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.wire.messages import Messages, messages
-from lab.tcp.packets import ACK, PUSH, SYN
+from lab.tcp.wire.messages import Messages, find_messages
+from net.headers import ACK, PUSH, SYN
 from tests.unit.tcp.conversation import MSS, Conversation, plain
 
 HELLO, FINISHED, REQUEST = 300, 80, 120
@@ -34,20 +34,20 @@ def secure(with_finished: int = 0) -> Conversation:
     (0, HELLO + FINISHED), (REQUEST, HELLO + FINISHED + REQUEST)])
 def test_over_tls_the_request_comes_with_or_behind_the_finished(with_finished: int,
                                                                 asked_bytes: int) -> None:
-    found = messages(secure(with_finished).read(), True)
+    found = find_messages(secure(with_finished).read(), True)
     assert found == Messages(2 * MSS, asked_bytes, 2 * MSS, 4 * MSS)
 
 
 def test_without_tls_the_response_is_all_behind_the_request_that_counts() -> None:
-    assert messages(plain().read(), False) == Messages(0, 0, 0, 3 * MSS)
-    assert messages(plain().read(), False, before=1) is None, "one request only"
+    assert find_messages(plain().read(), False) == Messages(0, 0, 0, 3 * MSS)
+    assert find_messages(plain().read(), False, before=1) is None, "one request only"
     again = plain().send(300, False, ACK | PUSH, seq=96, ack=1 + 3 * MSS, payload=95)
-    assert messages(again.read(), False, before=1) is None, "without an answer"
+    assert find_messages(again.read(), False, before=1) is None, "without an answer"
     again.send(350, True, ACK | PUSH, seq=1 + 3 * MSS, ack=191, payload=MSS)
-    assert messages(again.read(), False, before=1) == Messages(0, 0, 3 * MSS, 4 * MSS)
+    assert find_messages(again.read(), False, before=1) == Messages(0, 0, 3 * MSS, 4 * MSS)
 
 
 def test_without_a_flight_or_an_answer_there_are_none() -> None:
-    assert messages(plain().read(), True) is None, "nothing of the server's was acknowledged"
+    assert find_messages(plain().read(), True) is None, "nothing of the server's was acknowledged"
     talk = Conversation().handshake()
-    assert messages(talk.read(), False) is None
+    assert find_messages(talk.read(), False) is None

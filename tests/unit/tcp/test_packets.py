@@ -9,8 +9,10 @@ import dpkt
 import pytest
 
 from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.packets import (ACK, PCAP_HEADER, CaptureError, capture_file, client_ports,
-                             read_connection, read_connections)
+from lab.tcp.packets import (CaptureError, capture_file, client_ports, read_connection,
+                             read_connections)
+from net.headers import ACK
+from net.pcap import HEADER as PCAP_HEADER
 from tests.unit.tcp.conversation import (CLIENT, MS, SERVER, START_NS, Conversation, capture,
                                          plain)
 

@@ -227,3 +227,20 @@ def test_a_request_that_nobody_answers_is_given_up() -> None:
     assert requested.backed_off_at is not None and not course.events
     assert requested.at is not None and requested.gives_up(requested.at)
     assert requested.at // MS - requested.backed_off_at < 2 * GIVEN_UP_MS
+
+
+@pytest.mark.parametrize(("given", "total_ms", "started_ms"), [
+    (dict(rtt_ms=0.307, bandwidth_kbps=23.0, uplink_kbps=23.0, initcwnd=1, response_bytes=613,
+          request_bytes=75, earlier_bytes=613, earlier_request_bytes=75, earlier_count=4),
+     378.124, 1850.355),
+    (dict(rtt_ms=134.2, bandwidth_kbps=21.0, uplink_kbps=21.0, initcwnd=3, response_bytes=8774,
+          request_bytes=76, earlier_bytes=8774, earlier_request_bytes=76, earlier_count=5,
+          idle_ms=15555.0), 3706.772, 35_057.344)])
+def test_a_report_of_the_request_before_is_no_answer_to_the_next(
+        given: dict[str, Any], total_ms: float, started_ms: float) -> None:
+    """On a slow link the client's request is sent twice; the report (DSACK) of that comes back
+    behind the answer, when the next request is on its way: it is no sample of the RTT, and ends
+    no timer. Times as guests measured them."""
+    predicted = predict(Transfer(initrwnd=1000, **given))
+    assert predicted.total_ms == pytest.approx(total_ms, abs=0.002)
+    assert predicted.started_ms == pytest.approx(started_ms, abs=0.01)

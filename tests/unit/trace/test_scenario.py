@@ -12,7 +12,7 @@ from lab import registry
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.scenario import scenario_file
-from lab.trace.scenario import TraceCurve, TraceScenario, apply, read
+from lab.trace.scenario import TraceCurve, TraceScenario, apply, read_scenario
 from lab.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
@@ -54,13 +54,13 @@ GOOD = HEAD + SCHEDULE + TRACE_TABLE + FIGURE
 
 def load(folder: Path, text: str) -> TraceScenario:
     (folder / "mine.toml").write_text(text)
-    return read(scenario_file.read(folder / "mine.toml"))
+    return read_scenario(scenario_file.read(folder / "mine.toml"))
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_trace_scenario_loads_and_expands(name: str) -> None:
     study = registry.study_of(scenario_file.find(name))
-    scenario, ids = read(scenario_file.find(name)), [trial.id for trial in study.trials]
+    scenario, ids = read_scenario(scenario_file.find(name)), [trial.id for trial in study.trials]
     assert ids and len(set(ids)) == len(ids) and study.whole
     assert list(study.trials) == scenario.trials()
     assert study.head.claim.endswith(".") and "\n" not in study.head.claim
@@ -150,7 +150,7 @@ def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
     for text, first, count in (("second/other", "second-other-iw4-think0.5", 4),
                                ("second/other/iw2", "second-other-iw2-think0.5", 2),
                                ("first/other", "", 0)):
-        curve = TraceCurve.read(text, "")
+        curve = TraceCurve.parse(text, "")
         ids = [trial.id for trial in trials if curve.is_of(trial)]
         assert (curve.text, ids[:1], len(ids)) == (text, [first][:count], count)
 

@@ -9,7 +9,7 @@ import pytest
 from hosts.server.http import parse_writes
 from lab.core.errors import UsageError
 from lab.core.scenario import scenario_file, schema
-from lab.trace.scenario import Schedule, Write, read
+from lab.trace.scenario import Schedule, Write, read_scenario
 from lab.trace.trial import due_times_s
 
 MSS = 1000
@@ -30,7 +30,7 @@ def test_both_sides_read_a_schedule_alike(write: Write) -> None:
 
 def test_a_trial_knows_when_its_schedule_ends() -> None:
     trials = {trial.id: trial for trial
-              in read(scenario_file.find("handley1999_idle")).trials()}
+              in read_scenario(scenario_file.find("handley1999_idle")).trials()}
     trial = trials["periods-cwv-iw1"]
     assert trial.schedule_s == 5.8 and trial.deadline_s > 120
     assert due_times_s(trial.schedule)[-1] == 5.8

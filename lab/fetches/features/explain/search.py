@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from typing import Any
 
 from lab.core.errors import UsageError
+from lab.core.results.cells import Cells
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.words import number, plain, short
@@ -60,13 +61,15 @@ def check(trials: Sequence[Trial]) -> None:
 
 def times(records: Sequence[Record]) -> Times | None:
     """The mean of each window; None where none counts."""
-    counting = [record for record in records if record.counts and record.total_ms is not None]
-    if not counting:
-        return None
-    return Times(counting[0].trial, {window: fmean([
-        record.total_ms for record in counting
-        if record.trial.initcwnd == window and record.total_ms is not None])
-        for window in sorted({record.trial.initcwnd for record in counting})})
+    means = mean_times(records, "initcwnd")
+    known = (record.trial for record in records if record.counts and record.total_ms is not None)
+    return Times(next(known), dict(sorted(means.items()))) if means else None
+
+
+def mean_times(records: Sequence[Record], by: str) -> dict[Any, float]:
+    """The mean times in ms by the values of a quantity, of those that count."""
+    return {value: mean_ms for (value,), cell in Cells(records).by(by).items()
+            if (mean_ms := cell.mean("total_ms")) is not None}
 
 
 def of_window(observed_ms: float, times: Times) -> str:

@@ -17,8 +17,7 @@ import numpy
 from lab.core.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.scenario.published import SHARES_FILE, SHARES_PANELS
 from lab.fetches.figures.buckets import Bucket
-from lab.fetches.figures.drawn_panels import buckets
-from lab.fetches.figures.paired import Paired, Responses, Rows, pair_of
+from lab.fetches.figures.drawn_panels import Paired, Responses, Rows, buckets, pair_of
 from lab.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT, Cause, Population,
                                              Populations, steps)
 from lab.fetches.scenario.scenario import Figure

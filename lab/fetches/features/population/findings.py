@@ -18,7 +18,6 @@ from lab.core.scenario.quantities import quantity
 from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, Step, close, explained
-from lab.fetches.figures.drawn_panels import same_of
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario import rows
@@ -149,7 +148,7 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
                    for bar in published.shares(AXES[axis]).values()]
         base = sum(share * ms / percent for share, ms, percent in printed)
         saved = sum(share * ms for share, ms, _ in printed) / 100
-        alone = float(share @ [(same_of(bar) or bar).absolute for bar in bars])
+        alone = float(share @ [(bar.same or bar).absolute for bar in bars])
         rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
                      100 * (ours[0] / base - 1), ours[1], base - saved,
                      100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))

@@ -74,7 +74,7 @@ def as_read(reading: Reading, record: Record) -> Record:
     return record
 
 
-def measured(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
+def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
              exact: bool) -> list[Measured]:
     """Every level, the clean one first; exact: measured in virtual time."""
     made = []

@@ -13,7 +13,7 @@ from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
-                                                       items, measured)
+                                                       items, read_levels)
 from lab.fetches.scenario.causes import AsPublished
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
@@ -43,7 +43,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
 
     exact: measured in virtual time.
     """
-    levels = measured(scenario, setup, records, exact)
+    levels = read_levels(scenario, setup, records, exact)
     try:
         every, cells = items(scenario, levels), published_cells(scenario, records)
     except NoPanel as error:
@@ -58,7 +58,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
     if cells is not None:
         made.append(_cells(every, cells.raw.file, context))
     sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
-            + "".join(f" {_capital(name)}: {count}." for name, count in groups)
+            + "".join(f" {name[0].upper()}{name[1:]}: {count}." for name, count in groups)
             + (f" {constants.says} {constants.found}" if constants else "")]
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
@@ -75,10 +75,6 @@ def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Stateme
                      " are what their script wrote down for a fetch that never connected. They are"
                      f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.",
                      numbers=(Rounded(len(items), 0),))
-
-
-def _capital(name: str) -> str:
-    return name[0].upper() + name[1:]
 
 
 # Causes ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from lab.core.findings.charts import SquareChart
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
-from lab.fetches.analysis import analyse
+from lab.fetches.findings import analyse
 from lab.fetches.figures import kinds
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
@@ -141,8 +141,6 @@ def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("old", "new", "words"), [
     ('down = "bandwidth_kbps"\n', "", "down is missing"),
-    ('by = "rtt_ms"\ndown', 'by = "bdp_bytes"\ndown', "by: unknown"),
-    ('down = "bandwidth_kbps"', 'down = "rtt_ms"', "another one than by"),
     ("baseline_initcwnd = 10", "baseline_initcwnd = 12", "has no initcwnd 12")])
 def test_what_makes_no_map_of_windows(old: str, new: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):

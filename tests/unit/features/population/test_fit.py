@@ -38,7 +38,7 @@ def test_the_parameters_that_are_told_are_those_that_the_rows_were_drawn_with() 
 
 def test_what_is_held_out_has_no_parameter_of_its_own() -> None:
     """Every figure that says so is of a population with all of the fitted one's values."""
-    scenario = reading.read(scenario_file.find(NAME))
+    scenario = reading.read_scenario(scenario_file.find(NAME))
     held_out = {figure.sweep for figure in scenario.figures if figure.held_out}
     assert held_out == {"slowdc_held_out"}
     avgdc, _, slowdc, apart = scenario_file.read(rows.FOLDER / f"{NAME}.toml", "x").raw["population"]

@@ -20,7 +20,7 @@ from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
 from lab.fetches.figures.claims import judge_panel
 from lab.fetches.figures.bars import figure_table
-from lab.fetches.figures.paired import Responses
+from lab.fetches.figures.drawn_panels import Responses
 from lab.fetches import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
@@ -242,7 +242,7 @@ def test_causes_have_to_lead_to_the_population(old: str, new: str, words: str) -
     text = scenario_file.find(NAME).text
     assert old in text
     with pytest.raises(UsageError, match=words):
-        reading.read(scenario_file.parsed("own", text.replace(old, new)))
+        reading.read_scenario(scenario_file.parsed("own", text.replace(old, new)))
 
 
 def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:

@@ -34,7 +34,7 @@ def test_what_says_the_bars_is_checked(old: str, new: str, words: str) -> None:
     assert old in TEXT
     before, figures = TEXT.split("[[figure]]", 1)
     with pytest.raises(UsageError, match=f"^scenarios/own.toml: .*{words}|{words}"):
-        study.read(scenario_file.parsed(
+        study.read_scenario(scenario_file.parsed(
             "own", f"{before}[[figure]]{figures.replace(old, new, 1)}"))
 
 

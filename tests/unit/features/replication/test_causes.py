@@ -42,7 +42,7 @@ SWITCHED = {
 
 @cache
 def scenario(name: str) -> Scenario:
-    return reading.read(scenario_file.find(name))
+    return reading.read_scenario(scenario_file.find(name))
 
 
 def of(name: str) -> AsPublished:
@@ -54,7 +54,7 @@ def of(name: str) -> AsPublished:
 def installed(found: Scenario, cause: Cause, initcwnd: int = 10) -> set[str]:
     """Commands of all trials with this cause alone."""
     return {command for sweep in found.sweeps
-            for trial in replace(cause.on(sweep), initcwnd=(initcwnd,)).trials("x", 1)
+            for trial in replace(cause.switch_on(sweep), initcwnd=(initcwnd,)).trials("x", 1)
             for command in commands_of(trial.job())}
 
 
@@ -65,18 +65,18 @@ def test_a_cause_switches_on_what_it_says(name: str, cause: Cause) -> None:
     """A cause that is not listed above fails here."""
     expected = SWITCHED[cause.name]
     if isinstance(expected, Reading):
-        assert cause.read(Reading()) == expected
-        assert all(cause.on(sweep) == sweep for sweep in scenario(name).sweeps)
+        assert cause.change_reading(Reading()) == expected
+        assert all(cause.switch_on(sweep) == sweep for sweep in scenario(name).sweeps)
     else:
         usual = installed(scenario(name), replace(cause, switches=()))
         assert any(expected in command for command in installed(scenario(name), cause) - usual)
         assert not any(expected in command for command in usual)
-        assert cause.read(Reading()) == Reading()
+        assert cause.change_reading(Reading()) == Reading()
 
 
 def test_a_cause_of_some_sweeps_leaves_the_others() -> None:
     cause = next(each for each in of(MARRAMA).causes if each.sweeps == ("windows",))
-    changed = {sweep.name: cause.on(sweep) for sweep in scenario(MARRAMA).sweeps}
+    changed = {sweep.name: cause.switch_on(sweep) for sweep in scenario(MARRAMA).sweeps}
     assert changed["windows"].response_bytes == (39096,)
     assert changed["rtts"].response_bytes == (40483,)
     assert cause.in_words == "response_bytes = 39096 in windows"
@@ -169,7 +169,7 @@ def test_bounds_of_an_agreement() -> None:
 
 def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found, analysis.measured(found, found.as_published, records, exact=True))
+    items = analysis.items(found, analysis.read_levels(found, found.as_published, records, exact=True))
     assert len(items) == 128
     clean, new, failures = analysis.counts(items)
     assert clean == 5 and failures == new + 32
@@ -183,7 +183,7 @@ def test_a_failed_fetch_has_the_time_that_was_published() -> None:
 def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     """No TCP decided what a script wrote down for a failure: the count of reproduced has none."""
     found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found, analysis.measured(found, found.as_published, records, exact=True))
+    items = analysis.items(found, analysis.read_levels(found, found.as_published, records, exact=True))
     constants = [item for item in items if item.constant]
     assert len(constants) == 32
     assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
@@ -231,7 +231,7 @@ def test_process_time_is_added_to_what_counts_alone() -> None:
 def test_what_is_wrong_with_a_cause_is_told_in_one_line(old: str, new: str, words: str) -> None:
     assert RAW.count(old) >= 1
     with pytest.raises(UsageError) as caught:
-        reading.read(scenario_file.parsed("mine", RAW.replace(old, new, 1)))
+        reading.read_scenario(scenario_file.parsed("mine", RAW.replace(old, new, 1)))
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -239,9 +239,9 @@ def test_causes_need_whose_numbers_they_explain() -> None:
     head, _, causes = RAW.partition("[as_published]")
     text = head + "[[cause]]" + causes.partition("[[cause]]")[2]
     with pytest.raises(UsageError, match=r"\[\[cause\]\] tables explain another scenario's"):
-        reading.read(scenario_file.parsed("mine", text))
+        reading.read_scenario(scenario_file.parsed("mine", text))
     with pytest.raises(UsageError, match="has no .*cause.* to switch on"):
-        reading.read(scenario_file.parsed("mine", RAW.partition("[[cause]]")[0]))
+        reading.read_scenario(scenario_file.parsed("mine", RAW.partition("[[cause]]")[0]))
 
 
 @pytest.mark.parametrize(("line", "words"), [
@@ -251,4 +251,4 @@ def test_causes_need_whose_numbers_they_explain() -> None:
 def test_what_is_no_table_is_refused_before_it_is_joined(line: str, words: str) -> None:
     text = (f'# A claim.\ntitle = "t"\nsource = "s"\n{line}\n[as_published]\nof = "zhao2019"\n')
     with pytest.raises(UsageError, match=words):
-        reading.read(scenario_file.parsed("x", text))
+        reading.read_scenario(scenario_file.parsed("x", text))

@@ -22,7 +22,7 @@ from lab.fetches.study import KIND
 from lab.fetches.scenario.server import OWN
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.wire.messages import Messages, messages, timed
+from lab.tcp.wire.messages import Messages, find_messages, retime
 from tests.golden import stored
 from tests.unit.fetches.small import small
 from tests.unit.fetches.test_verify import fails
@@ -69,7 +69,7 @@ def test_the_packets_of_our_server_say_what_it_tells(name: str) -> None:
     record = ours.judge()
     port = ours.observation["server"]["client_port"]
     exchange = read_exchange(ours.client, ours.server, port)
-    found = messages(exchange, bool(ours.trial.chain_bytes), len(ours.trial.before))
+    found = find_messages(exchange, bool(ours.trial.chain_bytes), len(ours.trial.before))
     assert found is not None and found.flight_bytes == (record.flight_bytes or 0)
     told = ours.observation["server"]
     if "tls" in told:
@@ -78,13 +78,13 @@ def test_the_packets_of_our_server_say_what_it_tells(name: str) -> None:
     else:
         response = told["header_bytes"] + told["body_bytes"]
     assert found.end - found.start == response
-    assert timed(exchange, found).latency_ms == record.wire_latency_ms
+    assert retime(exchange, found).latency_ms == record.wire_latency_ms
 
 
 def test_a_request_over_http_2_is_behind_the_settings() -> None:
     """Of nginx two tickets, its settings and their acknowledgement leave before the response."""
     port = HTTP_2.observation["server"]["client_port"]
-    found = messages(read_exchange(HTTP_2.client, HTTP_2.server, port), True)
+    found = find_messages(read_exchange(HTTP_2.client, HTTP_2.server, port), True)
     assert found is not None and found.flight_bytes == 4373
     assert found.start == 4373 + 271 + 271 + 62 + 31
 
@@ -93,8 +93,8 @@ def test_a_connection_without_an_answer_has_no_messages() -> None:
     exchange = read_exchange(PLAIN.client, PLAIN.server)
     silent = replace(exchange, at_server=tuple(
         each for each in exchange.at_server if not (each.to_client and each.payload_bytes)))
-    assert messages(silent, False) is None and messages(silent, True) is None
-    assert isinstance(messages(exchange, False), Messages)
+    assert find_messages(silent, False) is None and find_messages(silent, True) is None
+    assert isinstance(find_messages(exchange, False), Messages)
 
 
 def test_the_window_is_the_kernels_word_else_the_first_flight() -> None:

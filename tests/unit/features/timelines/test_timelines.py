@@ -11,7 +11,7 @@ import dpkt
 from lab.fetches.figures.timelines import by_effect, timelines
 from lab.fetches.figures.cells import changes, settings
 from lab.fetches.verify.record import Record
-from lab.tcp.packets import PCAP_HEADER
+from net.pcap import HEADER as PCAP_HEADER
 
 
 def packet(time_ms: float, *, to_client: bool, seq: int, ack: int, flags: int,

@@ -24,7 +24,7 @@ from lab.fetches.verify.observed import EXACT
 from lab.fetches.verify.verify import every_check
 from lab.tcp.packets import CaptureError
 from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.wire.messages import Early, Messages, early
+from lab.tcp.wire.messages import Early, Messages, find_early
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
 
@@ -69,7 +69,7 @@ def test_the_request_leaves_with_the_hello_and_is_answered_at_once() -> None:
     assert record.flight_bytes == 282 and record.model_ms is None
     assert record.connect_ms == pytest.approx(100, abs=0.2)
     assert record.first_byte_ms is not None and record.first_byte_ms < 215
-    found = early(read_exchange(GOOD.client, GOOD.server, PORT), GOOD.client, 3022)
+    found = find_early(read_exchange(GOOD.client, GOOD.server, PORT), GOOD.client, 3022)
     assert found.wire_bytes == 3022 and found.answer_ms < 0.01
     assert found.messages.before_request_bytes == 548 + 6 + 3022 and found.messages.start == 282
 
@@ -114,7 +114,7 @@ def test_all_of_it_leaves_right_behind_the_hello_or_fills_the_window(
         wire_bytes: int, round_trips: int, holds: bool) -> None:
     found = Early(Messages(282, 3576, 282, 9578), wire_bytes, 0.0, round_trips, 3)
     evidence = Evidence(GOOD.trial, GOOD.observation["fetch"], {}, None, EXACT, {}, early=found)
-    assert all(each.passed for each in zero_rtt.early_data(evidence)) == holds
+    assert all(each.passed for each in zero_rtt.compare_early_data(evidence)) == holds
 
 
 def test_one_that_is_cut_cannot_be_judged() -> None:
@@ -125,7 +125,7 @@ def test_one_that_is_cut_cannot_be_judged() -> None:
     assert record.verdict == FAIL and record.verdict_reason.startswith("capture: no whole early")
     exchange = read_exchange(GOOD.client, GOOD.server, PORT)
     with pytest.raises(CaptureError, match="does not begin"):
-        early(exchange, b"", 3022)
+        find_early(exchange, b"", 3022)
 
 
 def test_the_check_is_told_where_it_judged_only() -> None:

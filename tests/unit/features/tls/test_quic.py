@@ -100,10 +100,10 @@ def test_a_capture_without_it_is_refused() -> None:
     record = changed("server", lambda packets: []).judge()
     assert record.verdict == FAIL and record.verdict_reason.startswith("capture: ")
     with pytest.raises(CaptureError, match="no datagram"):
-        datagrams.read(b"", b"")
+        datagrams.read_datagrams(b"", b"")
     twice = read(GOOD.client)
     with pytest.raises(CaptureError, match="nobody sent"):
-        datagrams.read(stored.write([*twice, last_to_client(twice).again(10, 1)]), GOOD.server)
+        datagrams.read_datagrams(stored.write([*twice, last_to_client(twice).again(10, 1)]), GOOD.server)
 
 
 def test_each_check_is_told_only_where_it_judged() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.delivery.host import without_cause
+from lab.tcp.delivery.host import find_uncaused
 from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.tcp.packets import MS, Segment
 from tests.golden import stored
@@ -30,20 +30,20 @@ LAST_NS = sent_at(0).at_server[-2].time_ns
 
 
 def test_a_sound_exchange_has_a_cause_for_everything() -> None:
-    assert not without_cause(EXCHANGE, True, TICK_NS) and not without_cause(EXCHANGE, False, TICK_NS)
+    assert not find_uncaused(EXCHANGE, True, TICK_NS) and not find_uncaused(EXCHANGE, False, TICK_NS)
 
 
 @pytest.mark.parametrize("since_tick_ns", [100_000, 300_000, 900_000])
 def test_data_that_leaves_between_ticks_has_none(since_tick_ns: int) -> None:
     when = TICK_NS + (LAST_NS - TICK_NS) // MS * MS + 20 * MS + since_tick_ns
-    (found,) = without_cause(sent_at(when), True, TICK_NS)
+    (found,) = find_uncaused(sent_at(when), True, TICK_NS)
     assert found.time_ns == when
-    assert not without_cause(sent_at(when), True, TICK_NS - MS + since_tick_ns)
+    assert not find_uncaused(sent_at(when), True, TICK_NS - MS + since_tick_ns)
 
 
 def test_a_timer_fires_on_a_tick() -> None:
     when = TICK_NS + (LAST_NS - TICK_NS) // MS * MS + 20 * MS
-    assert not without_cause(sent_at(when), True, TICK_NS)
+    assert not find_uncaused(sent_at(when), True, TICK_NS)
 
 
 def test_a_pause_that_was_asked_for_is_a_cause() -> None:
@@ -51,7 +51,7 @@ def test_a_pause_that_was_asked_for_is_a_cause() -> None:
     begun = max(each for each in came if each <= LAST_NS)
     when = begun + 40 * MS + 30_000
     tick = when + 500_000  # as far from one as can be
-    assert without_cause(sent_at(when), True, tick)
-    assert not without_cause(sent_at(when), True, tick, (40.0,))
-    assert without_cause(sent_at(when), True, tick, (41.0,))
-    assert without_cause(sent_at(when), True, tick, (30.0,))
+    assert find_uncaused(sent_at(when), True, tick)
+    assert not find_uncaused(sent_at(when), True, tick, (40.0,))
+    assert find_uncaused(sent_at(when), True, tick, (41.0,))
+    assert find_uncaused(sent_at(when), True, tick, (30.0,))

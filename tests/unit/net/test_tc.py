@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hosts.netem import normal_distribution
+from net.tc import normal_distribution
 
 
 def test_the_table_is_looked_for_where_distributions_keep_it(tmp_path: Path) -> None:

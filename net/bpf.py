@@ -1,0 +1,23 @@
+"""Filters of packet sockets: classic BPF programs (include/uapi/linux/filter.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+from collections.abc import Sequence
+
+_SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27
+
+Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, value
+
+
+def attach(to: socket.socket, program: Sequence[Instruction]) -> None:
+    """SO_ATTACH_FILTER with a struct sock_fprog. Raises OSError."""
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
+    to.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,
+                  struct.pack("HL", len(program), ctypes.addressof(code)))
+
+
+def detach(filtered: socket.socket) -> None:
+    filtered.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)

@@ -1,0 +1,173 @@
+"""A packet's headers: Ethernet with VLANs, ARP, IPv4, IPv6, TCP with its options, UDP."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+ETHERNET_BYTES = 14
+ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
+ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
+FIN, SYN, RST, PUSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+OPTION_SCALE, OPTION_SACK, OPTION_TIMESTAMP = 3, 5, 8
+
+_IPV4_TYPE = IPV4.to_bytes(2, "big")
+_VLANS = (0x8100, 0x88A8)
+_EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)
+_FRAGMENT = 44
+_IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
+# Version, length, identification, fragment, protocol, addresses.
+_IPV4 = struct.Struct(">BxHHHxB2x4s4s")
+_PORTS = struct.Struct(">HH")
+_TCP = struct.Struct(">HHIIHH4x")  # ports, numbers, length and flags, window
+_ARP = struct.Struct(">HHBBH6s4s6s4s")
+_MOST_EXTENSIONS = 8
+_OPTIONS_END, _OPTION_NONE = 0, 1
+
+
+class Headers(NamedTuple):
+    """The headers of an IP packet.
+
+    protocol: of IP's next header. source, destination: addresses as text; ports 0 where there
+    are none. payload_bytes: behind the transport's header. body: from the transport's header on,
+    as far as it was kept. identification: of IPv4, else 0. The others are TCP's: numbers as they
+    stand in the packet, options as bytes.
+    """
+
+    protocol: int
+    source: str
+    destination: str
+    from_port: int
+    to_port: int
+    payload_bytes: int
+    body: bytes
+    identification: int
+    seq: int = 0
+    ack: int = 0
+    flags: int = 0
+    window: int = 0
+    options: bytes = b""
+
+
+class Arp(NamedTuple):
+    """is_request: whether it asks for the target's address, and does not answer."""
+
+    is_request: bool
+    source: str
+    target: str
+
+
+def network(head: bytes) -> tuple[int, int]:
+    """The packet's EtherType, and where the header of that begins."""
+    place = 12
+    for _ in range(3):
+        kind = int.from_bytes(head[place:place + 2], "big")
+        if kind not in _VLANS:
+            break
+        place += 4
+    return kind, place + 2
+
+
+def headers(head: bytes, frame_bytes: int) -> Headers | None:
+    """The headers of a frame. head: its first bytes; frame_bytes: of all of it.
+
+    None for what is no IP, for fragments, and for what was cut before the transport's header.
+    """
+    if head[12:14] == _IPV4_TYPE:  # nearly every packet
+        return ip_headers(head, ETHERNET_BYTES, IPV4, frame_bytes)
+    kind, at = network(head)
+    return ip_headers(head, at, kind, frame_bytes)
+
+
+def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | None:
+    """The same of an IP packet that begins `at` a place, whatever link is in front of it.
+
+    kind: IPV4 or IPV6, else None comes back.
+    """
+    if kind == IPV4:
+        if len(head) < at + _IPV4_BYTES:
+            return None
+        version, length, identification, fragment, protocol, source, destination = \
+            _IPV4.unpack_from(head, at)
+        begin = at + (version & 15) * 4
+        if begin < at + _IPV4_BYTES or fragment & 0x3FFF:
+            return None
+        end = at + length
+    elif kind == IPV6:
+        if len(head) < at + _IPV6_BYTES:
+            return None
+        protocol, begin, identification = head[at + 6], at + _IPV6_BYTES, 0
+        source, destination = head[at + 8:at + 24], head[at + 24:at + 40]
+        length = int.from_bytes(head[at + 4:at + 6], "big")
+        end = begin + length
+        for _ in range(_MOST_EXTENSIONS):
+            if protocol not in _EXTENSIONS or len(head) < begin + 2:
+                break
+            protocol, begin = head[begin], begin + (head[begin + 1] + 1) * 8
+        if protocol == _FRAGMENT:
+            return None
+    else:
+        return None
+    if not length:  # of more than 64 kB, as offloads make them
+        end = frame_bytes
+    body = head[begin:end]  # what follows the packet pads the frame
+    if protocol == TCP:
+        if len(body) < _TCP_BYTES:
+            return None
+        from_port, to_port, seq, ack, length_and_flags, window = _TCP.unpack_from(body)
+        own_bytes = (length_and_flags >> 12) * 4
+        if own_bytes < _TCP_BYTES:
+            return None
+        return Headers(TCP, _address(source), _address(destination), from_port, to_port,
+                       max(0, end - begin - own_bytes), body, identification, seq, ack,
+                       length_and_flags & 0x1FF, window, body[_TCP_BYTES:own_bytes])
+    from_port = to_port = 0
+    if protocol == UDP:
+        if len(body) < _UDP_BYTES:
+            return None
+        from_port, to_port = _PORTS.unpack_from(body)
+    return Headers(protocol, _address(source), _address(destination), from_port, to_port,
+                   max(0, end - begin - _UDP_BYTES), body, identification)
+
+
+@lru_cache(maxsize=4096)
+def _address(raw: bytes) -> str:
+    """An address of 4 or 16 bytes as text. A capture has few, and many packets of each."""
+    return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
+
+
+def header_bytes(head: bytes, frame_bytes: int) -> int:
+    """Bytes of all headers of a frame, Ethernet's included; 0 where `headers` gives None."""
+    parsed = headers(head, frame_bytes)
+    return 0 if parsed is None else frame_bytes - parsed.payload_bytes
+
+
+def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
+    """Kind and value of each option (RFC 9293, 3.1), without the padding.
+
+    Raises ValueError where one has no length.
+    """
+    place = 0
+    while place < len(options) and options[place] != _OPTIONS_END:
+        if options[place] == _OPTION_NONE:
+            place += 1
+            continue
+        if place + 1 == len(options):
+            raise ValueError("an option of TCP without a length")
+        end = place + max(2, options[place + 1])
+        yield options[place], options[place + 2:end]
+        place = end
+
+
+def arp(head: bytes) -> Arp | None:
+    """The addresses of an ARP packet for IPv4; None for any other."""
+    kind, place = network(head)
+    if kind != ARP or len(head) < place + _ARP.size:
+        return None
+    _, network_kind, _, _, operation, _, source, _, target = _ARP.unpack_from(head, place)
+    if network_kind != IPV4:
+        return None
+    return Arp(operation == 1, _address(source), _address(target))

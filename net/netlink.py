@@ -1,0 +1,92 @@
+"""Netlink's messages and attributes (RFC 3549; include/uapi/linux/netlink.h, rtnetlink.h)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+ERROR, DONE = 2, 3  # types of messages
+NESTED = 0x8000  # of an attribute's type
+_REQUEST, _CAPPED, _ACK_TLVS = 1, 0x100, 0x200
+_DUMP, _REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` sets
+_NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…
+_ERROR_ATTRIBUTE_WORDS = 1  # NLMSGERR_ATTR_MSG
+_HEADER = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
+_ATTRIBUTE = struct.Struct("=HH")  # length, type
+_TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
+
+
+class Message(NamedTuple):
+    """number: of the request in its sender's list."""
+
+    kind: int
+    flags: int
+    number: int
+    body: bytes
+
+
+def request(kind: int, number: int, body: bytes) -> bytes:
+    """A message that changes something; one that adds also replaces."""
+    return _message(kind, _REPLACE if kind & _NEW_BITS == _NEW else 0, number, body)
+
+
+def question(kind: int, number: int, body: bytes) -> bytes:
+    """A message that is answered by a list."""
+    return _message(kind, _DUMP, number, body)
+
+
+def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:
+    return (_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | flags, number, 0)
+            + body + bytes(-len(body) % 4))
+
+
+def messages(received: bytes) -> Iterator[Message]:
+    """Raises ValueError where one is cut."""
+    place = 0
+    while place + _HEADER.size <= len(received):
+        length, kind, flags, number, _ = _HEADER.unpack_from(received, place)
+        if length < _HEADER.size or place + length > len(received):
+            raise ValueError("netlink messages that are cut")
+        yield Message(kind, flags, number, received[place + _HEADER.size:place + length])
+        place += length + -length % 4
+
+
+def refusal(error: Message) -> tuple[int, str]:
+    """What a struct nlmsgerr holds: the error number, and the kernel's words, "" without."""
+    (status,) = struct.unpack_from("=i", error.body)
+    words = b""
+    if error.flags & _ACK_TLVS and error.flags & _CAPPED:
+        words = attributes(error.body[4 + _HEADER.size:]).get(_ERROR_ATTRIBUTE_WORDS, b"")
+    return -status, words.rstrip(b"\0").decode(errors="replace")
+
+
+def attribute(kind: int, payload: bytes) -> bytes:
+    """One attribute, padded to four bytes."""
+    return (_ATTRIBUTE.pack(_ATTRIBUTE.size + len(payload), kind) + payload
+            + bytes(-len(payload) % 4))
+
+
+def u32(kind: int, value: int) -> bytes:
+    """An attribute that is a number."""
+    return attribute(kind, struct.pack("=I", value))
+
+
+def u64(kind: int, value: int) -> bytes:
+    return attribute(kind, struct.pack("=Q", value))
+
+
+def text_attribute(kind: int, value: str) -> bytes:
+    return attribute(kind, value.encode() + b"\0")
+
+
+def attributes(raw: bytes) -> dict[int, bytes]:
+    """Payloads by type. Raises ValueError where one is cut."""
+    payloads, place = {}, 0
+    while place + _ATTRIBUTE.size <= len(raw):
+        length, kind = _ATTRIBUTE.unpack_from(raw, place)
+        if length < _ATTRIBUTE.size or place + length > len(raw):
+            raise ValueError("a netlink attribute that is cut")
+        payloads[kind & _TYPE_BITS] = raw[place + _ATTRIBUTE.size:place + length]
+        place += length + -length % 4
+    return payloads
