@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from engines import engine, uml
-from engines.engine import HostEngine, choose_engine
 from engines.console import EngineCannot, EngineError
+from engines.engine import HostEngine, choose_engine
 from engines.guests import UmlEngine
 from engines.uml import built_kernel, made_from
 from lab.core import files

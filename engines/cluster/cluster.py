@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from engines.cluster import node
 from engines import PROJECT
+from engines.cluster import node
 from engines.console import EngineCannot, EngineError
 from hosts.untrusted import quoted
 
