@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from commands.runners import engine_errors
-from engines.job import PROJECT
+from engines import PROJECT
 from lab.core.command_line import run_main
 from lab.core.errors import CannotError, FirstFlightError
 

@@ -26,7 +26,7 @@ from random import Random
 
 from benchmarks import command, leftovers
 from benchmarks.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
-from engines.job import PROJECT
+from engines import PROJECT
 from lab.core.command_line import Parser, positive
 from lab.core.errors import FAILED, OK, FirstFlightError
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command, processor
-from engines.job import PROJECT
+from engines import PROJECT
 from lab import registry
 from lab.core.command_line import Parser, positive
 from lab.core.errors import OK, CannotError, FirstFlightError

@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from commands.runners import engine_errors
-from engines.uml import UmlEngine
+from engines.guests import UmlEngine
 from lab import registry
 from lab.core import errors
 from lab.core.command_line import Parser, run_main

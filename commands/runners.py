@@ -16,8 +16,9 @@ from typing import Any
 
 from engines import engine, uml
 from engines.engine import Engine, HostEngine, NoEngine, choose_engine
-from engines.job import EngineCannot, EngineError
-from engines.uml import UmlEngine, built_kernel, made_from
+from engines.console import EngineCannot, EngineError
+from engines.guests import UmlEngine
+from engines.uml import built_kernel, made_from
 from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError, kept

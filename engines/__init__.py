@@ -1,1 +1,5 @@
-"""How trials get to a Linux kernel: `uml` boots one, `host` takes the running one."""
+"""Guests in virtual time, this machine's kernel, and the workers that measure on them."""
+
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from engines import system, uml
-from engines.job import PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess
-from engines.uml import UmlEngine, built_kernel, find_kernel
+from engines import PROJECT
+from engines.console import EngineCannot
+from engines.job import WORKER, Job, JobFolder, Observation, WorkerProcess
+from engines.guests import UmlEngine
+from engines.uml import built_kernel, find_kernel
 
 START_DEADLINE_S = 60.0
 # On top of what the longest trial itself may take: the worker's own deadlines
@@ -61,7 +64,7 @@ class HostEngine:
         job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", _SETUP, "sh",
-                   sys.executable, "-m", "engines.worker.worker", str(job.path), str(PROJECT)]
+                   sys.executable, "-m", WORKER, str(job.path), str(PROJECT)]
         longest_s = max((trial["deadline_s"] for trial in trials), default=0.0)
         worker = WorkerProcess(job, trials, command, PROJECT, START_DEADLINE_S,
                                2 * longest_s + SILENCE_DEADLINE_S)

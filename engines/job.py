@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from engines import observations, shared_folder
+from engines.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from engines.guest.init import PROGRAM
 from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
-from engines.shared_folder import (GrowingFile, ends_within, holds_more, open_within, read_within,
+from engines.shared_folder import (GrowingFile, holds_more, open_within, read_within,
                                    remove_folder, remove_within)
 from hosts.untrusted import quoted
 
-PROJECT = Path(__file__).resolve().parent.parent
+WORKER = "engines.worker.worker"  # which is started by its name, here or in a guest
 SIDES = ("client", "server")
-CONSOLE = "console.log"
-CONSOLE_BYTES = 1 << 17  # of the console that are looked at: its beginning and its end
 PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
 # What a worker's folder may hold on the disk; what was read of files that grow is given back.
 MOST_NAMES, MOST_HELD_BYTES = 100_000, 4 << 30
@@ -29,14 +29,6 @@ ROOM_S = 1.0  # between two looks at what it holds
 MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
 
 Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.AnyTrial.job()
-
-
-class EngineError(Exception):
-    """An engine failed; its text names what was awaited and what came instead."""
-
-
-class EngineCannot(EngineError):
-    """This machine cannot run the engine; its text is what to do."""
 
 
 class StorageError(EngineError):
@@ -77,6 +69,7 @@ class JobFolder:
         """
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
+        (path / PROGRAM).write_text(WORKER)
         (path / "job.json").write_text(json.dumps(
             {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up}))
         with (path / "trials.jsonl").open("w", encoding="ascii") as file:
@@ -280,23 +273,6 @@ class WorkerProcess:
             pass
         self.process.wait()
         self.job.remove()
-
-
-def printed_in(folder: Path) -> str:
-    """What a guest or a worker has printed, its folder given, of much the beginning and the end.
-
-    Nothing where that is lost.
-    """
-    try:
-        return ends_within(folder, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
-    except (OSError, ValueError):
-        return ""
-
-
-def last_words_of(printed: str) -> str:
-    """The end of what was printed, on one line."""
-    words = " | ".join(quoted(line) for line in printed.strip().splitlines()[-3:])
-    return f"it printed: {words}" if words else "it printed nothing"
 
 
 # The watchdog ------------------------------------------------------------------------

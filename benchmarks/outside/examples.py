@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import command
-from engines.job import PROJECT
+from engines import PROJECT
 from lab.core.command_line import Parser
 
 EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks import command
 from benchmarks.command import GuestRun, in_guest
-from engines.job import PROJECT
+from engines import PROJECT
 from lab.core.command_line import Parser
 from lab.core.errors import OK, CannotError, FirstFlightError, UsageError
 from lab.core.scenario import scenario_file

@@ -25,8 +25,11 @@ from typing import Any, cast
 
 from benchmarks import command
 from engines.engine import HostEngine
-from engines.job import PROJECT, EngineError, Job, Observation
-from engines.uml import UmlEngine, built_kernel
+from engines import PROJECT
+from engines.console import EngineError
+from engines.job import Job, Observation
+from engines.guests import UmlEngine
+from engines.uml import built_kernel
 from lab.core.command_line import Parser, positive, say, whole_numbers
 from lab.core.errors import FAILED, FirstFlightError
 from lab.core.results.observation import Observation as Reported

@@ -40,7 +40,8 @@ from typing import Any, cast
 
 from benchmarks import command
 from engines.job import Observation
-from engines.uml import UmlEngine, built_kernel
+from engines.guests import UmlEngine
+from engines.uml import built_kernel
 from lab.core import files
 from lab.core.command_line import Parser, Progress, positive, whole_numbers
 from lab.core.errors import FAILED, OK, UsageError

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commands.runners import engine_errors
-from commands.virtual.command import (GUEST, check_readable, check_seed, limits,
-                                      new_folder)
+from commands.virtual.command import check_readable, check_seed, limits, new_folder
 from engines.command import packetdrill
 from engines.command.guest import TIMED_OUT, locked_folder
 from engines.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
@@ -23,6 +22,7 @@ from lab.core import errors, files
 from lab.core.command_line import Parser, output_folder, file_path, printed, say, whole
 from lab.core.errors import OK, CannotError, UsageError
 from lab.core.results.records import to_text
+from vtime.session import GUEST
 
 SHORT = """\
 usage: ./run.sh --packetdrill FILE|DIR [FILE|DIR ...] [FLAG ...]

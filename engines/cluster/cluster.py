@@ -29,7 +29,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from engines.cluster import node, walls
-from engines.job import PROJECT, EngineCannot, EngineError
+from engines import PROJECT
+from engines.console import EngineCannot, EngineError
 from hosts.untrusted import by_name, quoted, text, whole
 
 # What a machine needs of the project to measure a batch.

@@ -24,8 +24,10 @@ from engines import confine, readable, uml
 from engines.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
                                     INTERRUPT, MOST_BYTES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                     Frame, Outlet, Reader)
+from engines.command import inside
 from engines.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
-from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from engines.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from engines.guest.init import PROGRAM
 from engines.shared_folder import (GrowingFile, holds_more, open_within, probe,
                                    remove_folder)
 from hosts.untrusted import quoted
@@ -200,6 +202,7 @@ class CommandGuest:
             "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
             "most_bytes": request.most_bytes, "most_files": request.most_files}
         (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
+        (shared / PROGRAM).write_text(inside.__name__)
         for name in (FRAMES, CAPTURE):
             (shared / name).touch()
         self.is_live = given == "live"
@@ -214,7 +217,7 @@ class CommandGuest:
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
         self.woken = 0.0
-        uml.compile_programs()
+        uml.compile_programs(["engines/**/*.py"])
         command = uml.guest_command(
             kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),

@@ -460,7 +460,7 @@ def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[byte
                     if entry.is_dir(follow_symlinks=False)]
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, project: Path) -> None:
     """Run what the shared folder's request asks for. Whatever fails is sent in a frame."""
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     above, shared = enter(request["folder"], request["readable"])

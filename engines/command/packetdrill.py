@@ -25,7 +25,7 @@ from pathlib import Path
 from engines.command import packetdrill_inside
 from engines.command.frames import ERROR, OUTPUT
 from engines.command.guest import CommandGuest, CommandRequest
-from engines.job import EngineCannot, EngineError
+from engines.console import EngineCannot, EngineError
 from engines.readable import OF_COMMANDS, Places, refused
 from engines.uml import MEMORY_MB
 from hosts import untrusted

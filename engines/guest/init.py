@@ -1,8 +1,8 @@
-"""PID 1 of the guest: mounts what the worker needs, runs it, powers off.
+"""PID 1 of the guest: mounts what programs need, runs the one that it is told, powers off.
 
-Where its folder holds a command.json (a list of words) that command runs instead,
-in the project's folder, and its exit status goes to the file status there; where it
-holds a request.json, what somebody typed behind `./run.sh --` (engines/command).
+The file PROGRAM of its folder names a module of the project, whose main(folder, project)
+runs. Without that file, a command.json (a list of words) is a command that runs in the
+project's folder; its exit status goes to the file status.
 
 Python instead of a shell script, since each process that the guest forks
 costs ten milliseconds and this one is needed anyway. Started by the kernel as
@@ -20,6 +20,7 @@ import site
 import subprocess
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 
 _LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC
@@ -30,6 +31,7 @@ _PR_SET_TIMERSLACK = 29
 RESULTS = "/run/first-flight"
 # On the host: the folder in which the guest's kernel was started, whatever its name.
 FOLDER = "/proc/self/cwd"
+PROGRAM = "program"
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of its programs
 
@@ -59,18 +61,13 @@ def power_off() -> None:
 
 
 def run(folder: Path, project: Path) -> None:
-    if (folder / "request.json").exists():  # anybody's command: engines/command
-        from engines.command import inside
-        inside.main(folder)
+    if (folder / PROGRAM).exists():
+        sys.path += site.getsitepackages()
+        import_module((folder / PROGRAM).read_text()).main(folder, project)
         return
-    command = folder / "command.json"
-    if command.exists():
-        done = subprocess.run(json.loads(command.read_text()), cwd=project, check=False)
-        (folder / "status").write_text(f"{done.returncode}\n")
-        return
-    sys.path[1:1] = site.getsitepackages()
-    from engines.worker import worker
-    worker.main(folder, project)
+    done = subprocess.run(json.loads((folder / "command.json").read_text()), cwd=project,
+                          check=False)
+    (folder / "status").write_text(f"{done.returncode}\n")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ STAMP_MS = 0.005
 LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
 NEVER = 1 << 62  # ns: also later than any time since the epoch
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
-# (engines.uml.ALIGN_S).
+# (engines.guests.ALIGN_S).
 START_JIFFIES = -300_000 % 4096
 
 

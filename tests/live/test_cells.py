@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engines.uml import UmlEngine
+from engines.guests import UmlEngine
 from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.results.records import PASS
 from lab.fetches.features.questions import question

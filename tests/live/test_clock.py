@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engines.guest.init import RESULTS
-from engines.job import EngineError, JobFolder, WorkerProcess
+from engines.console import EngineError
+from engines.job import JobFolder, WorkerProcess
 from engines.uml import guest_command
 
 READS = """

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from engines.guest.init import RESULTS
-from engines.job import EngineCannot, EngineError, JobFolder
-from engines.uml import VIRTUAL_TIME, UmlEngine, guest_command
+from engines.console import EngineCannot, EngineError
+from engines.job import JobFolder
+from engines.guests import UmlEngine
+from engines.uml import VIRTUAL_TIME, guest_command
 from lab.core.results.records import FAIL, PASS
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.trial import Trial

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engines.guest.init import RESULTS
-from engines.uml import UmlEngine, guest_command
+from engines.guests import UmlEngine
+from engines.uml import guest_command
 from lab.core.results.records import FAIL, PASS
 from lab.load.record import Connections, LoadRecord, join_rows, parse_connections
 from lab.load.trial import LoadTrial, wire_bytes

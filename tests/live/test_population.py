@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.uml import UmlEngine
+from engines.guests import UmlEngine
 from lab.core.results.records import PASS
 from lab.core.scenario import scenario_file
 from lab.fetches import reading

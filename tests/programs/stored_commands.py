@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from commands.virtual import captured
-from engines.job import PROJECT
+from engines import PROJECT
 from tests.programs import damage
 from tests.programs.damage import Draw, percent, pick
 

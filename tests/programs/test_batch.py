@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commands import batch
-from engines.job import EngineCannot
+from engines.console import EngineCannot
 from lab.core import errors
 from lab.core.results import provenance
 from lab.core.run import batches

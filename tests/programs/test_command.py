@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -45,17 +44,14 @@ def test_nothing_behind_the_dashes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_flags_behind_the_dashes_are_the_commands() -> None:
-    request = command.request_of(command.parsed([], ["true", "--seed", "x"]),
-                                 ["true", "--seed", "x"])
-    assert request.words == ["true", "--seed", "x"] and request.seed == 1
+    flags, words = command.divided(["--quiet", "--", "true", "--seed", "x"])
+    assert words == ["true", "--seed", "x"] and command.parsed(flags, words).seed == 1
 
 
 def test_the_environment_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAD", "it")
-    request = command.request_of(command.parsed(["--env", "HAD", "--env", "MADE=a=b"], ["true"]),
-                                 ["true"])
-    assert request.environment == {"HAD": "it", "MADE": "a=b"}
-    assert request.folder == Path(os.getcwd())
+    arguments = command.parsed(["--env", "HAD", "--env", "MADE=a=b"], ["true"])
+    assert command.environment_of(arguments) == {"HAD": "it", "MADE": "a=b"}
 
 
 @pytest.mark.parametrize(("words", "there", "missing"), [

@@ -13,7 +13,7 @@ import pytest
 from engines.cluster import cluster as cluster_module
 from engines.cluster import walls
 from engines.cluster.cluster import ATTEMPTS, Cluster
-from engines.job import EngineCannot, EngineError
+from engines.console import EngineCannot, EngineError
 from tests.conftest import PROJECT
 from tests.programs.cluster.dask_processes import cluster_of
 from tests.programs.cluster.hostile_worker import WAYS

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engines.job import EngineCannot, EngineError, JobFolder, WorkerLost, WorkerProcess, shared_out
+from engines.console import EngineCannot, EngineError
+from engines.job import JobFolder, WorkerLost, WorkerProcess, shared_out
 from engines.shared_folder import FREED_BYTES, GrowingFile, open_within
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from engines import uml
-from engines.job import PROJECT, EngineCannot
+from engines import PROJECT
+from engines.console import EngineCannot
 from engines.mounts import mount
 from lab.core.errors import CANNOT, OK
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from engines import job, shared_folder
-from engines.job import EngineError, JobFolder, StorageError, WorkerProcess
+from engines.console import EngineError
+from engines.job import JobFolder, StorageError, WorkerProcess
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 # The worker itself, with a bench that has no network: "tool" fails as a program of ours does.

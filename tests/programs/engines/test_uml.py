@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from engines import uml
-from engines.job import EngineCannot, EngineError, Observation, StorageError, WorkerKilled
-from engines.uml import UmlEngine, guest_command
+from engines.console import EngineCannot, EngineError
+from engines.job import Observation, StorageError, WorkerKilled
+from engines.guests import UmlEngine
+from engines.uml import guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
 READY = """echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.jsonl"""

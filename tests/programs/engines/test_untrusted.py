@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from engines import job as module
 from engines import observations, shared_folder
-from engines.job import CONSOLE, EngineError, JobFolder, StorageError, WorkerProcess
+from engines.console import CONSOLE, EngineError
+from engines.job import JobFolder, StorageError, WorkerProcess
 from engines.observations import FILE_BYTES, LINE_BYTES
-from engines.uml import UmlEngine
+from engines.guests import UmlEngine
 from hosts.untrusted import QUOTED_CHARACTERS, quoted
 from tests.conftest import PROJECT
 
@@ -161,7 +162,7 @@ def test_of_a_long_console_the_beginning_and_the_end_are_read(tmp_path: Path) ->
         file.write(b"\nthe last\n")
     printed = worker.printed()
     assert printed.startswith("the first") and printed.endswith("the last\n")
-    assert len(printed) <= module.CONSOLE_BYTES
+    assert len(printed) <= console.CONSOLE_BYTES
     worker.stop()
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from engines import confine, uml
-from engines.job import EngineError
-from engines.uml import UmlEngine
+from engines.console import EngineError
+from engines.guests import UmlEngine
 from tests.live.conftest import processes_with
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -14,7 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from engines import job
-from engines.job import EngineError, JobFolder, Watchdog, WorkerProcess
+from engines.console import EngineError
+from engines.job import JobFolder, Watchdog, WorkerProcess
 
 SPIN = (sys.executable, "-S", "-c", "while True: pass")
 SLEEP = ("sleep", "60")

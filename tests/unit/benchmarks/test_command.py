@@ -10,7 +10,7 @@ import pytest
 from benchmarks import command
 from benchmarks.outside import transfers
 from engines import uml
-from engines.job import EngineError
+from engines.console import EngineError
 from lab.core.errors import CANNOT, FAILED, USAGE
 
 FOLDER = Path(command.__file__).parent

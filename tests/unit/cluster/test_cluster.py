@@ -12,7 +12,7 @@ import pytest
 from engines import cluster
 from engines.cluster.cluster import PROJECT, checked, packed
 from engines.cluster.node import CODE, KERNEL
-from engines.job import EngineCannot
+from engines.console import EngineCannot
 
 
 @pytest.mark.parametrize("address", [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.virtual.received import LAST_NS, Received, leads_inside
+from engines.command.received import LAST_NS, Received, leads_inside
 from engines.command.frames import CONTENT, ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
 from engines.command.guest import CommandEnd
 

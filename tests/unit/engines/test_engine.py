@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engines import engine, uml
-from engines.job import EngineCannot, JobFolder, WorkerProcess
+from engines.console import EngineCannot
+from engines.job import JobFolder, WorkerProcess
 
 
 @pytest.fixture

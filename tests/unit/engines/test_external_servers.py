@@ -17,7 +17,8 @@ from engines.bench import Lacking, WorkerError
 from engines.servers import nginx
 from engines.servers.external import ExternalServers, own_command
 from engines.servers.program import Program, Sockets, Watch
-from engines.uml import guest_command, readable_by
+from engines.guests import readable_by
+from engines.uml import guest_command
 from engines.worker import worker
 from hosts.certificates import Files
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.job import EngineCannot
+from engines.console import EngineCannot
 from engines.uml import MEMORY_MB, guests
 
 

@@ -14,7 +14,7 @@ from engines.command.frames import ERROR, OUTPUT
 from engines.command.packetdrill import (DIED, FAILED, PASSED, Hand, Result, Script, Setup,
                                          failed_at, judged, outermost, own_options, readable_for,
                                          versions)
-from engines.job import EngineCannot
+from engines.console import EngineCannot
 from lab.core.errors import CannotError, UsageError
 
 SCRIPT = Script(Path("tcp/one.pkt"), "ipv4", "")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from engines import readable
-from engines.job import EngineCannot
-from engines.uml import readable_by
+from engines.console import EngineCannot
+from engines.guests import readable_by
 
 ME = os.geteuid()
 

@@ -11,8 +11,10 @@ import pytest
 
 from engines import confine, system
 from engines.guest import debian
-from engines.job import PROJECT, EngineCannot
-from engines.uml import UmlEngine, confining, guest_command
+from engines import PROJECT
+from engines.console import EngineCannot
+from engines.guests import UmlEngine
+from engines.uml import confining, guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}, "system": system.NEWER}
 HERE = {"id": "h", "kind": "fetch", "shape": {}}

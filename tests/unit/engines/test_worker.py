@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from engines import engine, shared_folder, system
-from engines.job import EngineError, JobFolder
+from engines.console import EngineError
+from engines.job import JobFolder
 from engines.network.kernel import KernelLacks
 from engines.worker import worker
 

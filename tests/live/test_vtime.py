@@ -1,0 +1,35 @@
+"""vtime as a library: its README's example runs as it is written, and a result says what was."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import vtime
+from tests.conftest import PROJECT
+
+
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (PROJECT / "vtime/README.md").read_text(),
+                            re.DOTALL)
+    done = subprocess.run(["/usr/bin/python3", "-c", example], cwd=tmp_path, check=False,
+                          env={"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, second, told, answer = filter(None, done.stdout.splitlines())
+    assert "00:00:00" in first and "01:00:00" in second and answer == "done"
+    clock_s, wall_s, status = re.findall(r"[\d.]+", told)
+    assert 3600 <= float(clock_s) <= 3601 and float(wall_s) < 60 and status == "0"
+
+
+def test_limits_status_and_what_is_left_out(tmp_path: Path) -> None:
+    into, folder = tmp_path / "kept", tmp_path / "work"
+    into.mkdir()
+    folder.mkdir()
+    ended = vtime.run(["sh", "-c", "echo a > a; echo b > b; echo $SAID >&2; sleep 9999"], folder,
+                      into, environment={"SAID": "words"}, clock_limit_s=100, most_files=1)
+    assert ended.status == 124 and ended.clock_s >= 100 and not ended.is_whole
+    assert ended.output.read_text().endswith(" err words\n")
+    assert [path.name for path in ended.files.iterdir()] == ["a"] and ended.file_count == 1
+    assert any(line.startswith("b: ") for line in ended.troubles) and ended.capture is None
+    assert not list(folder.iterdir())
