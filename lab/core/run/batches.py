@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from hosts.untrusted import (Schema, any_text, by_name, items, matching, maybe, number, quoted,
                              read, table, text, whole, yes_or_no)
 from lab.core.results.observation import Observation
-from lab.core.results.records import RowReader, RowWriter, columns_of, trial_class
+from lab.core.results.records import Record, RowReader, RowWriter, columns_of, trial_class
 from lab.core.run.kinds import Kind, Study
 from lab.core.run.measuring import Engine, JudgedTrial, judge
 
@@ -108,7 +108,7 @@ class TrialBatch:
         result.end()
         return judged, facts
 
-    def _judged(self, trial: Any, rows: RowReader, result: Incoming) -> JudgedTrial:
+    def _judged(self, trial: Any, rows: RowReader[Record], result: Incoming) -> JudgedTrial:
         reply = result.line(TRIAL)
         record = rows.record(reply["row"])
         if record.trial != trial:
