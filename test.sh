@@ -37,7 +37,7 @@ check() {   # NAME COMMAND...
     checks[$1]=$!
 }
 check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
-check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab net paper probe tests
+check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab net paper probe vtime tests
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then
     check mypy /usr/bin/python3 -m mypy

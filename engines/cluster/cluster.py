@@ -63,6 +63,8 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
     for name in ("distributed", "distributed.client", "asyncio", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is reported here
     warnings.filterwarnings("ignore", module=r"distributed\b")
+    # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
+    getattr(dask.Client, "_default_event_handlers", {}).clear()
     config.set({"distributed.comm.compression": None})
     cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
     with read_data_only():

@@ -14,8 +14,10 @@ RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 # Where servers listen that are not server.py, next to it: HTTP, and with TLS.
 OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
 
+Job = Mapping[str, Any]  # what a worker is given of a trial (engines/job.py)
 
-def sysctls_of(job: Mapping[str, Any], from_scenario: Container[str]
+
+def sysctls_of(job: Job, from_scenario: Container[str]
                ) -> dict[str, dict[str, str]]:
     """A trial's own sysctls, by host: the client's buffer follows its receive window.
 
@@ -28,7 +30,7 @@ def sysctls_of(job: Mapping[str, Any], from_scenario: Container[str]
                        **{name: own[name] for name in own if name == SEND_BUFFERS}}}
 
 
-def urls_of(job: Mapping[str, Any]) -> list[str]:
+def urls_of(job: Job) -> list[str]:
     """What the client of a trial on the star fetches, in order (engines/worker/worker.py)."""
     scheme = "https" if "tls" in job else "http"
     own = job.get("own", {})
@@ -37,7 +39,7 @@ def urls_of(job: Mapping[str, Any]) -> list[str]:
     return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
 
 
-def curves_of(job: Mapping[str, Any]) -> str:
+def curves_of(job: Job) -> str:
     """The key exchanges that a trial's client has to offer, "" for its own choice.
 
     OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM with it.
@@ -46,7 +48,7 @@ def curves_of(job: Mapping[str, Any]) -> str:
     return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""
 
 
-def named_of(job: Mapping[str, Any]) -> str:
+def named_of(job: Job) -> str:
     """Where the name of a server's certificate is, in curl's words; "" without a name."""
     name = job.get("own", {}).get("name")
     return f"{name}:{OTHER_SECURE_PORT}:{SERVER_IP}" if name else ""
@@ -54,7 +56,7 @@ def named_of(job: Mapping[str, Any]) -> str:
 
 # The same in the words of tc, ip, sysctl and the client -------------------------------
 
-def commands_of(job: dict[str, Any], from_scenario: Container[str] = ()) -> list[str]:
+def commands_of(job: Job, from_scenario: Container[str] = ()) -> list[str]:
     """A trial in the words of tc, ip, sysctl and the client; the first two go over netlink.
 
     from_scenario: the names of the sysctls that the scenario sets.
@@ -62,7 +64,7 @@ def commands_of(job: dict[str, Any], from_scenario: Container[str] = ()) -> list
     return _load_commands(job) if job["kind"] == "load" else _star_commands(job, from_scenario)
 
 
-def _star_commands(job: dict[str, Any], from_scenario: Container[str]) -> list[str]:
+def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
     shape = Shape(**job["shape"])
@@ -78,13 +80,13 @@ def _star_commands(job: dict[str, Any], from_scenario: Container[str]) -> list[s
             *_tls(job), *(f"{_client(job)} {url}" for url in urls_of(job))]
 
 
-def _client(job: dict[str, Any]) -> str:
+def _client(job: Job) -> str:
     if job.get("tls", {}).get("early_data_bytes"):
         return f"{job['client']} --tls-earlydata"
     return f"{job['client']} --http{job['http']}" if "http" in job else str(job["client"])
 
 
-def _tls(job: dict[str, Any]) -> list[str]:
+def _tls(job: Job) -> list[str]:
     """How the server speaks TLS, where it does."""
     if "tls" not in job:
         return [f"{job['server']}: HTTP"] if "server" in job else []
@@ -98,7 +100,7 @@ def _tls(job: dict[str, Any]) -> list[str]:
             + (", early data" if tls["early_data_bytes"] else "")]
 
 
-def _load_commands(job: dict[str, Any]) -> list[str]:
+def _load_commands(job: Job) -> list[str]:
     shape = DumbbellShape(**job["shape"])
     routes = dumbbell_routes("server1", job["initcwnd"], job["congestion_control"])
     return [*(command for port in (*shape.router_ports(), *shape.client_ports())

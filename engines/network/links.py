@@ -10,7 +10,6 @@ import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from net.netlink import NESTED, attribute, attributes, text_attribute, u32
 
@@ -21,6 +20,7 @@ ARP_RETRY = "net.ipv4.neigh.client-eth0.retrans_time_ms"
 # The dumbbell's two networks; each side's gateway is .254, its hosts count from .1.
 CLIENT_SIDE, SERVER_SIDE = "10.0.1", "10.0.2"
 
+Metrics = dict[str, int | str]  # of a route, by ip's names
 Request = tuple[str, int, bytes]  # ip's words, the type, the body
 
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_SETLINK, _RTM_NEWADDR = 16, 17, 19, 20
@@ -107,7 +107,7 @@ class Route:
 
     to: str
     interface: str
-    metrics: dict[str, Any]  # by ip's names
+    metrics: Metrics
     via: str = ""
 
     @property
@@ -178,9 +178,9 @@ class Neighbour:
                 + attribute(_NDA_DST, socket.inet_aton(self.to)))
 
 
-def parsed_metrics(raw: bytes) -> dict[str, Any]:
+def parsed_metrics(raw: bytes) -> Metrics:
     """The metrics of a route as Route has them; others by their numbers."""
-    metrics: dict[str, Any] = {}
+    metrics: Metrics = {}
     for kind, payload in attributes(raw).items():
         if kind == _METRICS["congctl"]:
             metrics["congctl"] = payload.rstrip(b"\0").decode()
@@ -206,8 +206,8 @@ class RouteOptions:
 def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
                 options: RouteOptions = RouteOptions()) -> tuple[Route, Route]:
     """The server's route to the client, and the client's. Windows in segments."""
-    server: dict[str, Any] = {"initcwnd": initcwnd, "congctl": congestion_control}
-    client: dict[str, Any] = {"initrwnd": initrwnd}
+    server: Metrics = {"initcwnd": initcwnd, "congctl": congestion_control}
+    client: Metrics = {"initrwnd": initrwnd}
     if options.rto_min_ms:
         server["rto_min"] = options.rto_min_ms
     if options.quickack:

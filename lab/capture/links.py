@@ -11,7 +11,7 @@ import numpy
 
 from lab.capture.fields import Headers
 from lab.capture.pcapng import Capture, Device, DeviceState, Flags, Numbers, Packets
-from lab.capture.qdiscs import PLAIN, DeviceSetting, Qdisc, rate_words
+from lab.capture.qdiscs import PLAIN, DeviceSetting, rate_words
 from lab.tcp.delivery.packet_path import Deviation, Frame, delivery_of, examples
 from lab.tcp.delivery.qdiscs import Way
 from net.headers import ICMPV6

@@ -309,7 +309,7 @@ def _open_streams() -> None:
 
 
 def _forget(stream: int) -> None:
-    """What could not be written is not retried when the interpreter ends, whose status it changes."""
+    """What could not be written is not retried at the end, where it would change the status."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream)
     os.close(nowhere)

@@ -6,10 +6,11 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Union
 
+TomlValue = Union[str, float, Sequence["TomlValue"]]
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
 # Control characters, halves of characters and what is none, which no XML may hold, and what is not
@@ -42,11 +43,11 @@ def exact(value: float) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
-def toml(value: Any) -> str:
+def toml(value: TomlValue) -> str:
     """A value as a TOML file has it: a string, a number, or a list of them."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # JSON's escapes are TOML's
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence):
         return f"[{', '.join(map(toml, value))}]"
     return exact(value)
 

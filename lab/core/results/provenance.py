@@ -6,13 +6,13 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lab.core import __version__
 
 
-def of_this_machine(project: Path) -> dict[str, Any]:
+def of_this_machine(project: Path) -> dict[str, Mapping[str, object]]:
     """Facts for run.json that hold for the whole run; "" where one cannot be had."""
     return {
         "machine": machine(),
@@ -26,7 +26,7 @@ def of_this_machine(project: Path) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
+def machine() -> dict[str, str | int | None]:
     """What this machine is."""
     return {"kernel": platform.release(), "processor": processor(), "cpus": os.cpu_count(),
             "system": system()}

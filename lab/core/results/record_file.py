@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from lab.core import files
 from lab.core.results.records import (LARGEST, Record, RowWriter, columns_of, content, read_records,
@@ -47,7 +46,7 @@ class RecordFile:
     def append(self, record: Record) -> None:
         self._write(self.writer.row(record))
 
-    def seal(self) -> dict[str, Any]:
+    def seal(self) -> dict[str, int | str]:
         """What the file holds now, on the disk, to show later whether it was changed."""
         self._sync()
         return {"rows": self.rows, "sha256": self.digest.hexdigest()}
@@ -100,7 +99,7 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
 OF_THE_RUN = ("measured_at",)
 
 
-def order_rows(path: Path, kind: type[Record], trials: Iterable[Any]) -> bytes:
+def order_rows(path: Path, kind: type[Record], trials: Iterable[object]) -> bytes:
     """The content of a results file with its rows in the order of the trials.
 
     They were written as they came: in which order depends on how many guests measured, and on
@@ -114,7 +113,7 @@ def order_rows(path: Path, kind: type[Record], trials: Iterable[Any]) -> bytes:
                                                               key=in_place.__getitem__))
 
 
-def make_seal(whole: bytes) -> dict[str, Any]:
+def make_seal(whole: bytes) -> dict[str, int | str]:
     """The seal of a complete file (RecordFile.seal), and one of what another run has as well.
 
     numbers_sha256: of the same rows without the columns OF_THE_RUN.
@@ -137,13 +136,14 @@ def _line(row: Sequence[str]) -> str:
 
 # Noticing what was changed -----------------------------------------------------------
 
-def changes(path: Path, seal: Any, complete: bool) -> str:
+def changes(path: Path, seal: object, complete: bool) -> str:
     """What was changed in a trials.csv since it was sealed (RecordFile.seal), "" for nothing.
 
     A complete run has a seal; while one is measured it may lack it, and rows, a torn one
     too, may follow the sealed ones. Raises RecordsError.
     """
-    sealed = seal.get("rows") if isinstance(seal, Mapping) else None
+    seal = seal if isinstance(seal, Mapping) else {}
+    sealed = seal.get("rows")
     if not isinstance(sealed, int) or isinstance(sealed, bool):
         return (f"run.json does not say what {path.name} held when it was measured: whether rows"
                 " were changed since then is not known" if complete else "")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 from lab.core import files
 from lab.core.errors import FirstFlightError
@@ -89,6 +89,8 @@ class Record:
 
 
 R = TypeVar("R", bound=Record)
+# What a field of a record or of a trial may be.
+Value = str | int | float | bool | None
 _LAST = ("verdict", "failed_checks", "verdict_reason", "measured_at")
 
 
@@ -109,7 +111,7 @@ def value_of(record: Record, column: str) -> Any:
     return getattr(record.trial if hasattr(record.trial, column) else record, column)
 
 
-def varied(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
     """Which parameters distinguish some trials; columns: the values of each, one for each trial.
 
     What follows from an earlier one, as the uplink from the bandwidth, is none.
@@ -164,14 +166,15 @@ def content(path: Path) -> bytes:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-class RowReader:
+class RowReader(Generic[R]):
     """Rows of one header, as records of a kind.
 
     lacking: required columns that the header does not have.
     """
 
-    def __init__(self, kind: type[Record], header: Sequence[str]) -> None:
-        self.kind, self.trial = kind, trial_class(kind)
+    def __init__(self, kind: type[R], header: Sequence[str]) -> None:
+        self.trial = trial_class(kind)
+        self.make: Callable[..., R] = kind
         self.width = len(header)
         places = {column: place for place, column in enumerate(header)}
         self.of_trial = _parsers(self.trial, places, requested=True)
@@ -180,7 +183,7 @@ class RowReader:
             column.name for owner in (self.trial, kind) for column in fields(owner)
             if column.name not in (*places, "trial") and column.default is MISSING]
 
-    def record(self, row: Sequence[str]) -> Any:
+    def record(self, row: Sequence[str]) -> R:
         """Raises ValueError or KeyError."""
         if len(row) != self.width:
             raise ValueError(f"{len(row)} fields, expected {self.width}")
@@ -188,12 +191,12 @@ class RowReader:
                                 for name, place, parse, has_default in columns
                                 if row[place] or not has_default}
                                for columns in (self.of_trial, self.of_record))
-        record = self.kind(trial=self.trial(**requested), **observed)
+        record = self.make(trial=self.trial(**requested), **observed)
         record.validate()
         return record
 
 
-Column = tuple[str, int, Callable[[str], Any], bool]
+Column = tuple[str, int, Callable[[str], Value], bool]
 
 
 def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> list[Column]:
@@ -206,11 +209,11 @@ def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> li
             for column in fields(owner) if column.name in places and column.name != "trial"]
 
 
-def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[str], Any]:
+def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[str], Value]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
     kind = str(column.type)
     base = kind.removesuffix(" | None")
-    parsers: dict[str, Callable[[str], Any]] = {
+    parsers: dict[str, Callable[[str], Value]] = {
         "str": _text_of(pattern, column.name), "bool": {"true": True, "false": False}.__getitem__,
         "int": _limited(int, quantity), "float": _limited(float, quantity)}
     parse = parsers[base]
@@ -231,11 +234,11 @@ def _text_of(pattern: str, name: str) -> Callable[[str], str]:
     return remembered(read)
 
 
-def _limited(parse: Callable[[str], Any], quantity: Quantity) -> Callable[[str], Any]:
+def _limited(parse: Callable[[str], float], quantity: Quantity) -> Callable[[str], float]:
     """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
     lowest, highest = max(quantity.lowest, -LARGEST), min(quantity.highest, LARGEST)
 
-    def read(text: str) -> Any:
+    def read(text: str) -> float:
         value = parse(text)
         if not lowest <= value <= highest:
             raise ValueError(f"{quantity.what} of {text[:40]} is out of range")
@@ -264,7 +267,7 @@ def _microseconds(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str:
+def to_text(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
     """A field as it stands in the file.
 
     of_float: what was requested keeps every digit, what was measured those to the
