@@ -21,7 +21,7 @@ from engines.uml import built_kernel_for_commands, processors
 from lab.core import errors, files
 from lab.core.command_line import Parser, output_folder, file_path, printed, say, whole
 from lab.core.errors import OK, CannotError, UsageError
-from lab.core.results.records import to_text
+from lab.core.words import to_text
 from vtime.session import GUEST
 
 SHORT = """\

@@ -6,8 +6,9 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Union
 
 TomlValue = Union[str, float, Sequence["TomlValue"]]
@@ -104,3 +105,42 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """" (did you mean …?)" where a known word is near, else nothing."""
     close = near_words(word, known)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+# Cells of CSV files ------------------------------------------------------------------
+
+_FORMULA = re.compile(r"'*[=+\-@]")
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def to_text(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
+    """A field as it stands in the file.
+
+    of_float: what was requested keeps every digit, what was measured those to the
+    microsecond. A spreadsheet takes text that begins with = + - or @ for a
+    formula, which may call programs: a quote in front marks it as text.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return of_float(value)
+    if isinstance(value, int):
+        return str(value)
+    return _harmless(str(value))
+
+
+@lru_cache(maxsize=1024)
+def _harmless(text: str) -> str:
+    """On one line, without what cannot be printed, and no formula."""
+    text = "".join(filter(str.isprintable, " ".join(text.split())))
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def from_text(text: str) -> str:
+    """What to_text made of a text, back."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

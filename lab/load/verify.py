@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lab.core.results import checks
-from lab.core.results.checks import Check, Compared
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check
 from lab.core.run.kinds import ObservedTrial
 from lab.core.run.runs import now_text
 from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,

@@ -15,7 +15,7 @@ from lab.core.errors import FirstFlightError
 from lab.core.findings.charts import Chart, Line, LineChart, Plot
 from lab.core.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Statement,
                                         Table)
-from lab.core.results.records import to_text
+from lab.core.words import to_text
 from lab.core.stats import Estimate
 from lab.render import markdown
 

@@ -8,7 +8,8 @@ from statistics import mode
 
 from lab.core.errors import FirstFlightError
 from lab.core.results import checks
-from lab.core.results.checks import Check, Compared
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check
 from lab.core.results.observation import Fetch, Observation, Response, started_at
 from lab.core.results.records import SKIPPED
 from lab.core.run.kinds import ObservedTrial

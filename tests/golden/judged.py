@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from lab.core.findings.findings import Report
-from lab.core.results.records import columns_of, to_text
+from lab.core.results.records import columns_of
+from lab.core.words import to_text
 from lab.fetches.verify.record import Record
 from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored

@@ -90,6 +90,16 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """One comparison; observed, requested: in words, for the reader. name: if not the check's."""
+
+    passed: bool
+    observed: str
+    requested: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Statement:
     """What a source claims, what was measured, and the result in one word.
 

@@ -10,22 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from lab.core.findings.findings import Column, Table
+from lab.core.findings.findings import Column, Compared, Table
 from lab.core.results.records import FAIL, PASS, Record
 
 BETWEEN = "; "  # checks, and their reasons, in a column
 Evidence = TypeVar("Evidence")
 RecordKind = TypeVar("RecordKind", bound=Record)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One comparison; observed, requested: in words, for the reader. name: if not the check's."""
-
-    passed: bool
-    observed: str
-    requested: str
-    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from lab.core import files
 from lab.core.errors import FirstFlightError
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.quantity import Quantity
-from lab.core.words import exact
+from lab.core.words import exact, from_text, to_text
 
 PASS = "pass"
 FAIL = "fail"
@@ -225,7 +225,7 @@ def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[s
 def _text_of(pattern: str, name: str) -> Callable[[str], str]:
     """Text, of a pattern if there is one."""
     if not pattern:
-        return remembered(_from_text)
+        return remembered(from_text)
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -261,39 +261,3 @@ class RowWriter:
         trial = record.trial
         return [to_text(getattr(trial, column), exact) if requested else
                 to_text(getattr(record, column, None)) for column, requested in self.columns]
-
-
-def _microseconds(value: float) -> str:
-    return f"{value:.6f}".rstrip("0").rstrip(".")
-
-
-def to_text(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
-    """A field as it stands in the file.
-
-    of_float: what was requested keeps every digit, what was measured those to the
-    microsecond. A spreadsheet takes text that begins with = + - or @ for a
-    formula, which may call programs: a quote in front marks it as text.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return of_float(value)
-    if isinstance(value, int):
-        return str(value)
-    return _harmless(str(value))
-
-
-@remembered
-def _harmless(text: str) -> str:
-    """On one line, without what cannot be printed, and no formula."""
-    text = "".join(filter(str.isprintable, " ".join(text.split())))
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def _from_text(text: str) -> str:
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
-
-
-_FORMULA = re.compile(r"'*[=+\-@]")

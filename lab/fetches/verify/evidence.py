@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from lab.core.results.checks import Compared
+from lab.core.findings.findings import Compared
 from lab.core.words import exact
 from lab.fetches.scenario.response import segments_at_once
 from lab.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes

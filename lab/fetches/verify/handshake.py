@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lab.core.results.checks import Check, Compared
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.integrity import is_modelled
 from lab.fetches.verify.record import Record

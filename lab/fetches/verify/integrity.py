@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
-from lab.core.results.checks import Check, Compared, failed_checks
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check, failed_checks
 from lab.core.results.records import SKIPPED
 from lab.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, NEWER
 from lab.fetches.scenario.trial import Trial

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lab.core.results.checks import Check, Compared
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from lab.core.results import checks
-from lab.core.results.checks import Check, Compared
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check
 from lab.core.results.observation import Observation, started_at
 from lab.core.results.records import SKIPPED
 from lab.fetches.scenario.server import HTTP_3

@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from lab.core.results import checks
-from lab.core.results.checks import Check, Compared
+from lab.core.findings.findings import Compared
+from lab.core.results.checks import Check
 from lab.core.results.observation import Fetch, Observation, Response, started_at
 from lab.fetches.scenario.server import BUILTIN, HTTP_3
 from lab.fetches.scenario.trial import Trial

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from lab.core.results.checks import Compared
+from lab.core.findings.findings import Compared
 from lab.tcp.delivery.qdiscs import CHOOSING, Way, reached, shaper
 from lab.tcp.packets import MS, CaptureError, frames
 from lab.tcp.path import LEAST_TIMER_NS, NEVER

@@ -19,7 +19,8 @@ from lab.core.files import WriteError
 from lab.core.results import record_file, records
 from lab.core.results.observation import started_at
 from lab.core.results.record_file import RecordFile
-from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, read_records, to_text, value_of)
+from lab.core.results.records import FAIL, PASS, RecordsError, columns_of, read_records, value_of
+from lab.core.words import to_text
 from lab.core.words import exact
 from tests.unit.core.example import Record, Trial, record
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.results.checks import Compared
+from lab.core.findings.findings import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS, columns_of, to_text, value_of
+from lab.core.results.records import FAIL, PASS, columns_of, value_of
+from lab.core.words import to_text
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.observed import EXACT

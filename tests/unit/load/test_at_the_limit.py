@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.results.checks import Compared
+from lab.core.findings.findings import Compared
 from lab.load import verify
 from lab.load.record import LoadEvidence, LoadRecord
 from lab.tcp.packets import MSS

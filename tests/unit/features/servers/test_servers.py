@@ -13,7 +13,8 @@ from engines.network.commands import commands_of, named_of
 from lab import registry
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides
-from lab.core.results.records import PASS, SKIPPED, to_text
+from lab.core.results.records import PASS, SKIPPED
+from lab.core.words import to_text
 from lab.core.scenario.scenario_file import find
 from lab.fetches.figures.panels import counting
 from lab.fetches.verify.notes import run_notes, server_notes
