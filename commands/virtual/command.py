@@ -26,7 +26,7 @@ from engines.job import EngineCannot, EngineError
 from engines.readable import OF_COMMANDS, Places, led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, check_machine, made_from
 from lab.core import files
-from lab.core.command_line import Parser, file_path, output_folder, say, whole
+from lab.core.command_line import Parser, file_path, heed, output_folder, say, whole
 from lab.core.errors import FAILED, OK, CannotError, UsageError
 from lab.core.files import WriteError
 from lab.core.scenario import typed
@@ -222,9 +222,7 @@ def heed_signals(guest: CommandGuest, terminal: bool) -> None:
         if (guest.interrupt() if number == signal.SIGINT
                 else guest.stop(128 + number, signal.strsignal(number) or "stopped")):
             raise KeyboardInterrupt
-    for number in (signal.SIGTERM, signal.SIGHUP, *([] if terminal else [signal.SIGINT])):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handle)
+    heed(signal.SIGTERM, signal.SIGHUP, *([] if terminal else [signal.SIGINT]), by=handle)
 
 
 @dataclass
