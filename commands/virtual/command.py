@@ -23,7 +23,7 @@ from engines.command.inside import IN_PLACE, OURS
 from engines.readable import led_to
 from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
 from lab.core import files
-from lab.core.command_line import Parser, file_path, output_folder, say, whole
+from lab.core.command_line import Parser, file_path, heed, output_folder, say, whole
 from lab.core.errors import FAILED, OK, CannotError, UsageError
 from lab.core.files import WriteError
 from lab.core.scenario import typed
@@ -164,9 +164,7 @@ class Terminal(vtime.Watcher):
             if (guest.interrupt() if number == signal.SIGINT
                     else guest.stop(128 + number, signal.strsignal(number) or "stopped")):
                 raise KeyboardInterrupt
-        for number in (signal.SIGTERM, signal.SIGHUP, *([] if self.terminal else [signal.SIGINT])):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, handle)
+        heed(signal.SIGTERM, signal.SIGHUP, *([] if self.terminal else [signal.SIGINT]), by=handle)
 
     def print(self, is_error: bool, content: bytes) -> str:
         """To our own output; where nobody reads it any more, or it is full, only into the file."""

@@ -210,6 +210,7 @@ def run_main(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
         status = _status_of(program, main)
         _stop_heeding()
     except KeyboardInterrupt as stopped:
+        _stop_heeding()
         say(f"{program}: interrupted{kept(stopped)}")
         status = INTERRUPTED
     sys.exit(status)
@@ -250,11 +251,15 @@ def _is_ours(module: str) -> bool:
     return any((_PROJECT / f"{module.partition('.')[0]}{end}").exists() for end in ("", ".py"))
 
 
-def heed(*numbers: int) -> None:
-    """Let these signals interrupt the command, but those that it was started to ignore (nohup)."""
+def heed(*numbers: int, by: Callable[[int, FrameType | None], None] | None = None) -> None:
+    """Let these signals interrupt the command, but those that it was started to ignore (nohup).
+
+    by: what handles them instead. Once the command has its status they are ignored: where Python
+    takes its handlers back, the next one would end it by the signal.
+    """
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, interrupt)
+            signal.signal(number, by or interrupt)
             _heeded.add(number)
 
 
@@ -309,7 +314,7 @@ def _open_streams() -> None:
 
 
 def _forget(stream: int) -> None:
-    """What could not be written is not retried at the end, where it would change the status."""
+    """What could not be written is not retried as the interpreter ends, and changes no status."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream)
     os.close(nowhere)
