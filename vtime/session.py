@@ -16,7 +16,7 @@ from engines.uml import built_kernel_for_commands, check_machine
 from lab.core import files
 from lab.core.errors import FAILED
 from lab.core.files import WriteError
-from vtime import Result, Watcher
+from vtime.result import Result, Watcher
 
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 OUTPUT_FILE, WRITTEN = "output.txt", "files"
