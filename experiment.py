@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 
+from base import errors
+from base.command_line import heed, run_main
 from commands import without_trials
 from commands.flags import QUESTIONS, parse
 from commands.runners import check_rights
-from lab.core import errors
-from lab.core.command_line import heed, run_main
 
 # run.sh sets it where something has to be installed first: what is wrong with the flags is reported
 # before that, as far as it can be known without what is missing.

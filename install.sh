@@ -53,7 +53,7 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
   -h, --help    this text
 
 FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from; runs use its kernel from then on, until
-it is another one or "default", the distribution's: see engines/guest/build.sh --help.
+it is another one or "default", the distribution's: see vtime/kernel/build.sh --help.
 FIRST_FLIGHT_DEBIAN_MIRROR names a mirror of Debian for --with-pq, where this machine's apt has none.
 Exit status: 0 all is there, 1 failed, 2 usage, 4 this machine cannot, 130 interrupted.
 EOF
@@ -92,7 +92,7 @@ check_distribution() {
 
 is_kernel_there() {     # FLAG: of build.sh, or none
     # A source that the user names may be of another version than the cached kernel: build.sh compares.
-    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" ${1:+"$1"} --path >/dev/null
+    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/vtime/kernel/build.sh" ${1:+"$1"} --path >/dev/null
 }
 
 # Debian 13's programs: make, check or remove them, as the user who will run guests.
@@ -102,7 +102,7 @@ newer_debian() {
         as=(--reuid "$SUDO_USER" --regid "$(id -g "$SUDO_USER")" --init-groups
             env "HOME=$(getent passwd "$SUDO_USER" | cut -d : -f 6)")
     fi
-    setpriv --pdeathsig TERM "${as[@]}" /usr/bin/python3 "$here/engines/guest/debian.py" "$1"
+    setpriv --pdeathsig TERM "${as[@]}" /usr/bin/python3 "$here/vtime/kernel/debian.py" "$1"
 }
 
 # The wanted packages that are not installed, one a line.
@@ -258,7 +258,7 @@ install_all() {
             # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
             # shellcheck disable=SC2016  # of that shell
             env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
-                "$here/engines/guest/build.sh" ${kernel:+"$kernel"} >/dev/null &
+                "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} >/dev/null &
             builds+=("$!")
         done
     fi
@@ -266,7 +266,7 @@ install_all() {
     install_packages
     [[ -z $with_pq ]] || newer_debian make || pq_status=$?
     if [[ -n $imported ]]; then
-        "$here/engines/guest/build.sh" ${kernels[0]:+"${kernels[0]}"} --import "$imported" >/dev/null || status=$?
+        "$here/vtime/kernel/build.sh" ${kernels[0]:+"${kernels[0]}"} --import "$imported" >/dev/null || status=$?
     fi
     while (( ${#builds[@]} > 0 )); do
         wait "${builds[0]}" || { status=$?; break; }
@@ -317,7 +317,7 @@ main() {
         --only-python) kernels=() wanted=(python3) ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
-            [[ $1 == --import-kernel ]] || exec "$here/engines/guest/build.sh" --export "$2"
+            [[ $1 == --import-kernel ]] || exec "$here/vtime/kernel/build.sh" --export "$2"
             imported=$2
             shift
             ;;

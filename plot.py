@@ -15,12 +15,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import drawing
+from base import command_line, files
+from base.command_line import Parser, output_folder, run_main, say
+from base.errors import FirstFlightError
 from commands.stored import add_runs, with_each_run
-from lab.core import command_line, files
-from lab.core.command_line import Parser, output_folder, run_main, say
-from lab.core.errors import FirstFlightError
-from lab.registry import stored_report
+from findings import drawing
+from study.registry import stored_report
 
 
 def main(argv: Sequence[str]) -> int:

@@ -12,15 +12,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from base import files
+from base.command_line import Parser, file_path, run_main, say
+from base.errors import FirstFlightError
 from commands.stored import add_runs, with_each_run
-from lab.core import files
-from lab.core.command_line import Parser, file_path, run_main, say
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Report
-from lab.core.run import runs
-from lab.core.scenario import scenario_file
-from lab.registry import stored_report
-from lab.render import page
+from findings.findings import Report
+from findings.render import page
+from runs import runs, scenario_file
+from study.registry import stored_report
 
 EPILOG = """\
 exit status: 0 built · 1 results are missing or damaged · 2 usage · 130 interrupted
@@ -53,7 +52,7 @@ def build(folder: Path, figures: Path | None) -> Path:
 
 def drawn(report: Report, folder: Path) -> Mapping[str, bytes]:
     """The figures of this very run, drawn now, by name."""
-    import drawing  # and with it matplotlib: only where it draws
+    from findings import drawing  # and with it matplotlib: only where it draws
     try:
         return drawing.for_page(drawing.images(report))
     except FirstFlightError as error:

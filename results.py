@@ -22,17 +22,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from base import errors, files
+from base.command_line import Parser, file_path, output_file, positive, run_main, say
+from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
-from lab.core import errors, files
-from lab.core.command_line import Parser, output_file, file_path, positive, run_main, say
-from lab.core.errors import FirstFlightError
-from lab.core.findings import claims
-from lab.core.findings.findings import Report
-from lab.core.run import runs
-from lab.core.scenario import scenario_file
-from lab.registry import stored_report
-from lab.render import data, markdown
-from lab.render.values import quoted
+from findings import claims
+from findings.findings import Report
+from findings.render import data, markdown
+from findings.render.values import quoted
+from runs import runs, scenario_file
+from study.registry import stored_report
 
 DOCS = files.PROJECT / "docs"
 OUTPUT = DOCS / "RESULTS.md"
@@ -168,7 +167,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 
     known: what is kept of each scenario. Of one without a whole run its picture stands.
     """
-    import drawing  # and with it matplotlib: only where it draws
+    from findings import drawing  # and with it matplotlib: only where it draws
     shown = []
     for name, report in known.items():
         measured = first_figure(name, results)

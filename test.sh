@@ -36,8 +36,8 @@ check() {   # NAME COMMAND...
     "${@:2}" >"$said/$1" 2>&1 &
     checks[$1]=$!
 }
-check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
-check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab net paper probe vtime tests
+check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh vtime/kernel/*.sh vtime/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
+check pyflakes /usr/bin/python3 -m pyflakes ./*.py base benchmarks commands findings model net paper probe runs study testbed tests vtime wire
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then
     check mypy /usr/bin/python3 -m mypy

@@ -6,7 +6,7 @@ The star is the network of every fetch experiment::
 
 All shaping sits on the switch's two ports, never on a host's own device: a
 qdisc there would push back on TCP instead of dropping like a network does.
-What a port carries stands in engines/network/shaping.py.
+What a port carries stands in testbed/network/shaping.py.
 
 The dumbbell is the network of every load experiment::
 
@@ -31,15 +31,15 @@ from dataclasses import replace
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, Interface,
+from net.netem import Netem
+from testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, Interface,
                                     NetworkError, Router, Switch, pin_sysctls, set_sysctls,
                                     switch_offloads_off)
-from engines.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
+from testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
                                    Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
-from engines.network.ports import Port
-from engines.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
+from testbed.network.ports import Port
+from testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                                      Shape, dropped, server_port)
-from net.netem import Netem
 
 
 class StarTopo(Topo):

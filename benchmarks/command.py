@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from base.command_line import run_main
+from base.errors import CannotError, FirstFlightError
+from base.files import PROJECT
 from commands.runners import engine_errors
-from engines import PROJECT
-from lab.core.command_line import run_main
-from lab.core.errors import CannotError, FirstFlightError
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:

@@ -24,11 +24,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
+from base.command_line import Parser, positive
+from base.errors import FAILED, OK, FirstFlightError
+from base.files import PROJECT
 from benchmarks import command, leftovers
 from benchmarks.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
-from engines import PROJECT
-from lab.core.command_line import Parser, positive
-from lab.core.errors import FAILED, OK, FirstFlightError
 
 # Some seconds, and figures to be drawn.
 SCENARIO = "zhao2019"

@@ -24,14 +24,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.command_line import Parser, positive
+from base.errors import OK, CannotError, FirstFlightError
+from base.files import PROJECT
 from benchmarks import command, processor
-from engines import PROJECT
-from lab import registry
-from lab.core.command_line import Parser, positive
-from lab.core.errors import OK, CannotError, FirstFlightError
-from lab.core.results.records import read_records
-from lab.core.scenario import scenario_file
-from lab.fetches.verify.record import Record
+from runs import scenario_file
+from runs.results.records import read_records
+from study import registry
+from study.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measure one batch of trials on this machine, for a cluster: a batch in, its judged rows out.
 
-    batch.py --kernel FILE <batch >result    one guest measures it (lab/core/run/batches.py)
+    batch.py --kernel FILE <batch >result    one guest measures it (runs/batches.py)
     batch.py --versions                      what a measurement depends on here, as JSON
 
-engines/cluster/node.py starts it on every machine of a cluster, from a copy of the project
+runs/cluster/node.py starts it on every machine of a cluster, from a copy of the project
 that was sent there.
 """
 
@@ -23,14 +23,14 @@ from pathlib import Path
 # Python puts this file's own folder first, and what it imports stands above.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from base import errors
+from base.command_line import Parser, run_main
+from base.errors import FirstFlightError
 from commands.runners import engine_errors
-from engines.guests import UmlEngine
-from lab import registry
-from lab.core import errors
-from lab.core.command_line import Parser, run_main
-from lab.core.errors import FirstFlightError
-from lab.core.results import provenance
-from lab.core.run import batches
+from runs import batches
+from runs.results import provenance
+from study import registry
+from testbed.guests import UmlEngine
 
 EPILOG = "exit status: 0 measured · 1 the guest failed · 2 usage · 4 this machine cannot"
 

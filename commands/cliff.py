@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
+from base import errors
+from base.command_line import say, terminal_width
 from commands.run import dry_run, overrides_of
 from commands.runners import engine_errors, planned, rounds
-from lab import registry
-from lab.core import errors
-from lab.core.command_line import say, terminal_width
-from lab.core.run.kinds import Study
-from lab.render.text import wrapped
+from findings.render.text import wrapped
+from runs.kinds import Study
+from study import registry
 
 
 def add_flags(add: Callable[..., object]) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Container, Mapping, Sequence
 
+from base import errors, typed
+from base.command_line import printed, say, terminal_width
 from commands import run as measure
 from commands.runners import check_rights, rounds
-from lab import registry
-from lab.core import errors
-from lab.core.command_line import printed, say, terminal_width
-from lab.core.run.kinds import Overrides, Study
-from lab.core.scenario import typed
-from lab.render.text import wrapped
+from findings.render.text import wrapped
+from runs.kinds import Overrides, Study
+from study import registry
 
 INDENT = "  "
 LEAST_MS = 0.001  # nobody has seen a shorter transfer
@@ -47,7 +46,7 @@ def wrong(arguments: argparse.Namespace, given: Container[str], questions: Seque
 
 def read(arguments: argparse.Namespace) -> list[Study]:
     """The question. Raises UsageError where it is of several networks."""
-    from lab.fetches.features.explain import search as explain
+    from study.fetches.features.explain import search as explain
     study = measure.study_of("", arguments)
     explain.check(study.trials)
     return [study]
@@ -55,7 +54,7 @@ def read(arguments: argparse.Namespace) -> list[Study]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer the question, then print what would make up the rest of the time; the exit status."""
-    from lab.fetches.features.explain import search as explain
+    from study.fetches.features.explain import search as explain
     if arguments.dry_run:
         return measure.run(arguments, read)
     check_rights(arguments)

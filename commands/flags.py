@@ -9,16 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from base import command_line, files
+from base.command_line import Parser, filled, positive, whole
+from base.words import nearest
 from commands.run import overrides_of, own_server
 from commands.runners import congestion_controls
-from engines import cluster
-from lab.core import command_line, files
-from lab.core.command_line import Parser, filled, positive, whole
-from lab.core.run.measuring import CAPTURES_KEPT
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import FLAGS
-from lab.core.scenario.quantity import Quantity
-from lab.core.words import nearest
+from findings.quantities import FLAGS
+from findings.quantity import Quantity
+from runs import cluster, scenario_file
+from runs.measuring import CAPTURES_KEPT
 
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]

@@ -7,7 +7,7 @@ import signal
 
 
 def quietly(program: str) -> None:
-    """From here on, until lab.core.command_line.run_main takes over."""
+    """From here on, until base.command_line.run_main takes over."""
     def leave(*_: object) -> None:
         """Without raising anything: numpy's C code would print a traceback of it."""
         os.write(2, f"{program}: interrupted\n".encode())

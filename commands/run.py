@@ -9,22 +9,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from base import errors, files
+from base.command_line import printed, say, terminal_width
+from base.errors import UsageError
+from base.files import WriteError
 from commands.runners import check_rights, engine_errors, measurer_for, planned
-from engines.network.commands import commands_of
-from lab import registry
-from lab.core import errors, files
-from lab.core.command_line import printed, say, terminal_width
-from lab.core.errors import UsageError
-from lab.core.files import WriteError
-from lab.core.results import provenance
-from lab.core.results.records import FAIL
-from lab.core.run import measuring, runs
-from lab.core.run.kinds import Overrides, RunData, Study
-from lab.core.run.measuring import MeasureOptions, measure
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import FLAGS
-from lab.core.scenario.scenario_file import ScenarioFile
-from lab.render import text
+from findings.quantities import FLAGS
+from findings.render import text
+from runs import measuring, runs, scenario_file
+from runs.kinds import Overrides, RunData, Study
+from runs.measuring import MeasureOptions, measure
+from runs.results import provenance
+from runs.results.records import FAIL
+from runs.scenario_file import ScenarioFile
+from study import registry
+from testbed.network.commands import commands_of
 
 DRY_RUN_LISTED = 20
 OWN_CAPTURES = 64  # trials
@@ -84,12 +83,12 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         except WriteError as error:
             lost.append(error)
     if arguments.export:
-        from lab.render import data  # only for --export
+        from findings.render import data
         form, path = arguments.export
         keep(lambda: [files.write(Path(path), data.exported(form, report))])
     if study.whole and not arguments.no_figures:
-        import drawing  # and with it matplotlib: only where it draws
-        from lab.render import page
+        from findings import drawing  # and with it matplotlib: only where it draws
+        from findings.render import page
         images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
         keep(lambda: drawing.save(report.name, images, arguments.figures, arguments.format))
         keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
@@ -163,7 +162,7 @@ def study_of(name: str, arguments: argparse.Namespace) -> Study:
              if name else
              registry.own_question(arguments.name or "own", requested, arguments.seed))
     if study.drawings:
-        import drawing  # and with it matplotlib: only where it is needed
+        from findings import drawing  # and with it matplotlib: only where it is needed
         drawing.check(study.drawings)
     return study
 

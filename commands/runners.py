@@ -13,23 +13,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from engines import engine, uml
-from engines.console import EngineCannot, EngineError
-from engines.engine import HostEngine, choose_engine
-from engines.guests import UmlEngine
-from engines.uml import built_kernel, made_from
-from lab.core import files
-from lab.core.command_line import say
-from lab.core.errors import CannotError, FirstFlightError, kept
-from lab.core.results import provenance
-from lab.core.run import batches
-from lab.core.run.kinds import Study
-from lab.core.run.measuring import Measurer, OneMachine
+from base import files
+from base.command_line import say
+from base.errors import CannotError, FirstFlightError, kept
+from runs import batches
+from runs.kinds import Study
+from runs.measuring import Measurer, OneMachine
+from runs.results import provenance
+from testbed import engine
+from testbed.engine import HostEngine, choose_engine
+from testbed.guests import UmlEngine
+from vtime import uml
+from vtime.console import EngineCannot, EngineError
+from vtime.uml import built_kernel, made_from
 
 
 def congestion_controls() -> list[str]:
     """Those of the guest's kernel, by its configuration and the sources that are added to it."""
-    guest = files.PROJECT / "engines" / "guest"
+    guest = files.PROJECT / "vtime" / "kernel"
     config = (guest / "kernel.config").read_text(encoding="utf-8")
     added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
     return ["reno", *(name.lower() for name in
@@ -71,7 +72,7 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
         say_once(this_machine.warning)
         yield OneMachine(this_machine)
         return
-    from engines.cluster import cluster  # and asyncio with it: only where it is requested
+    from runs.cluster import cluster
     kernel = built_kernel()
     with cluster.connect(arguments.cluster, kernel, tools_of(study)) as machines:
         yield batches.ManyMachines(machines, made_from(kernel))

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from lab.core import errors, files
-from lab.core.command_line import Parser, filled, file_path, say, write_crash
-from lab.core.errors import FirstFlightError
-from lab.core.run import runs
-from lab.core.scenario import scenario_file
+from base import errors, files
+from base.command_line import Parser, file_path, filled, say, write_crash
+from base.errors import FirstFlightError
+from runs import runs, scenario_file
 
 T = TypeVar("T")
 

@@ -6,16 +6,17 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from base import typed
+from base.command_line import file_path, positive, say
+from base.errors import UsageError
 from commands import run as measure
 from commands.runners import check_rights
-from lab import registry
-from lab.core.command_line import file_path, positive, say
-from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides, RunData, Study
-from lab.core.scenario import scenario_file, typed
-from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
-                                                  WINDOWS, Requested)
+from findings.quantities import FLAGS, QUANTITIES
+from runs import scenario_file
+from runs.kinds import Overrides, RunData, Study
+from study import registry
+from study.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
+                                                    WINDOWS, Requested)
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -58,7 +59,7 @@ def read(arguments: argparse.Namespace) -> list[Study]:
 
 
 def _studies(arguments: argparse.Namespace, requested: Requested) -> Iterator[Study]:
-    from lab.fetches.features.users import logs, sample, shared  # numpy is slow
+    from study.fetches.features.users import logs, sample, shared
     users = logs.read_file(arguments.users)
     for make in [sample.scenario] if requested.shared_kbps is None else [sample.scenario,
                                                                      shared.scenario]:
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _chosen(study: Study, measured: RunData) -> int:
     """The window that the rule chooses for all users; 0 where none of them counts."""
-    from lab.fetches.features.users import analysis
+    from study.fetches.features.users import analysis
     users = study.scenario.users
     counting = analysis.measured(users, measured.records)
     if not len(counting.weight):

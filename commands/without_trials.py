@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from base import errors, files
+from base.command_line import printed, say
+from base.errors import CannotError, FirstFlightError, UsageError
 from commands import run
 from commands.stored import of_stranger
-from lab import registry
-from lab.core import errors, files
-from lab.core.command_line import printed, say
-from lab.core.errors import CannotError, FirstFlightError, UsageError
-from lab.core.run import comparison, measuring
-from lab.core.run.kinds import Overrides
-from lab.core.scenario import scenario_file
-from lab.render import text
+from findings.render import text
+from runs import comparison, measuring, scenario_file
+from runs.kinds import Overrides
+from study import registry
 
 
 # The files of scenarios --------------------------------------------------------------
@@ -76,7 +75,7 @@ def compare(arguments: argparse.Namespace) -> int:
         report = comparison.report([(names[folder], registry.stored_run(folder)[1])
                                     for folder in folders])
         if not arguments.no_figures:
-            import drawing  # and with it matplotlib: only where it draws
+            from findings import drawing  # and with it matplotlib: only where it draws
             written = drawing.save(report.name, drawing.images(report, arguments.format),
                                    arguments.figures, arguments.format)
         rendered = "\n".join([text.text(report), *map(str, written)])

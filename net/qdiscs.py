@@ -1,7 +1,7 @@
 """Queueing disciplines as netlink has them: requests to a kernel, and what it reports.
 
 The bytes are those that `tc` (iproute2) sends for the commands that
-engines/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h. netem, with all
+testbed/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h. netem, with all
 its parameters, has a file of its own (net/netem.py).
 """
 

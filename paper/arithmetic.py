@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.core import files
-from lab.core.findings.findings import Cell, Column, Finding, Interval, Statement, Table
-from lab.core.scenario import published
-from lab.core.scenario.published import PublishedBucket
-from lab.core.words import number, short
-from lab.render import markdown
+from base import files
+from base.words import number, short
+from findings.findings import Cell, Column, Finding, Interval, Statement, Table
+from findings.render import markdown
+from study.scenario import published
+from study.scenario.published import PublishedBucket
 
 PAGE = files.PROJECT / "docs" / "PAPER_ARITHMETIC.md"
 HEAD = """\

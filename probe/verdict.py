@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lab.tcp.packets import distance
 from net.headers import SYN
+from net.segments import distance
 from probe.tap import Packet
 
 LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be measured

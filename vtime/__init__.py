@@ -29,10 +29,10 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     or of ours. most_bytes, most_files: of what comes back.
 
     Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;
-    EngineError where the machine ended before it ran the command; lab.core.files.WriteError where
+    EngineError where the machine ended before it ran the command; base.files.WriteError where
     `into` cannot be written to.
     """
-    from engines.command.guest import CommandRequest  # guests import this file, and none of these
+    from vtime.command.guest import CommandRequest
     from vtime.session import attend
     watcher = watcher or Watcher()
     request = CommandRequest(

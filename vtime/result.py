@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engines.command.guest import CommandGuest
+    from vtime.command.guest import CommandGuest
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engines.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
-from engines.command.guest import BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest
-from engines.command.received import Received
-from engines.console import EngineCannot, EngineError
-from engines.readable import OF_COMMANDS, Places
-from engines.uml import built_kernel_for_commands, check_machine
-from lab.core import files
-from lab.core.errors import FAILED
-from lab.core.files import WriteError
+from base import files
+from base.errors import FAILED
+from base.files import WriteError
+from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
+from vtime.command.guest import BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest
+from vtime.command.received import Received
+from vtime.console import EngineCannot, EngineError
+from vtime.readable import OF_COMMANDS, Places
 from vtime.result import Result, Watcher
+from vtime.uml import built_kernel_for_commands, check_machine
 
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 OUTPUT_FILE, WRITTEN = "output.txt", "files"

@@ -18,9 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from base.command_line import Parser
+from base.files import PROJECT
 from benchmarks import command
-from engines import PROJECT
-from lab.core.command_line import Parser
 
 EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
 LEFT_OUT = "…"

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.command_line import Parser
+from base.errors import FAILED, FirstFlightError
 from benchmarks import command
-from lab.core.command_line import Parser
-from lab.core.errors import FAILED, FirstFlightError
-from lab.core.results.records import read_records
-from lab.fetches.verify.record import Record
+from runs.results.records import read_records
+from study.fetches.verify.record import Record
 
 FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
 SERVER_PORT = 80

@@ -2,7 +2,7 @@
 
     /usr/bin/python3 -m benchmarks.outside.kernel_tests --program PATH [--scripts DIR] [NAME …]
 
-A use of ./run.sh --packetdrill (engines/command/packetdrill.py): the scripts of
+A use of ./run.sh --packetdrill (vtime/command/packetdrill.py): the scripts of
 tools/testing/selftests/net/packetdrill, under each version of IP that the kernel's own runner runs
 them with, but with the tolerance that packetdrill has by itself (4 ms; no wider one, since virtual
 time needs none). PATH: google/packetdrill, built (docs/PACKETDRILL.md). DIR: the scripts; else
@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.command_line import Parser
+from base.errors import FAILED, OK, UsageError
 from benchmarks import command
 from commands.virtual.packetdrill import line, program_of, summary
-from engines.command.packetdrill import FAILED as FAILING
-from engines.command.packetdrill import PASSED, Result, Script, Setup, run, versions
-from engines.uml import built_kernel_for_commands, processors
-from lab.core.command_line import Parser
-from lab.core.errors import FAILED, OK, UsageError
+from vtime.command.packetdrill import (PASSED, FAILED as FAILING, Result, Script, Setup, run,
+                                       versions)
+from vtime.uml import built_kernel_for_commands, processors
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from base.command_line import Parser, positive
+from base.errors import FAILED, OK, CannotError, FirstFlightError
 from benchmarks import command
 from benchmarks.command import GuestRun, in_guest
-from lab.core.command_line import Parser, positive
-from lab.core.errors import FAILED, OK, CannotError, FirstFlightError
 
 PASSED, FAILING, SKIPPED, CANNOT = "pass", "FAIL", "skipped", "cannot"
 BAR = 0.95

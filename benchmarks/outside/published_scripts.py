@@ -21,13 +21,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.command_line import Parser
+from base.errors import OK, CannotError, FirstFlightError, UsageError
+from base.files import PROJECT
 from benchmarks import command
 from benchmarks.command import GuestRun, in_guest
-from engines import PROJECT
-from lab.core.command_line import Parser
-from lab.core.errors import OK, CannotError, FirstFlightError, UsageError
-from lab.core.scenario import scenario_file
-from lab.registry import stored_report
+from runs import scenario_file
+from study.registry import stored_report
 
 # Python 2's http.server wrote the status line and each header at once.
 AT_ONCE = """

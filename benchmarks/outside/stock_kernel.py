@@ -23,20 +23,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from base.command_line import Parser, positive, say, whole_numbers
+from base.errors import FAILED, FirstFlightError
+from base.files import PROJECT
 from benchmarks import command
-from engines.engine import HostEngine
-from engines import PROJECT
-from engines.console import EngineError
-from engines.job import Job, Observation
-from engines.guests import UmlEngine
-from engines.uml import built_kernel
-from lab.core.command_line import Parser, positive, say, whole_numbers
-from lab.core.errors import FAILED, FirstFlightError
-from lab.core.results.observation import Observation as Reported
-from lab.core.results.records import PASS
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import judge_fetch
+from runs.results.observation import Observation as Reported
+from runs.results.records import PASS
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import judge_fetch
+from testbed.engine import HostEngine
+from testbed.guests import UmlEngine
+from testbed.job import Job, Observation
+from vtime.console import EngineError
+from vtime.uml import built_kernel
 
 EXCHANGE = Path("/run/first-flight")  # inside: the one folder of the machine's that is written
 MEMORY_MB = 1024

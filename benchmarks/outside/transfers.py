@@ -37,30 +37,30 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+from base import files
+from base.command_line import Parser, Progress, positive, whole_numbers
+from base.errors import FAILED, OK, UsageError
+from base.words import exact
 from benchmarks import command
-from engines.job import Observation
-from engines.guests import UmlEngine
-from engines.uml import built_kernel
-from lab.core import files
-from lab.core.command_line import Parser, Progress, positive, whole_numbers
-from lab.core.errors import FAILED, OK, UsageError
-from lab.core.results.checks import failed_checks
-from lab.core.results.observation import Observation as Reported
-from lab.core.results.records import FAIL, PASS, SKIPPED
-from lab.core.scenario.quantities import FLAGS
-from lab.core.scenario.sysctls import sysctls_of
-from lab.core.words import exact
-from lab.fetches.features.questions.question import ASKED
-from lab.fetches.scenario.server import HERE
-from lab.fetches.scenario.sweep import queue_of, seed_of
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.integrity import is_modelled
-from lab.fetches.verify.observed import EXACT
-from lab.fetches.verify.transfers import transfer_of
-from lab.fetches.verify.verify import every_check, judge_fetch
-from lab.tcp.model.predict import predict
-from lab.tcp.packets import capture_file
+from findings.quantities import FLAGS
+from model.predict import predict
+from net.segments import capture_file
+from runs.results.checks import failed_checks
+from runs.results.observation import Observation as Reported
+from runs.results.records import FAIL, PASS, SKIPPED
+from runs.sysctls import sysctls_of
+from study.fetches.features.questions.question import ASKED
+from study.fetches.scenario.server import HERE
+from study.fetches.scenario.sweep import queue_of, seed_of
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.integrity import is_modelled
+from study.fetches.verify.observed import EXACT
+from study.fetches.verify.record import Record
+from study.fetches.verify.transfers import transfer_of
+from study.fetches.verify.verify import every_check, judge_fetch
+from testbed.guests import UmlEngine
+from testbed.job import Observation
+from vtime.uml import built_kernel
 
 # Transfers that cross everything ------------------------------------------------------
 

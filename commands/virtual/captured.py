@@ -12,14 +12,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from engines.command.guest import BEGINS_S, TIMED_OUT
-from lab.capture import pcapng
-from lab.capture.report import reported
-from lab.core import files
-from lab.core.command_line import Parser, file_path, say, terminal_width
-from lab.core.errors import OK, UsageError
-from lab.core.results.facts import COMMAND, read_facts_file
-from lab.render import data, page, text
+from base import files
+from base.command_line import Parser, file_path, say, terminal_width
+from base.errors import OK, UsageError
+from findings.render import data, page, text
+from runs.results.facts import COMMAND, read_facts_file
+from vtime.command.guest import BEGINS_S, TIMED_OUT
+from wire.capture import pcapng
+from wire.capture.report import reported
 
 LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
 PROGRESS_S = 5.0  # of wall time, between two lines
@@ -117,7 +117,7 @@ def write(folder: Path, stored: Mapping[str, Any], connection: int = 0, quiet: b
     connection: the one whose packets are drawn; 0 for those with most data. Raises
     FirstFlightError, OSError.
     """
-    import drawing  # and with it matplotlib
+    from findings import drawing  # and with it matplotlib
     capture = pcapng.read(folder / pcapng.NAME)
     next_s = time.monotonic() + PROGRESS_S
 

@@ -15,20 +15,19 @@ from pathlib import Path
 from types import FrameType
 
 import vtime
+from base import files, typed
+from base.command_line import Parser, file_path, heed, output_folder, say, whole
+from base.errors import FAILED, OK, CannotError, UsageError
+from base.files import WriteError
 from commands.runners import engine_errors
 from commands.virtual.script import advice, hints
-from engines.command.guest import (CommandGuest, CommandRequest, RawTerminal, in_foreground,
-                                   remove_dead)
-from engines.command.inside import IN_PLACE, OURS
-from engines.readable import led_to
-from engines.uml import MEMINFO, available, built_kernel_for_commands, made_from
-from lab.core import files
-from lab.core.command_line import Parser, file_path, heed, output_folder, say, whole
-from lab.core.errors import FAILED, OK, CannotError, UsageError
-from lab.core.files import WriteError
-from lab.core.scenario import typed
 from vtime import Result
+from vtime.command.guest import (CommandGuest, CommandRequest, RawTerminal, in_foreground,
+                                 remove_dead)
+from vtime.command.inside import IN_PLACE, OURS
+from vtime.readable import led_to
 from vtime.session import GUEST, MOST_LINE_BYTES
+from vtime.uml import MEMINFO, available, built_kernel_for_commands, made_from
 
 SHORT = """\
 usage: ./run.sh [FLAG ...] -- COMMAND [WORD ...]

@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from base import errors, files
+from base.command_line import Parser, file_path, output_folder, printed, say, whole
+from base.errors import OK, CannotError, UsageError
+from base.words import to_text
 from commands.runners import engine_errors
 from commands.virtual.command import check_readable, check_seed, limits, new_folder
-from engines.command import packetdrill
-from engines.command.guest import TIMED_OUT, locked_folder
-from engines.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
-from engines.uml import built_kernel_for_commands, processors
-from lab.core import errors, files
-from lab.core.command_line import Parser, output_folder, file_path, printed, say, whole
-from lab.core.errors import OK, CannotError, UsageError
-from lab.core.words import to_text
+from vtime.command import packetdrill
+from vtime.command.guest import TIMED_OUT, locked_folder
+from vtime.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
 from vtime.session import GUEST
+from vtime.uml import built_kernel_for_commands, processors
 
 SHORT = """\
 usage: ./run.sh --packetdrill FILE|DIR [FILE|DIR ...] [FLAG ...]

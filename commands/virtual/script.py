@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lab.core import files
+from base import files
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
 INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
@@ -15,7 +15,7 @@ INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|
              "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
              "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
 MOST_SCRIPT_BYTES = 1 << 20
-# What lab.capture.report has to know of it. Delays in microseconds, on purpose:
+# What wire.capture.report has to know of it. Delays in microseconds, on purpose:
 _MICROSECONDS = r"[\d}'\"]\s*us(ecs?)?\b"
 # What Mininet's links with traffic control take, and plain ones ignore.
 _OF_LINKS = ("bw", "delay", "jitter", "loss", "max_queue_size")

@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from lab.core.findings import charts
-from lab.core.findings.findings import Column, Finding, Report, Rounded, Statement, Table
-from lab.core.run.kinds import Overrides
-from lab.fetches.features.users import requested
-from lab.fetches.scenario import causes, population, scenario, server, sweep, trial
-from lab.fetches.verify import record
-from lab.load import record as load_record
-from lab.load import scenario as load_scenario
-from lab.load import trial as load_trial
-from lab.tcp.model.transfer import Transfer
-from lab.trace import record as trace_record
-from lab.trace import scenario as trace_scenario
-from lab.trace import trial as trace_trial
-from lab.trace.scenario import Request, Schedule, Write
+from findings import charts
+from findings.findings import Column, Finding, Report, Rounded, Statement, Table
+from model.transfer import Transfer
+from runs.kinds import Overrides
+from study.fetches.features.users import requested
+from study.fetches.scenario import causes, population, scenario, server, sweep, trial
+from study.fetches.verify import record
+from study.load import record as load_record, scenario as load_scenario, trial as load_trial
+from study.trace import record as trace_record, scenario as trace_scenario, trial as trace_trial
+from study.trace.scenario import Request, Schedule, Write
 
 
 def text() -> str:
@@ -44,7 +40,7 @@ def text() -> str:
 
 def _lines(kind: Any) -> list[str]:
     family = getattr(kind, "family", "")
-    drawn = f": drawing/{family}.py" if isinstance(family, str) and family else ""
+    drawn = f": findings/drawing/{family}.py" if isinstance(family, str) and family else ""
     return [f"{kind.__module__}.{kind.__name__}{drawn}", *(
         f"  {each.name} = {each.default!r}" for each in fields(kind)
         if each.default is not MISSING)]

@@ -11,30 +11,29 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lab.core.results import records
-from lab.core.results.records import columns_of, trial_class
-from lab.core.scenario.quantities import QUANTITIES, Length
-from lab.core.scenario.quantity import Sizes, Windows, Word
-from lab.core.words import plain
-from lab.fetches.scenario.population import Cause, Population
-from lab.fetches.scenario.scenario import Defect, Raw
-from lab.fetches.scenario.users import Users
-from lab.fetches.figures.kinds import FIGURES
-from lab.fetches.scenario import scenario as fetches
-from lab.fetches.scenario.scenario import Claim
-from lab.fetches.scenario.sweep import Sweep
-from lab.fetches.verify.record import Record
-from lab.load import scenario as load
-from lab.load.record import LoadRecord
-from lab.trace import scenario as trace
-from lab.trace.record import TraceRecord
-from lab.trace.scenario import Request, Schedule, Write
+from base.words import plain
+from findings.quantities import QUANTITIES, Length
+from findings.quantity import Sizes, Windows, Word
+from runs.results import records
+from runs.results.records import columns_of, trial_class
+from study.fetches.figures.kinds import FIGURES
+from study.fetches.scenario import scenario as fetches
+from study.fetches.scenario.population import Cause, Population
+from study.fetches.scenario.scenario import Claim, Defect, Raw
+from study.fetches.scenario.sweep import Sweep
+from study.fetches.scenario.users import Users
+from study.fetches.verify.record import Record
+from study.load import scenario as load
+from study.load.record import LoadRecord
+from study.trace import scenario as trace
+from study.trace.record import TraceRecord
+from study.trace.scenario import Request, Schedule, Write
 
 # How the tables of a kind go together: files of docs/examples, or a scenario of that kind.
 EXAMPLES = {"fetches": ("fetches", "as_published"), "load": ("load",)}
 LIKE = {"trace": "handley1999_idle", "arithmetic": "paper_arithmetic"}
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-_KEY = "lab.core.scenario.schema"
+_KEY = "runs.schema"
 
 # The tables of each kind of scenario: its head in a file, the class that reads it.
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from lab.core.findings.findings import Report
-from lab.core.results.records import columns_of
-from lab.core.words import to_text
-from lab.fetches.verify.record import Record
+from base.words import to_text
+from findings.findings import Report
+from runs.results.records import columns_of
+from study.fetches.verify.record import Record
 from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored
 

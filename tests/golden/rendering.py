@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy
 
-from lab.core.findings.findings import Column, Report
-from lab.core.run.kinds import RunData, Study
-from lab.render import data, markdown, page, text
+from findings.findings import Column, Report
+from findings.render import data, markdown, page, text
+from runs.kinds import RunData, Study
 from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
 

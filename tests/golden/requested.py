@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engines.network.commands import commands_of
-from lab import registry
-from lab.core.scenario import scenario_file
-from lab.core.run.kinds import Overrides, Study
+from runs import scenario_file
+from runs.kinds import Overrides, Study
+from study import registry
+from testbed.network.commands import commands_of
 from tests.golden import stored
 from tests.unit.core.example import whole
 

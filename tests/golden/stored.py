@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge_fetch
-from lab.tcp.packets import SERVER_PORTS
 from net.pcap import HEADER as PCAP_HEADER
+from net.segments import SERVER_PORTS
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import judge_fetch
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())

@@ -6,18 +6,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from lab.core.run import runs
-from lab.core.scenario import scenario_file
-from lab.core.findings.findings import Report
-from lab.core.run.kinds import RunData, Study
-from lab.core.results.records import FAIL, PASS, SKIPPED, read_records
-from lab.fetches.figures import kinds
-from lab.fetches import reading
-from lab.fetches.figures.buckets import Panel
-from lab.fetches.verify.limits import PACING, RECEIVE_WINDOW
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.study import KIND
+from findings.findings import Report
+from runs import runs, scenario_file
+from runs.kinds import RunData, Study
+from runs.results.records import FAIL, PASS, SKIPPED, read_records
+from study.fetches import reading
+from study.fetches.figures import kinds
+from study.fetches.figures.buckets import Panel
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.study import KIND
+from study.fetches.verify.limits import PACING, RECEIVE_WINDOW
+from study.fetches.verify.record import Record
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")

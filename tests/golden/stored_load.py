@@ -13,18 +13,16 @@ from typing import Any
 
 import numpy
 
-from lab.core.findings.findings import Report
-from lab.core.results.records import FAIL
-from lab.core.run import runs
-from lab.core.run.kinds import RunData, Study
-from lab.core.scenario import scenario_file
-from lab.load import findings
-from lab.load import study as studies
-from lab.load.analysis import Runs
-from lab.load.record import LoadRecord
-from lab.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
-from lab.load.trial import LoadTrial
+from findings.findings import Report
 from net.pcap import HEADER as PCAP_HEADER
+from runs import runs, scenario_file
+from runs.kinds import RunData, Study
+from runs.results.records import FAIL
+from study.load import findings, study as studies
+from study.load.analysis import Runs
+from study.load.record import LoadRecord
+from study.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
+from study.load.trial import LoadTrial
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"

@@ -17,20 +17,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from lab import registry
-from lab.core.run import comparison
-from lab.core.scenario import scenario_file
-from lab.core.findings.findings import Report
-from lab.core.run.kinds import RunData, Study
-from lab.core.results.records import PASS, read_records
-from lab.fetches.features.population.findings import fit_findings
-from lab.fetches.verify.record import Record
-from lab.fetches.study import KIND
-from lab.fetches.verify.transfers import computed
-from lab.fetches.scenario import rows
-from lab.fetches.scenario.trial import Trial
-from lab.tcp.packets import MSS
-from lab.tcp.model.predict import predict
+from findings.findings import Report
+from model.predict import predict
+from net.segments import MSS
+from runs import comparison, scenario_file
+from runs.kinds import RunData, Study
+from runs.results.records import PASS, read_records
+from study import registry
+from study.fetches.features.population.findings import fit_findings
+from study.fetches.scenario import rows
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
+from study.fetches.verify.transfers import computed
 from tests.golden import stored as stored_trials
 from tests.golden.stored_fetches import FACTS
 

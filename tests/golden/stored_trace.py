@@ -12,16 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lab.core.findings.findings import Report
-from lab.core.results.records import read_records
-from lab.core.run import runs
-from lab.core.run.kinds import NOTHING, RunData, Study
-from lab.core.scenario import scenario_file
-from lab.trace.record import TraceRecord
-from lab.trace.study import KIND
-from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge_trace
-from lab.trace.window import FIELDS
+from findings.findings import Report
+from runs import runs, scenario_file
+from runs.kinds import NOTHING, RunData, Study
+from runs.results.records import read_records
+from study.trace.record import TraceRecord
+from study.trace.study import KIND
+from study.trace.trial import TraceTrial
+from study.trace.verify import judge_trace
+from study.trace.window import FIELDS
 
 FOLDER = Path(__file__).resolve().parent / "trace"
 RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
@@ -29,7 +28,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (lab.core.run.kinds.ObservedTrial)."""
+    """What an engine brings back (runs.kinds.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]

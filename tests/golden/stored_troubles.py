@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from lab.core.findings.findings import Report
-from lab.core.results.records import FAIL
-from lab.core.run.kinds import NOTHING, Study
-from lab.core.scenario import scenario_file
-from lab.trace.record import TraceRecord
-from lab.trace.study import KIND
+from findings.findings import Report
+from runs import scenario_file
+from runs.kinds import NOTHING, Study
+from runs.results.records import FAIL
+from study.trace.record import TraceRecord
+from study.trace.study import KIND
 from tests.golden import stored_trace
 
 # Instead of what stands in the file of the stored run: what its tables are called, and shown.

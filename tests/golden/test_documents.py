@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab import registry
-from lab.core.run import runs
-from lab.core.results.records import columns_of
-from lab.core.scenario import scenario_file
-from lab.core.scenario.schema import keys_of
+from runs import runs, scenario_file
+from runs.results.records import columns_of
+from runs.schema import keys_of
+from study import registry
 from tests.golden import documents, stored_questions
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.results.records import FAIL, PASS, Record
-from lab.trace.record import TraceRecord
-from lab.trace.replay import Replay
-from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge_trace
-from lab.trace.view import stored
-from lab.trace.window import OPEN, parse
+from runs.results.records import FAIL, PASS, Record
+from study.trace.record import TraceRecord
+from study.trace.replay import Replay
+from study.trace.trial import TraceTrial
+from study.trace.verify import judge_trace
+from study.trace.view import stored
+from study.trace.window import OPEN, parse
 from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN, changed, seen, window_text
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import results
-from lab.core.scenario import scenario_file
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Cell, Finding, Report, Rounded
-from lab.core.stats import Estimate
-from lab.render import data, markdown
+from base.errors import FirstFlightError
+from base.stats import Estimate
+from findings.findings import Cell, Finding, Report, Rounded
+from findings.render import data, markdown
+from runs import scenario_file
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 results.py writes it anew"

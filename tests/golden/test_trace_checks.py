@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS
-from lab.trace import verify
-from lab.trace.record import TraceRecord
-from lab.trace.replay import Restart
-from lab.trace.verify import CHECKS, judge_trace
+from runs.results import checks
+from runs.results.records import FAIL, PASS
+from study.trace import verify
+from study.trace.record import TraceRecord
+from study.trace.replay import Restart
+from study.trace.verify import CHECKS, judge_trace
 from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.findings.charts import LineChart, TraceChart
-from lab.core.results.records import FAIL
-from lab.core.run.kinds import Overrides
-from lab.core.scenario import scenario_file
-from lab.trace.findings import findings
-from lab.trace.scenario import TraceCurve
-from lab.trace.study import KIND
+from base.errors import FirstFlightError
+from findings.charts import LineChart, TraceChart
+from runs import scenario_file
+from runs.kinds import Overrides
+from runs.results.records import FAIL
+from study.trace.findings import findings
+from study.trace.scenario import TraceCurve
+from study.trace.study import KIND
 from tests.golden import stored_trace
 
 

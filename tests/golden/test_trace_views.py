@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.trace.view import METRICS, Metric, View, stored, view_of
-from lab.trace.window import INFINITE, OPEN, WindowSample
+from base.errors import FirstFlightError
 from net.headers import ACK
+from study.trace.view import METRICS, Metric, View, stored, view_of
+from study.trace.window import INFINITE, OPEN, WindowSample
 from tests.golden import stored_trace
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab.core.results.records import FAIL, PASS, SKIPPED
-from lab.trace.verify import judge_trace
-from lab.trace.view import stored
+from runs.results.records import FAIL, PASS, SKIPPED
+from study.trace.verify import judge_trace
+from study.trace.view import stored
 from tests.golden import stored_trace
 from tests.golden.stored_trace import changed, judged, trial, window_text
 

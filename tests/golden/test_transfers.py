@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from lab.tcp.model.predict import Transfer, predict
-from lab.tcp.model.transfer import Secure
+from model.predict import Transfer, predict
+from model.transfer import Secure
 
 FOLDER = Path(__file__).resolve().parent
 NOT_ASKED = ("total_ms", "latency_ms", "retransmissions")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.results.records import PASS
-from lab.tcp.model.predict import predict
-from lab.tcp.wire.retransmissions import PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER
-from lab.tcp.model.transfer import Transfer
+from model.predict import predict
+from model.transfer import Transfer
+from runs.results.records import PASS
 from tests.golden import stored
+from wire.retransmissions import PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER
 
 # name: first flight, RTT ms, bandwidth kbit/s, (data, handshake, lost), cause
 SEEN = {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engines.uml import find_kernel
-from lab.core.run import runs
+from runs import runs
+from vtime.uml import find_kernel
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 Driver = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import pytest
 
 from commands.virtual.captured import stored_facts
-from engines.uml import find_kernel
-from lab.capture import pcapng
-from lab.capture.connections import observed
-from lab.capture.conversations import conversations
-from lab.capture.fields import headers
-from lab.capture.links import LinkDirection, Spaces, links
 from tests.live.test_commands import Ended
+from vtime.uml import find_kernel
+from wire.capture import pcapng
+from wire.capture.connections import observed
+from wire.capture.conversations import conversations
+from wire.capture.fields import headers
+from wire.capture.links import LinkDirection, Spaces, links
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from engines.uml import find_kernel
-from lab.capture import pcapng
-from lab.capture.fields import headers
-from lab.capture.links import LinkDirection, Spaces, links
 from net.headers import IPV4
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
+from vtime.uml import find_kernel
+from wire.capture import pcapng
+from wire.capture.fields import headers
+from wire.capture.links import LinkDirection, Spaces, links
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

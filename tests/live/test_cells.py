@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engines.guests import UmlEngine
-from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.results.records import PASS
-from lab.fetches.features.questions import question
-from lab.fetches.verify.record import Record
-from lab.fetches.study import KIND
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge_fetch
+from runs.kinds import NOTHING, Overrides
+from runs.results.records import PASS
+from study.fetches.features.questions import question
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import judge_fetch
+from testbed.guests import UmlEngine
 from tests.live.conftest import command, watched
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,

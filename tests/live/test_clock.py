@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engines.guest.init import RESULTS
-from engines.console import EngineError
-from engines.job import JobFolder, WorkerProcess
-from engines.uml import guest_command
+from testbed.job import JobFolder, WorkerProcess
+from vtime.console import EngineError
+from vtime.kernel.init import RESULTS
+from vtime.uml import guest_command
 
 READS = """
 import json, time

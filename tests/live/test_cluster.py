@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.run import runs
+from runs import runs
 from tests.live.conftest import command, watched
 from tests.programs.cluster.dask_processes import Machines, certificates
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from engines.uml import find_kernel
 from tests.live.conftest import PROJECT
+from vtime.uml import find_kernel
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from engines import uml
-from lab import registry
-from lab.core.run import runs
-from lab.render import data, markdown
+from findings.render import data, markdown
+from runs import runs
+from study import registry
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
+from vtime import uml
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from engines.guest.init import RESULTS
-from engines.console import EngineCannot, EngineError
-from engines.job import JobFolder
-from engines.guests import UmlEngine
-from engines.uml import VIRTUAL_TIME, guest_command
-from lab.core.results.records import FAIL, PASS
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge_fetch
+from runs.results.records import FAIL, PASS
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import judge_fetch
+from testbed.guests import UmlEngine
+from testbed.job import JobFolder
+from vtime.console import EngineCannot, EngineError
+from vtime.kernel.init import RESULTS
+from vtime.uml import VIRTUAL_TIME, guest_command
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
               queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=27,

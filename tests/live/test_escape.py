@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
-from engines import confine
-from engines.guest.init import RESULTS
+from vtime import confine
+from vtime.kernel.init import RESULTS
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 NOBODY = 65534
@@ -184,7 +184,7 @@ def asked_of(place: Path, owner: int, expression: str) -> Any:
     """What a user is told by a project that any user can read: walls depend on who asks."""
     project = place / "project"
     if not project.exists():
-        for room in ("engines", "hosts", "net"):
+        for room in ("base", "net", "testbed", "vtime"):
             shutil.copytree(PROJECT / room, project / room,
                             ignore=shutil.ignore_patterns("__pycache__"))
     asking = f"import json; from engines import uml; print(json.dumps({expression}))"

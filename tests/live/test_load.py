@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from engines.guest.init import RESULTS
-from engines.guests import UmlEngine
-from engines.uml import guest_command
-from lab.core.results.records import FAIL, PASS
-from lab.load.record import Connections, LoadRecord, join_rows, parse_connections
-from lab.load.trial import LoadTrial, wire_bytes
-from lab.load.verify import judge_load
-from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Transfer
+from model.predict import predict
+from model.transfer import Transfer
+from runs.results.records import FAIL, PASS
+from study.load.record import Connections, LoadRecord, join_rows, parse_connections
+from study.load.trial import LoadTrial, wire_bytes
+from study.load.verify import judge_load
+from testbed.guests import UmlEngine
 from tests.live.conftest import Driver, rows
+from vtime.kernel.init import RESULTS
+from vtime.uml import guest_command
 
 TRIAL = LoadTrial(
     scenario="live", part="live", window="10", clients="iw10*0.5@100ms+iw10*0.5@100ms",
@@ -106,7 +106,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
 KILLING = """
 import json, sys, threading
 from pathlib import Path
-from engines.worker.load import LoadBench
+from testbed.worker.load import LoadBench
 folder = Path(sys.argv[1])
 trial = json.loads((folder / "trial.json").read_text())
 bench = LoadBench(folder, Path.cwd(), {}, lambda: None)

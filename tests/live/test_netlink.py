@@ -6,18 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engines.guest.init import RESULTS
 from tests.live.test_engines import in_guest
+from vtime.kernel.init import RESULTS
 
 # Runs in the guest: on one interface netlink does it, on another, of the same name in a
 # namespace of its own, tc and ip do; both are asked what there is.
 BOTH = """
 import json, os, subprocess, sys
 from types import SimpleNamespace
-from engines.network.kernel import NodeKernel
-from engines.network.links import Neighbour, Route, RouteOptions, star_routes
-from engines.network.ports import Port
-from engines.network.shaping import Shape, bottleneck_queue, server_port
+from testbed.network.kernel import NodeKernel
+from testbed.network.links import Neighbour, Route, RouteOptions, star_routes
+from testbed.network.ports import Port
+from testbed.network.shaping import Shape, bottleneck_queue, server_port
 
 def run(words):
     return subprocess.run(words.split(), capture_output=True, text=True, check=True).stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import experiment
-from lab.fetches.features.users import shared as shared_link
+from study.fetches.features.users import shared as shared_link
 from tests.live.conftest import Driver, rows
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.uml import find_kernel
 from tests.live.conftest import PROJECT
+from vtime.uml import find_kernel
 
 KERNEL = find_kernel("--mininet")
 PROGRAM = os.environ.get("FIRST_FLIGHT_PACKETDRILL") or shutil.which("packetdrill")
 pytestmark = [
     pytest.mark.skipif(KERNEL is None, reason="./install.sh --with-mininet"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc, for engines/command/times.c")]
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc, for vtime/command/times.c")]
 with_packetdrill = pytest.mark.skipif(
     PROGRAM is None, reason="no packetdrill: on the PATH, or named by FIRST_FLIGHT_PACKETDRILL"
                             " (docs/PACKETDRILL.md)")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engines.guests import UmlEngine
-from lab.core.results.records import PASS
-from lab.core.scenario import scenario_file
-from lab.fetches import reading
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import judge_fetch
+from runs import scenario_file
+from runs.results.records import PASS
+from study.fetches import reading
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import judge_fetch
+from testbed.guests import UmlEngine
 from tests.unit.core.example import whole
 
 SCENARIO = reading.read_scenario(scenario_file.find("dukkipati2010"))

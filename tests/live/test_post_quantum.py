@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engines import system
-from lab.core.run import runs
+from runs import runs
 from tests.live.conftest import Driver, rows, unwrapped
+from vtime import system
 
 IS_HERE = system.folder().is_dir()
 needs = pytest.mark.skipif(not IS_HERE, reason=system.MISSING)

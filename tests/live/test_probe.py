@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.guest.init import RESULTS
-from hosts.tls_records import newer_openssl
+from testbed.hosts.tls_records import newer_openssl
 from tests.live.test_engines import in_guest
+from vtime.kernel.init import RESULTS
 
 # (name, RTT in ms, kbit/s, window, the client's window, what of it is fetched, whether it may
 # capture)
@@ -33,9 +33,9 @@ CASES = {
 MEASURE = """
 import json, subprocess, sys, time
 from pathlib import Path
-from engines.bench import LineProcess
-from engines.network.links import SERVER_IP
-from engines.network.shaping import Shape
+from testbed.bench import LineProcess
+from testbed.network.links import SERVER_IP
+from testbed.network.shaping import Shape
 from topo import Star
 
 folder, (cases, program, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])

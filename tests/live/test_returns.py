@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from engines.command import frames
-from engines.uml import find_kernel
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
+from vtime.command import frames
+from vtime.uml import find_kernel
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hosts import certificates
-from hosts.certificates import ChainSpec
-from lab.core import errors
+from base import errors
+from testbed.hosts import certificates
+from testbed.hosts.certificates import ChainSpec
 from tests.live.conftest import Driver, command, rows, unwrapped
 
 NETWORK = ("--rtt", "100", "--bw", "10000", "--iw", "10", "--no-figures")

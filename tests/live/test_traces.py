@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engines.guests import UmlEngine
-from lab.core.results.records import PASS, SKIPPED
-from lab.core.scenario import scenario_file
-from lab.trace.record import TraceRecord
-from lab.trace.scenario import read_scenario
-from lab.trace.trial import TraceTrial
-from lab.trace.verify import judge_trace
+from runs import scenario_file
+from runs.results.records import PASS, SKIPPED
+from study.trace.record import TraceRecord
+from study.trace.scenario import read_scenario
+from study.trace.trial import TraceTrial
+from study.trace.verify import judge_trace
+from testbed.guests import UmlEngine
 from tests.golden import stored_trace
 from tests.live.conftest import Driver
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.fetches.features.users import window_commands as commands
+from study.fetches.features.users import window_commands as commands
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 GATEWAY, SERVER, CLIENT = "192.0.2.1", "192.0.2.5", "203.0.113.1"

@@ -21,19 +21,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-import drawing
 import experiment
-from engines.network.commands import commands_of
-from lab import registry
-from lab.core.errors import FirstFlightError
-from lab.core.results.records import read_records
-from lab.core.run import measuring
-from lab.core.run.kinds import Overrides, RunData
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.verify import judge_fetch
-from lab.render import markdown, page, text
+from base.errors import FirstFlightError
+from findings import drawing
+from findings.quantities import FLAGS, QUANTITIES
+from findings.render import markdown, page, text
+from runs import measuring, scenario_file
+from runs.kinds import Overrides, RunData
+from runs.results.records import read_records
+from study import registry
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.verify import judge_fetch
+from testbed.network.commands import commands_of
 from tests.conftest import PROJECT
 from tests.programs import damage
 from tests.programs.damage import Draw, percent, pick

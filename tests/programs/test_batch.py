@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from base import errors
+from base.errors import CannotError, FirstFlightError
 from commands import batch
-from engines.console import EngineCannot
-from lab.core import errors
-from lab.core.results import provenance
-from lab.core.run import batches
-from lab.core.errors import CannotError, FirstFlightError
+from runs import batches
+from runs.results import provenance
+from vtime.console import EngineCannot
 
 
 def test_batches_side_by_side_have_processors_of_their_own(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import experiment
+from base.files import WriteError
 from commands.virtual import command, script
-from lab.core.files import WriteError
 
 
 @pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [

@@ -18,16 +18,16 @@ import pytest
 
 import report as report_command
 import results as results_command
-from lab import registry
-from lab.core import errors
-from lab.core.run import runs
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Report
-from lab.core.run.kinds import Study
-from lab.core.results.record_file import RecordFile
-from lab.core.results.records import PASS, Record
-from lab.fetches import study as fetches
-from lab.render import markdown, page, text
+from base import errors
+from base.errors import FirstFlightError
+from findings.findings import Report
+from findings.render import markdown, page, text
+from runs import runs
+from runs.kinds import Study
+from runs.results.record_file import RecordFile
+from runs.results.records import PASS, Record
+from study import registry
+from study.fetches import study as fetches
 from tests.unit.render.reports import report
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"
@@ -124,7 +124,7 @@ def test_without_a_folder_of_figures_the_runs_own_are_drawn(
     for pngs, images, said in ((lambda told: {told.findings[0].name: PIXEL}, 1, ""),
                                (fails, 0, f"report.py: {folder}: nothing is drawn: zhao2019: no"
                                 " ink\n")):
-        monkeypatch.setitem(sys.modules, "drawing", SimpleNamespace(images=pngs, for_page=dict))
+        monkeypatch.setitem(sys.modules, "findings.drawing", SimpleNamespace(images=pngs, for_page=dict))
         assert report_command.main(["--run", str(folder)]) == errors.OK
         assert (folder / "report.html").read_text().count("<img ") == images
         assert capsys.readouterr().err == said

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import FLAGS
+from findings.quantities import FLAGS
+from runs import scenario_file
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 

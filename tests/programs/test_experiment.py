@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 
 import experiment
+from base import command_line as command_line_of_all, errors
+from base.command_line import run_main
+from base.errors import CannotError, FirstFlightError, UsageError
 from commands import flags, run, without_trials
-from lab.core import command_line as command_line_of_all
-from lab.core import errors
-from lab.core.command_line import run_main
-from lab.core.errors import CannotError, FirstFlightError, UsageError
-from lab.core.run.kinds import RunData
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import FLAGS
-from lab.core.results.records import FAIL, PASS, SKIPPED, Record
+from findings.quantities import FLAGS
+from runs import scenario_file
+from runs.kinds import RunData
+from runs.results.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 PROJECT = Path(experiment.__file__).resolve().parent
@@ -109,8 +108,8 @@ def test_all_scenarios_are_read_before_the_first_is_measured(
 def test_a_drawing_that_there_is_not_is_told_before_measuring(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     text = scenario_file.find("zhao2019").text
-    for also, words in (("ccfd", "no drawing/ccfd.py .did you mean 'ccdf'"),
-                        ("bars", "drawing/bars.py draws a chart of its own")):
+    for also, words in (("ccfd", "no findings/drawing/ccfd.py .did you mean 'ccdf'"),
+                        ("bars", "findings/drawing/bars.py draws a chart of its own")):
         own.write_text(text.replace('metric = "total_ms"', f'metric = "total_ms"\nalso = ["{also}"]',
                                     1))
         with pytest.raises(UsageError, match=f"also of figure 'fig5_rtt': .*{words}"):
@@ -258,9 +257,9 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 import commands.run, experiment
-from lab.core.command_line import run_main
-from lab.core.results import records
-from lab.core.run.measuring import JudgedTrial
+from base.command_line import run_main
+from runs.results import records
+from runs.measuring import JudgedTrial
 
 class Stored:
     name, build, exact, jobs, facts, doing = "uml", "", True, 1, {{}}, ""

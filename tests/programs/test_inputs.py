@@ -20,9 +20,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from lab.core.errors import USAGE, FirstFlightError, UsageError
-from lab.core.scenario import scenario_file
-from lab.fetches.figures import panels
+from base.errors import USAGE, FirstFlightError, UsageError
+from runs import scenario_file
+from study.fetches.figures import panels
 from tests.programs import damage
 from tests.programs.damage import Draw
 from tests.programs.inputs import KINDS, documents

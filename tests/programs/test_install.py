@@ -21,7 +21,7 @@ import pytest
 from tests.conftest import heeding
 
 PROJECT = Path(__file__).resolve().parents[2]
-GUEST = PROJECT / "engines" / "guest"
+GUEST = PROJECT / "vtime" / "kernel"
 
 
 def run(script: Path, *arguments: str, cache: Path,
@@ -334,7 +334,7 @@ class Building:
     """A machine on which a kernel is built in a second; what was asked of make is in `made`."""
 
     def __init__(self, home: Path) -> None:
-        self.home, self.cache, self.guest = home, home / "cache", home / "tree" / "engines" / "guest"
+        self.home, self.cache, self.guest = home, home / "cache", home / "tree" / "vtime" / "kernel"
         self.root, self.source = self.cache / "first-flight" / "kernel", home / "linux-7.2.1"
         for name, text in TINY.items():
             (self.source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -403,7 +403,7 @@ def has_writer(fifo: int) -> bool:
 @pytest.fixture
 def building(tmp_path: Path) -> Building:
     """With a project of its own: guest kernels are tried with it."""
-    for name in ("engines", "lab"):
+    for name in ("base", "net", "vtime"):
         shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
     shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
     return Building(tmp_path)
@@ -425,7 +425,7 @@ def test_a_built_kernel_is_named_by_its_source_too(building: Building) -> None:
 
 
 @pytest.mark.parametrize(("script", "way"), [
-    ("engines/guest/build.sh", signal.SIGKILL), *(("install.sh", way) for way in (
+    ("vtime/kernel/build.sh", signal.SIGKILL), *(("install.sh", way) for way in (
         signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT))])
 def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
         script: str, way: signal.Signals, building: Building) -> None:
@@ -461,7 +461,7 @@ def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(build
 
 
 def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
-    building.struck("engines/guest/build.sh", signal.SIGKILL)
+    building.struck("vtime/kernel/build.sh", signal.SIGKILL)
     changed(building.source)
     done = building.built()
     assert done.returncode == 0 and "continuing" not in done.stderr
@@ -470,7 +470,7 @@ def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
 
 def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Building) -> None:
     """As objects that a power failure has cut short."""
-    building.struck("engines/guest/build.sh", signal.SIGKILL)
+    building.struck("vtime/kernel/build.sh", signal.SIGKILL)
     (building.home / "broken").touch()
     (building.root / ".build" / "objects" / "old").touch()
     done = building.built()

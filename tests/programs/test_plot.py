@@ -15,7 +15,7 @@ import pytest
 import plot
 import report
 import results as results_command
-from lab.core.scenario import scenario_file
+from runs import scenario_file
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"
@@ -49,7 +49,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is drawn in this process has few dots: that takes less time."""
-    monkeypatch.setattr("drawing.style.DPI", 20)
+    monkeypatch.setattr("findings.drawing.style.DPI", 20)
 
 
 def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(

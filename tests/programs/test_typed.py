@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from base import typed
+from base.errors import UsageError
 from commands import flags, run
-from lab.core.errors import UsageError
-from lab.core.scenario import typed
 
 # What is typed, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [

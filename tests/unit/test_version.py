@@ -11,8 +11,8 @@ import experiment
 import plot
 import report
 import results
-from lab.core import __version__
-from lab.core.results import provenance
+from base import __version__
+from runs.results import provenance
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 

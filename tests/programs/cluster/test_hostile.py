@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from engines.cluster import cluster as cluster_module
-from engines.cluster.cluster import RETRIES, Unreadable, connect
-from engines.console import EngineCannot, EngineError
+from runs.cluster import cluster as cluster_module
+from runs.cluster.cluster import RETRIES, Unreadable, connect
 from tests.conftest import PROJECT
 from tests.programs.cluster.dask_processes import cluster_of
 from tests.programs.cluster.hostile_worker import WAYS
 from tests.programs.cluster.test_node import BATCH, TOOLS, archive
+from vtime.console import EngineCannot, EngineError
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.cluster.node import CODE, KERNEL, Node, last_line
+from runs.cluster.node import CODE, KERNEL, Node, last_line
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
 BATCH = """import json, sys

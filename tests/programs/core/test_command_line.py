@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import INTERRUPTED, UNREAD, USAGE
+from base.errors import INTERRUPTED, UNREAD, USAGE
 from tests.conftest import heeding
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -47,7 +47,7 @@ def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
     """No file that is opened later takes the number of a stream, and is written to as one."""
-    program = ("import sys; from lab.core.command_line import run_main, say\n"
+    program = ("import sys; from base.command_line import run_main, say\n"
                "def main(argv):\n"
                "    file = open(argv[0], 'w'); print('out'); say('err')\n"
                "    return 0 if file.fileno() > 2 else 1\n"
@@ -76,7 +76,7 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
 def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{number})\n"
                                       "for _ in range(9): pass\nprint('imported', flush=True)\n")
-    program = ("import signal, time; from lab.core.command_line import interrupt, run_main\n"
+    program = ("import signal, time; from base.command_line import interrupt, run_main\n"
                "def main(argv):\n"
                "    signal.signal(signal.SIGTERM, interrupt)\n"
                "    import slow; time.sleep(60); return 0\n"
@@ -92,7 +92,7 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
 STRUCK = """
 import atexit, os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-from lab.core import command_line
+from base import command_line
 
 def strike():
     os.kill(os.getpid(), signal.SIGINT)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import forked
+from base import forked
 
 
 @pytest.fixture(autouse=True)

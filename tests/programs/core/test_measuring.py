@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.run import runs
-from lab.core.run.measuring import CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep, measure
+from base.errors import FirstFlightError
+from runs import runs
+from runs.measuring import CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep, measure
 from tests.unit.core.example import record, study
 from tests.unit.core.example_run import Engine
 

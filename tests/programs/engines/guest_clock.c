@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* engines/guest/clock.c as a library, on as little of a kernel as it asks for: see test_guest_clock.py. */
+/* vtime/kernel/clock.c as a library, on as little of a kernel as it asks for: see test_guest_clock.py. */
 #include <stddef.h>
 #include <stdlib.h>
 

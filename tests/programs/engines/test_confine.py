@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engines import confine, uml
+from vtime import confine, uml
 
 pytestmark = pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
 PROJECT = Path(__file__).resolve().parents[3]
@@ -250,7 +250,7 @@ def test_no_call_of_32_bits_gets_past_the_filter(folder: Path) -> None:
 LANDLOCK_ALONE = """
 import ctypes, json, os, socket, sys
 sys.path.insert(0, sys.argv[1])
-from engines import confine
+from vtime import confine
 confine.refuse = lambda refused: None
 confine.confine(sys.executable, os.getcwd(), "/usr", "/lib", "/lib64", "/etc/ld.so.cache")
 told = []

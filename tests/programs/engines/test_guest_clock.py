@@ -1,4 +1,4 @@
-"""What reading the clock costs in a guest: engines/guest/clock.c, compiled for this machine."""
+"""What reading the clock costs in a guest: vtime/kernel/clock.c, compiled for this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HARNESS = Path(__file__).with_name("guest_clock.c")
-SOURCE = Path(__file__).resolve().parents[3] / "engines" / "guest"
+SOURCE = Path(__file__).resolve().parents[3] / "vtime" / "kernel"
 GETTIMEOFDAY, GETTIME = 96, 228  # system calls
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no compiler")

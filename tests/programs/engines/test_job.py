@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from engines.console import EngineCannot, EngineError
-from engines.job import JobFolder, WorkerLost, WorkerProcess, shared_out
-from engines.shared_folder import FREED_BYTES, GrowingFile, open_within
+from testbed.job import JobFolder, WorkerLost, WorkerProcess, shared_out
+from vtime.console import EngineCannot, EngineError
+from vtime.shared_folder import FREED_BYTES, GrowingFile, open_within
 
 
 def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engines import uml
-from engines import PROJECT
-from engines.console import EngineCannot
-from engines.mounts import mount
-from lab.core.errors import CANNOT, OK
+from base.errors import CANNOT, OK
+from base.files import PROJECT
+from vtime import uml
+from vtime.console import EngineCannot
+from vtime.mounts import mount
 
 RUN, EXPERIMENT = str(PROJECT / "run.sh"), [sys.executable, str(PROJECT / "experiment.py")]
 WITHOUT_PROC = ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
@@ -74,7 +74,7 @@ def test_a_path_that_leads_nowhere_is_completed(path: str, tmp_path: Path) -> No
 
 def test_what_an_encoding_lacks_is_escaped(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
-    program = ("import sys; from lab.core.command_line import run_main, say;"
+    program = ("import sys; from base.command_line import run_main, say;"
                "run_main('x', lambda words: [print('10 · ' + words[0]), say(words[0]), 0][-1])")
     for encoding, dot in (("ascii", r"\xb7"), ("utf-8", "·")):
         done = ended([sys.executable, "-c", program, str(folder)], PROJECT,

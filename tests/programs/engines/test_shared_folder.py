@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from engines import job, shared_folder
-from engines.console import EngineError
-from engines.job import JobFolder, StorageError, WorkerProcess
+from testbed import job
+from testbed.job import JobFolder, StorageError, WorkerProcess
+from vtime import shared_folder
+from vtime.console import EngineError
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 # The worker itself, with a bench that has no network: "tool" fails as a program of ours does.
 WORKER = """
 import sys
 from pathlib import Path
-from engines.worker import worker
-from engines.bench import WorkerError
+from testbed.worker import worker
+from testbed.bench import WorkerError
 
 class Bench:
     sysctls = {}
@@ -31,7 +32,7 @@ class Bench:
     def prepare(self, trial): pass
     def measure(self, trial, observation):
         observation["skipped"] = "x" * trial["says"]
-        if trial["id"] == "tool": raise WorkerError("hosts.load_client ended")
+        if trial["id"] == "tool": raise WorkerError("testbed.hosts.load_client ended")
     def recorded(self, trial): return {}
     def close(self): pass
 
@@ -66,7 +67,7 @@ def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     job = worked(tmp_path, None, ("one", 10), ("tool", 10))
     lines = [json.loads(line) for line in job.new_lines()]
     assert [line.get("error") for line in lines if "trial" in line] == [
-        None, "hosts.load_client ended"] and lines[-1]["stage"] == "done"
+        None, "testbed.hosts.load_client ended"] and lines[-1]["stage"] == "done"
     job.check_storage()
     assert not (job.path / shared_folder.PROBE).exists()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engines import uml
-from engines.console import EngineCannot, EngineError
-from engines.job import Observation, StorageError, WorkerKilled
-from engines.guests import UmlEngine
-from engines.uml import guest_command
+from testbed.guests import UmlEngine
+from testbed.job import Observation, StorageError, WorkerKilled
+from vtime import uml
+from vtime.console import EngineCannot, EngineError
+from vtime.uml import guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
 READY = """echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.jsonl"""

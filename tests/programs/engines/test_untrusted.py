@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engines import console
-from engines import observations, shared_folder
-from engines.console import CONSOLE, EngineError
-from engines.job import JobFolder, StorageError, WorkerProcess
-from engines.observations import FILE_BYTES, LINE_BYTES
-from engines.guests import UmlEngine
-from hosts.untrusted import QUOTED_CHARACTERS, quoted
+from base.untrusted import QUOTED_CHARACTERS, quoted
+from testbed import observations
+from testbed.guests import UmlEngine
+from testbed.job import JobFolder, StorageError, WorkerProcess
+from testbed.observations import FILE_BYTES, LINE_BYTES
 from tests.conftest import PROJECT
+from vtime import console, shared_folder
+from vtime.console import CONSOLE, EngineError
 
 TRIALS = [{"id": "t", "shape": {}}, {"id": "u", "shape": {}}]
 SPARSE_BYTES = 6 << 30

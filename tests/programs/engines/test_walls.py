@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from engines import confine, uml
-from engines.console import EngineError
-from engines.guests import UmlEngine
+from testbed.guests import UmlEngine
 from tests.live.conftest import processes_with
+from vtime import confine, uml
+from vtime.console import EngineError
 
 PROJECT = Path(__file__).resolve().parents[3]
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
@@ -77,7 +77,7 @@ def test_what_a_guest_has_started_ends_with_it(
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
 def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
-    run = ("import sys; from pathlib import Path; from engines.uml import UmlEngine;"
+    run = ("import sys; from pathlib import Path; from vtime.uml import UmlEngine;"
            f" list(UmlEngine(Path(sys.argv[1]), 1).run([{TRIAL}], {{}}, Path(sys.argv[2])))")
     work = tmp_path / "work"
     with subprocess.Popen([sys.executable, "-c", run, str(kernel(tmp_path, True)), str(work)],
@@ -93,7 +93,7 @@ def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path)
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
 def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path) -> None:
-    build, cache = PROJECT / "engines" / "guest" / "build.sh", tmp_path / "cache"
+    build, cache = PROJECT / "vtime" / "kernel" / "build.sh", tmp_path / "cache"
 
     def ran(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([str(build), *words], env={**os.environ, "XDG_CACHE_HOME": str(cache)},

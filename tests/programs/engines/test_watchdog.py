@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engines import job
-from engines.console import EngineError
-from engines.job import JobFolder, Watchdog, WorkerProcess
+from testbed import job
+from testbed.job import JobFolder, Watchdog, WorkerProcess
+from vtime.console import EngineError
 
 SPIN = (sys.executable, "-S", "-c", "while True: pass")
 SLEEP = ("sleep", "60")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hosts import tls
-from hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError, ChainSpec, Files,
-                                fillers, make)
-from hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
+from testbed.hosts import tls
+from testbed.hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError, ChainSpec,
+                                        Files, fillers, make)
+from testbed.hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
 from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
 
 ADDRESS = "127.0.0.1"

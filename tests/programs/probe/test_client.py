@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hosts.certificates import ChainSpec, make
 from net import bpf
 from probe import client, tap
+from testbed.hosts.certificates import ChainSpec, make
 from tests.programs.hosts.running import running
 
 needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")

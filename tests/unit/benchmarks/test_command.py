@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from base.errors import CANNOT, FAILED, USAGE
 from benchmarks import command
 from benchmarks.outside import transfers
-from engines import uml
-from engines.console import EngineError
-from lab.core.errors import CANNOT, FAILED, USAGE
+from vtime import uml
+from vtime.console import EngineError
 
 FOLDER = Path(command.__file__).parent
 PROGRAMS = sorted(".".join(path.relative_to(FOLDER).with_suffix("").parts)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from base.errors import UsageError
 from benchmarks.outside.kernel_tests import KNOWN_FAILURES, is_known, scripts_in
-from engines.command.packetdrill import FAILED, PASSED, Result, Script
-from lab.core.errors import UsageError
+from vtime.command.packetdrill import FAILED, PASSED, Result, Script
 
 ((NAME, CHANGE),) = KNOWN_FAILURES.items()
 

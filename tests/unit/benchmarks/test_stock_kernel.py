@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from base.errors import FAILED, OK
 from benchmarks.outside import stock_kernel
 from benchmarks.outside.stock_kernel import differ, row
-from lab.core.errors import FAILED, OK
-from lab.core.results.records import FAIL
+from runs.results.records import FAIL
 from tests.golden.stored_fetches import stored
 
 RECORD = next(record for record in stored("zhao2019") if not record.retransmissions)

@@ -8,17 +8,17 @@ from itertools import combinations
 
 import pytest
 
-from benchmarks.outside.transfers import (
-    AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally, command_of,
-    requested_sysctls, sample, sample_crossed, sample_tls)
+from base.errors import UsageError
+from benchmarks.outside.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES,
+                                          WORST, Tally, command_of, requested_sysctls, sample,
+                                          sample_crossed, sample_tls)
 from commands.flags import parse
 from commands.run import overrides_of
-from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING
-from lab.core.results.records import FAIL, SKIPPED
-from lab.fetches.features.questions import question
-from lab.fetches.verify.record import Record
-from lab.fetches.study import KIND
+from runs.kinds import NOTHING
+from runs.results.records import FAIL, SKIPPED
+from study.fetches.features.questions import question
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
 from tests.golden import stored
 
 

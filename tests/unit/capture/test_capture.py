@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy
 import pytest
 
-from lab.capture import pcapng
-from lab.capture.connections import observed
-from lab.capture.conversations import conversations
-from lab.capture.fields import FRAGMENT, Headers, headers
-from lab.capture.links import LinkDirection, Spaces, _in_effect, links
-from lab.capture.pcapng import Capture, Device, DeviceState, NoCapture, Packets, packets_of, read
-from lab.capture.report import Reported, reported
-from lab.capture.qdiscs import Qdisc, DeviceSetting, parsed, rate_words
-from lab.core.errors import FirstFlightError
-from lab.render.data import table_csv
+from base.errors import FirstFlightError
+from findings.render.data import table_csv
 from net.headers import TCP, UDP
+from wire.capture import pcapng
+from wire.capture.connections import observed
+from wire.capture.conversations import conversations
+from wire.capture.fields import FRAGMENT, Headers, headers
+from wire.capture.links import LinkDirection, Spaces, _in_effect, links
+from wire.capture.pcapng import Capture, Device, DeviceState, NoCapture, Packets, packets_of, read
+from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed, rate_words
+from wire.capture.report import Reported, reported
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
 ORIGIN_NS = 1_767_225_600_000_000_000
@@ -206,7 +206,7 @@ def test_a_share_of_losses_that_chance_does_not_explain_is_told(tmp_path: Path) 
 
 
 def own_block(kind: int, device: int, rest: bytes) -> bytes:
-    """A block as engines/guest/capture.c writes it."""
+    """A block as vtime/kernel/capture.c writes it."""
     body = struct.pack("<HxxIQ", kind, device, ORIGIN_NS) + rest
     return struct.pack("<II", 0x80004646, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
 

@@ -15,18 +15,18 @@ from typing import NamedTuple
 import numpy
 import pytest
 
+from base.errors import OK
 from commands.virtual import captured, script
-from lab.capture.charts import _rtts
-from lab.capture.connections import ObservedConnection, observed
-from lab.capture.conversations import Conversations, Flow, conversations
-from lab.capture.fields import headers
-from lab.capture.links import LinkDirection, Spaces, _in_effect, links
-from lab.capture.notes import notes
-from lab.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
-from lab.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from lab.capture.report import Reported, reported
-from lab.core.errors import OK
-from lab.tcp.delivery.qdiscs import Way
+from wire.capture.charts import _rtts
+from wire.capture.connections import ObservedConnection, observed
+from wire.capture.conversations import Conversations, Flow, conversations
+from wire.capture.fields import headers
+from wire.capture.links import LinkDirection, Spaces, _in_effect, links
+from wire.capture.notes import notes
+from wire.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
+from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
+from wire.capture.report import Reported, reported
+from wire.delivery.qdiscs import Way
 
 MS = 1_000_000
 SYN, RST, PUSH, ACK, FIN = 2, 4, 8, 16, 1

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engines import cluster
-from engines.cluster.cluster import PROJECT, connect, pack
-from engines.cluster.node import CODE, KERNEL
-from engines.console import EngineCannot
+from runs import cluster
+from runs.cluster.cluster import PROJECT, connect, pack
+from runs.cluster.node import CODE, KERNEL
+from vtime.console import EngineCannot
 
 
 @pytest.mark.parametrize("address", [
@@ -40,6 +40,6 @@ def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
     with zipfile.ZipFile(io.BytesIO(pack(tmp_path / "linux"))) as files:
         assert files.read(KERNEL) == b"kernel"
-        for name in ("install.sh", "commands/batch.py", "engines/worker/worker.py"):
+        for name in ("install.sh", "commands/batch.py", "testbed/worker/worker.py"):
             mode = files.getinfo(f"{CODE}/{name}").external_attr >> 16 & 0o755
             assert mode == (PROJECT / name).stat().st_mode & 0o755, name

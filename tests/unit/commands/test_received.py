@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.command.received import LAST_NS, Received, leads_inside
-from engines.command.frames import CONTENT, ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
-from engines.command.guest import CommandEnd
+from vtime.command.frames import CONTENT, ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
+from vtime.command.guest import CommandEnd
+from vtime.command.received import LAST_NS, Received, leads_inside
 
 
 class Sent:

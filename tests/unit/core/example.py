@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lab import registry
-from lab.core.results import records
-from lab.core.results.records import PASS
-from lab.core.run.kinds import Kind, Study
-from lab.core.scenario import scenario_file
-from lab.core.scenario.scenario_file import Head
-from lab.core.words import exact
+from base.words import exact
+from runs import scenario_file
+from runs.kinds import Kind, Study
+from runs.results import records
+from runs.results.records import PASS
+from runs.scenario_file import Head
+from study import registry
 
 
 @dataclass(frozen=True)

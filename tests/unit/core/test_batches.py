@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from engines.job import shared_out
-from lab import registry
-from lab.core.errors import FirstFlightError
-from lab.core.results.records import RowWriter, columns_of, trial_class
-from lab.core.run import batches
-from lab.core.run.batches import ManyMachines, TrialBatch
-from lab.core.run.kinds import Study
-from lab.core.run.measuring import JudgedTrial, OneMachine
-from lab.core.scenario.scenario_file import Head
+from base.errors import FirstFlightError
+from runs import batches
+from runs.batches import ManyMachines, TrialBatch
+from runs.kinds import Study
+from runs.measuring import JudgedTrial, OneMachine
+from runs.results.records import RowWriter, columns_of, trial_class
+from runs.scenario_file import Head
+from study import registry
+from testbed.job import shared_out
 from tests.unit.core import example
 from tests.unit.core.example import Record, Trial, whole
 from tests.unit.core.example_run import Engine
@@ -57,7 +57,7 @@ def study(count: int = 5) -> Any:
 
 
 def kind_of(name: str) -> Any:
-    """The kind of a name, the example for kind fetches (lab.registry.kind)."""
+    """The kind of a name, the example for kind fetches (study.registry.kind)."""
     return KIND if name == "fetches" else registry.kind(name)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.core.findings.findings import Compared
-from lab.core.results.checks import Check, Failure, failed_checks, failures, give_verdict, table
-from lab.core.results.records import FAIL, PASS, SKIPPED
+from findings.findings import Compared
+from runs.results.checks import Check, Failure, failed_checks, failures, give_verdict, table
+from runs.results.records import FAIL, PASS, SKIPPED
 from tests.unit.core.example import Record, record
 
 

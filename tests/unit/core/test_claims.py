@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from lab.core.findings.charts import Ends, is_wide
-from lab.core.findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS,
-                                      ComparedNumber, counts, equivalent, judge, larger, summary,
-                                      word_of)
+from findings.charts import Ends, is_wide
+from findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS,
+                             ComparedNumber, counts, equivalent, judge, larger, summary, word_of)
 
 numbers = some.floats(-1e6, 1e6)
 widths = some.floats(0, 1e6)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import experiment
-from lab.core.errors import UsageError
-from lab.core.results.records import FAIL, PASS, Record
-from lab.core.run import comparison
-from lab.core.run.kinds import RunData
+from base.errors import UsageError
+from runs import comparison
+from runs.kinds import RunData
+from runs.results.records import FAIL, PASS, Record
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.scenario import curves
-from lab.core.scenario.curves import CdfCurve, network_curve, size_curve
-from lab.core.scenario.published import PAPER
+from base.errors import UsageError
+from study.scenario import curves
+from study.scenario.curves import CdfCurve, network_curve, size_curve
+from study.scenario.published import PAPER
 
 
 def test_web_search_sizes_have_the_published_quantiles_and_mean() -> None:

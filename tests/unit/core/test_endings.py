@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import __version__, command_line
-from lab.core.command_line import (Parser, pictures, positive, run_main, whole_numbers,
-                                   write_crash)
-from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
-                             UsageError, note_kept, one_line)
+from base import __version__, command_line
+from base.command_line import Parser, pictures, positive, run_main, whole_numbers, write_crash
+from base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, UsageError,
+                         note_kept, one_line)
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lab import registry
-from lab.core.run.kinds import HOST_OVERHEAD_S, Overrides
-from lab.core.run.measuring import GUEST_START_S, expected_s
-from lab.core.scenario import scenario_file
+from runs import scenario_file
+from runs.kinds import HOST_OVERHEAD_S, Overrides
+from runs.measuring import GUEST_START_S, expected_s
+from study import registry
 
 
 def study_of(name: str, **lists: Any) -> Any:

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from lab import registry
-from lab.core.run.kinds import Overrides
-from lab.core.run.measuring import CAPTURES_KEPT, sample_of
-from lab.core.scenario import scenario_file
+from runs import scenario_file
+from runs.kinds import Overrides
+from runs.measuring import CAPTURES_KEPT, sample_of
+from study import registry
 from tests.unit.core.example import Trial, whole
 
 

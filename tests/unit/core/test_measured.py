@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from lab.core.command_line import Progress
-from lab.core.errors import FirstFlightError
-from lab.core.run import comparison, measuring, runs
-from lab.core.run.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine,
-                                    capture_of, file_of, kept, measure, sample_of)
-from lab.tcp.packets import capture_file
+from base.command_line import Progress
+from base.errors import FirstFlightError
+from net.segments import capture_file
+from runs import comparison, measuring, runs
+from runs.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine, capture_of,
+                            file_of, kept, measure, sample_of)
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
 

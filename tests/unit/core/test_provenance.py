@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import __version__
-from lab.core.results import provenance
+from base import __version__
+from runs.results import provenance
 
 
 def commit(folder: Path, *words: str) -> str:

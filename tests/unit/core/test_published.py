@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.scenario import published
+from base.errors import UsageError
+from study.scenario import published
 
 
 def test_published_files_are_read_as_they_stand() -> None:

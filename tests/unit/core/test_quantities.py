@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.scenario.quantities import FLAGS, QUANTITIES, quantity
-from lab.core.scenario.quantity import Quantity
+from base.errors import UsageError
+from findings.quantities import FLAGS, QUANTITIES, quantity
+from findings.quantity import Quantity
 
 
 @pytest.mark.parametrize("known", QUANTITIES.values(), ids=QUANTITIES)

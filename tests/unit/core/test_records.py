@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.files import WriteError
-from lab.core.results import record_file, records
-from lab.core.results.observation import started_at
-from lab.core.results.record_file import RecordFile
-from lab.core.results.records import FAIL, PASS, RecordsError, columns_of, read_records, value_of
-from lab.core.words import to_text
-from lab.core.words import exact
+from base.files import WriteError
+from base.words import exact, to_text
+from runs.results import record_file, records
+from runs.results.observation import started_at
+from runs.results.record_file import RecordFile
+from runs.results.records import FAIL, PASS, RecordsError, columns_of, read_records, value_of
 from tests.unit.core.example import Record, Trial, record
 
 # Whatever its exponent, and those that people write.

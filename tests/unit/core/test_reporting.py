@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.findings.findings import Fact, Finding, Report, Tile, kernel_of
-from lab.core.results.records import FAIL, PASS, SKIPPED, Record
-from lab.core.run import reporting, runs
-from lab.core.run.kinds import RunData
-from lab.core.scenario import scenario_file
+from base.errors import UsageError
+from findings.findings import Fact, Finding, Report, Tile, kernel_of
+from runs import reporting, runs, scenario_file
+from runs.kinds import RunData
+from runs.results.records import FAIL, PASS, SKIPPED, Record
+from study import registry
 from tests.unit.core.example import study
 
 

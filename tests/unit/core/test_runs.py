@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from lab import registry
-from lab.core import files
-from lab.core.errors import FirstFlightError, UsageError
-from lab.core.results.record_file import RecordFile
-from lab.core.results.records import RecordsError, read_records
-from lab.core.run import runs
-from lab.core.run.kinds import Overrides
-from lab.core.run.runs import Run, request
-from lab.core.scenario import scenario_file
+from base import files
+from base.errors import FirstFlightError, UsageError
+from runs import runs, scenario_file
+from runs.kinds import Overrides
+from runs.results.record_file import RecordFile
+from runs.results.records import RecordsError, read_records
+from runs.runs import Run, request
+from study import registry
 from tests.golden import stored_fetches, stored_load
 from tests.unit.core.example import Trial, record, study, whole
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import USAGE, UsageError
-from lab.core.scenario import scenario_file
-from lab.core.scenario.scenario_file import ScenarioFile, check_count
+from base.errors import USAGE, UsageError
+from runs import scenario_file
+from runs.scenario_file import ScenarioFile, check_count
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.scenario import schema
-from lab.core.scenario.schema import key
+from base.errors import UsageError
+from runs import schema
+from runs.schema import key
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ import pytest
 
 import plot
 import report
+from base.errors import FAILED, OK, FirstFlightError
 from commands import without_trials
 from commands.flags import parse
 from commands.virtual import captured
-from drawing.style import even_ticks
-from lab.core.errors import FAILED, OK, FirstFlightError
-from lab.core.results.facts import COMMAND, RUN, read_facts_file
-from lab.core.results.records import LARGEST, RecordsError
-from lab.core.run import runs
+from findings.drawing.style import even_ticks
+from runs import runs
+from runs.results.facts import COMMAND, RUN, read_facts_file
+from runs.results.records import LARGEST, RecordsError
 from tests.programs.inputs import stored
 from tests.programs.stored_commands import FACTS, packets
 

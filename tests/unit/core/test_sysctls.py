@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engines.network.kernel import TCP_SYSCTLS
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.scenario import scenario_file
-from lab.core.scenario.sysctls import KNOWN, sysctls_of
+from base.errors import UsageError
+from runs import scenario_file
+from runs.sysctls import KNOWN, sysctls_of
+from study import registry
+from testbed.network.kernel import TCP_SYSCTLS
 
 
 def read(key: str, value: object, one_word: bool = False) -> dict[str, str]:

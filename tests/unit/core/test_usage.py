@@ -12,7 +12,7 @@ import experiment
 import plot
 import report
 import results
-from lab.core.errors import MESSAGE_CHARACTERS, USAGE, FirstFlightError
+from base.errors import MESSAGE_CHARACTERS, USAGE, FirstFlightError
 
 LONG, LONGER = "x" * 300, "/".join(["d" * 200] * 30)  # a name, and a path, that none can have
 PATHS = ("", LONG, LONGER, "a\0b")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from lab.core import words
+from base import words
 
 
 def test_what_is_not_to_be_seen_becomes_a_space() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from drawing import style
+from findings.drawing import style
 
 
 @pytest.fixture(autouse=True, scope="module")

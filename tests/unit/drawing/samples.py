@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy
 
-from lab.core.findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line,
-                                      LineChart, Mark, PacketsChart, Plot, SideChart, SidePlot,
-                                      Square, SquareChart, SquareMap, StepChart, TimeBar,
-                                      TimeChart, Timeline, TraceChart, TraceRow, WaterfallStep)
-from lab.core.stats import Estimate
+from base.stats import Estimate
+from findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line, LineChart,
+                             Mark, PacketsChart, Plot, SideChart, SidePlot, Square, SquareChart,
+                             SquareMap, StepChart, TimeBar, TimeChart, Timeline, TraceChart,
+                             TraceRow, WaterfallStep)
 
 
 def words(mark: str = "", alarm: str = "") -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy
 import pytest
 
-import drawing
-from drawing import ccdf
-from lab.core.findings.charts import Sample
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Finding
+from base.errors import FirstFlightError
+from findings import drawing
+from findings.charts import Sample
+from findings.drawing import ccdf
+from findings.findings import Finding
 from tests.unit.drawing import samples
 from tests.unit.render.reports import report
 

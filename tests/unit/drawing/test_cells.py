@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_rgba
 
-from drawing import connections, groups, squares, style
-from lab.core.findings.charts import Square, SquareMap
+from findings.charts import Square, SquareMap
+from findings.drawing import connections, groups, squares, style
 from tests.unit.drawing import samples
 
 def texts(axes: Any) -> list[str]:

@@ -14,14 +14,13 @@ import pytest
 from matplotlib import cbook, rc_context
 from matplotlib.text import Text
 
-import drawing
-from drawing import bars, lines, squares, style
-from lab import registry
-from lab.core.command_line import PICTURES
-from lab.core.findings.charts import (Chart, Line, Plot, Sample, SampleChart, SquareChart,
-                                      TimeChart)
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Finding, Report
+from base.command_line import PICTURES
+from base.errors import FirstFlightError
+from findings import drawing
+from findings.charts import Chart, Line, Plot, Sample, SampleChart, SquareChart, TimeChart
+from findings.drawing import bars, lines, squares, style
+from findings.findings import Finding, Report
+from study import registry
 from tests.unit.drawing import samples
 
 
@@ -61,7 +60,7 @@ def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
     """The classes of charts that the product has; what has no family of its own is
     drawn by a name."""
     for kind in of.__subclasses__():
-        if kind.__module__.startswith("lab.") and isinstance(kind.family, str):
+        if kind.__module__.startswith(("findings.", "study.", "wire.")) and isinstance(kind.family, str):
             yield kind
         yield from every_class(kind)
 
@@ -168,16 +167,16 @@ def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
 
 def test_another_drawing_of_a_finding_is_a_file_of_its_own(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if drawing/dots.py were there."""
+    """As if findings/drawing/dots.py were there."""
     requested: list[Any] = []
 
     def draw(chart: SampleChart) -> Any:
         requested.append((chart.title, [sample.name for sample in chart.samples], chart.measured))
         return "a figure"
 
-    dots = types.ModuleType("drawing.dots")
+    dots = types.ModuleType("findings.drawing.dots")
     monkeypatch.setattr(dots, "draw", draw, raising=False)
-    monkeypatch.setitem(sys.modules, "drawing.dots", dots)
+    monkeypatch.setitem(sys.modules, "findings.drawing.dots", dots)
     monkeypatch.setattr(drawing, "known_files", lambda: ["bars", "dots"])
     drawing.check({"fig2": ("dots",)})
     report = report_of(Finding("fig2", "t", chart=samples.time_chart(), also=("dots",),
@@ -189,13 +188,13 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
 
 def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: Path) -> None:
     good = Finding("good", "", chart=samples.time_chart())
-    with pytest.raises(FirstFlightError, match=r"a figure of fig9: there is no drawing/timez\.py"
+    with pytest.raises(FirstFlightError, match=r"a figure of fig9: there is no findings/drawing/timez\.py"
                        r"; there are bars, ccdf, connections, "):
         drawing.draw(report_of(good, Finding("fig9", "", chart=Other("Other", ()))),
                      tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
     for name in ("timez", "style"):
-        with pytest.raises(FirstFlightError, match=rf"figure of fig9: .*no drawing/{name}\.py"):
+        with pytest.raises(FirstFlightError, match=rf"figure of fig9: .*no findings/drawing/{name}\.py"):
             list(drawing.figures(report_of(Finding("fig9", "", also=(name,)))))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from drawing import squares
+from findings.drawing import squares
 from tests.unit.drawing import samples
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from drawing import lines, style
-from lab.core.findings.charts import Line, LineChart, Plot
+from findings.charts import Line, LineChart, Plot
+from findings.drawing import lines, style
 from tests.unit.drawing import samples
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drawing import groups
+from findings.drawing import groups
 from tests.unit.drawing import samples
 
 def test_bars_of_each_side_differ_in_more_than_colour() -> None:

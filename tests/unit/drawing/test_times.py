@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from drawing import bars, style
-from lab.core.findings.charts import TimeBar, TimeChart
-from lab.core.stats import Estimate
+from base.stats import Estimate
+from findings.charts import TimeBar, TimeChart
+from findings.drawing import bars, style
 from tests.unit.drawing import samples
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drawing import connections, style
+from findings.drawing import connections, style
 from tests.unit.drawing import samples
 
 

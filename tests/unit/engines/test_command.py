@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from engines.command import guest, inside
-from engines.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame,
-                                    Outlet, Reader, Room)
-from engines.command.guest import CommandRequest, environment_of
+from vtime.command import guest, inside
+from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
+                                  Reader, Room)
+from vtime.command.guest import CommandRequest, environment_of
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
 

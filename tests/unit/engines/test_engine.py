@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from engines import engine, uml
-from engines.console import EngineCannot
-from engines.job import JobFolder, WorkerProcess
+from testbed import engine
+from testbed.job import JobFolder, WorkerProcess
+from vtime import uml
+from vtime.console import EngineCannot
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.guest.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel
+from vtime.kernel.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel
 
 KEY, SOURCE = "0123456789abcdef", "ab" * 32
 ASKED = {"configuration": KEY, "compiler": "gcc 12"}

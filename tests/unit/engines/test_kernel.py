@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.network.kernel import NetworkError, write_sysctls
+from testbed.network.kernel import NetworkError, write_sysctls
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from engines.network import links
 from net.netlink import attributes
+from testbed.network import links
 
 IFINFOMSG_BYTES = 16
 

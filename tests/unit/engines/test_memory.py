@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engines.console import EngineCannot
-from engines.uml import MEMORY_MB, guests
+from vtime.console import EngineCannot
+from vtime.uml import MEMORY_MB, guests
 
 
 def meminfo(folder: Path, available_mb: int) -> Path:

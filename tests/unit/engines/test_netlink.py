@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines.network import links
-from engines.network.links import Route
-from engines.network.netlink import Netlink, RequestRefused
 from net import netlink, qdiscs
 from net.netlink import attribute, attributes
+from testbed.network import links
+from testbed.network.links import Route
+from testbed.network.netlink import Netlink, RequestRefused
 
 
 @pytest.fixture(name="kernel")

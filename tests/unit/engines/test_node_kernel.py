@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from engines import engine
-from engines.network import kernel, links
-from engines.network.kernel import KernelLacks, NetworkError, NodeKernel
-from engines.network.links import Neighbour, Route
-from engines.network.ports import Port, Queue
 from net.netem import Netem
+from testbed import engine
+from testbed.network import kernel, links
+from testbed.network.kernel import KernelLacks, NetworkError, NodeKernel
+from testbed.network.links import Neighbour, Route
+from testbed.network.ports import Port, Queue
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")

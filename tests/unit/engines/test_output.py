@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from commands.virtual.command import show_end
-from engines.command.frames import ERROR, MOST_BYTES, OUTPUT
-from engines.command.guest import CommandEnd
 from vtime import Result, session
+from vtime.command.frames import ERROR, MOST_BYTES, OUTPUT
+from vtime.command.guest import CommandEnd
 from vtime.session import OutputFile
 
 LONGEST = 1 << 16

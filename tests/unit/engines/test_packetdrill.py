@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from base.errors import CannotError, UsageError
 from commands.virtual import packetdrill as command
-from engines.command.frames import ERROR, OUTPUT
-from engines.command.packetdrill import (DIED, FAILED, PASSED, Hand, Result, Script, Setup,
-                                         failed_at, judged, outermost, own_options, readable_for,
-                                         versions)
-from engines.console import EngineCannot
-from lab.core.errors import CannotError, UsageError
+from vtime.command.frames import ERROR, OUTPUT
+from vtime.command.packetdrill import (DIED, FAILED, PASSED, Hand, Result, Script, Setup,
+                                       failed_at, judged, outermost, own_options, readable_for,
+                                       versions)
+from vtime.console import EngineCannot
 
 SCRIPT = Script(Path("tcp/one.pkt"), "ipv4", "")
 SETUP = Setup(Path("linux"), Path("packetdrill"))

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from engines.network.ports import Queue
-from engines.network.shaping import bottleneck_queue
 from net import qdiscs
 from net.netem import Netem, numbers_of
 from net.netlink import attribute, attributes
+from testbed.network.ports import Queue
+from testbed.network.shaping import bottleneck_queue
 
 # What strace shows that tc (iproute2 6.1) sends for the words of Port.commands on
 # interface 1, from the family on (but for the seed, which newer ones send).

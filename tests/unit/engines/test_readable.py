@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from engines import readable
-from engines.console import EngineCannot
-from engines.guests import readable_by
+from testbed.guests import readable_by
+from vtime import readable
+from vtime.console import EngineCannot
 
 ME = os.geteuid()
 

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from engines.network.commands import sysctls_of
-from engines.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes, parsed_metrics,
-                                   star_routes)
 from net.netlink import attribute
+from testbed.network.commands import sysctls_of
+from testbed.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes, parsed_metrics,
+                                   star_routes)
 
 
 def test_the_windows_stand_on_either_hosts_route() -> None:

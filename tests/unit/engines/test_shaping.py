@@ -6,13 +6,13 @@ from dataclasses import fields, replace
 
 import pytest
 
-from engines.network.ports import HtbShaper, Port, Queue
-from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
-                                     dropped_between)
 from net import qdiscs
 from net.netem import Netem, numbers_of
 from net.netlink import attribute
 from net.qdiscs import InstalledQdisc
+from testbed.network.ports import HtbShaper, Port, Queue
+from testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
+                                     dropped_between)
 
 # For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
 # and a value that is wrong.

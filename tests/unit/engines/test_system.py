@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from engines import confine, system
-from engines.guest import debian
-from engines import PROJECT
-from engines.console import EngineCannot
-from engines.guests import UmlEngine
-from engines.uml import confining, guest_command
+from base.files import PROJECT
+from testbed.guests import UmlEngine
+from vtime import confine, system
+from vtime.console import EngineCannot
+from vtime.kernel import debian
+from vtime.uml import confining, guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}, "system": system.NEWER}
 HERE = {"id": "h", "kind": "fetch", "shape": {}}

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines.worker.tap import PacketBuffers, Tap
 from net.pcap import SNAP_BYTES
+from testbed.worker.tap import PacketBuffers, Tap
 
 SO_TIMESTAMPNS = 35
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from engines.worker.tap import Tap, open_capture, sample_filter, save_all
 from net import bpf
 from net.pcap import HEADER, SNAP_BYTES
+from testbed.worker.tap import Tap, open_capture, sample_filter, save_all
 
 CLIENTS, SERVER = ("10.0.0.1", "10.0.0.7"), "10.1.0.1"
 Program = list[tuple[int, int, int, int]]

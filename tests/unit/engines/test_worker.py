@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from engines import engine, shared_folder, system
-from engines.console import EngineError
-from engines.job import JobFolder
-from engines.network.kernel import KernelLacks
-from engines.worker import worker
+from testbed import engine
+from testbed.job import JobFolder
+from testbed.network.kernel import KernelLacks
+from testbed.worker import worker
+from vtime import shared_folder, system
+from vtime.console import EngineError
 
 
 class Noting:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.results.records import read_records
-from lab.fetches import reading
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.scenario import Scenario
+from runs import scenario_file
+from runs.results.records import read_records
+from study.fetches import reading
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.verify.record import Record
 from tests.golden.stored import FOLDER, Stored, load
 
 GOLDEN = FOLDER.parent / "zhao2019_trials.csv"

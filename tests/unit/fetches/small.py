@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from lab.core.scenario import scenario_file
-from lab.fetches import study
-from lab.fetches.scenario.scenario import Scenario
+from runs import scenario_file
+from study.fetches import study
+from study.fetches.scenario.scenario import Scenario
 
 SMALL = """\
 # A claim.

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from lab.core import stats
-from lab.core.errors import FirstFlightError
-from lab.core.scenario.quantities import QUANTITIES
-from lab.core.scenario.quantity import Quantity
-from lab.fetches.figures import kinds
-from lab.fetches.figures.buckets import (Excluded, NoPanel, Panel, beside_baseline, of_baseline, of_experiment)
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.figures.buckets import by_cell, weighted_cells
-from lab.fetches.figures.grid import mean_interval, square_of
-from lab.fetches.figures.panels import improvement, window_sweep
+from base import stats
+from base.errors import FirstFlightError
+from findings.quantities import QUANTITIES
+from findings.quantity import Quantity
+from study.fetches.figures import kinds
+from study.fetches.figures.buckets import (Excluded, NoPanel, Panel, beside_baseline, by_cell,
+                                           of_baseline, of_experiment, weighted_cells)
+from study.fetches.figures.grid import mean_interval, square_of
+from study.fetches.figures.panels import improvement, window_sweep
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 

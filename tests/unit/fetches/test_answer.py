@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lab.core.findings.findings import Answer
-from lab.fetches import answer
-from lab.fetches.figures.cells import CellSetting, changes
-from lab.fetches.verify.record import Record
+from findings.findings import Answer
+from study.fetches import answer
+from study.fetches.figures.cells import CellSetting, changes
+from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019")

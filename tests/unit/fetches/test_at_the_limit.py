@@ -10,27 +10,26 @@ from typing import Any
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.findings.findings import Compared
-from lab.core.scenario import scenario_file
-from lab.fetches import study
-from lab.fetches.features.cliff import search
-from lab.fetches.features.population import ablation
-from lab.fetches.figures import bars, figure, panels
-from lab.fetches import reading
-from lab.fetches.scenario.response import segments_at_once
-from lab.fetches.scenario.server import NEWER, OwnServer, parsed
-from lab.fetches.verify import path
-from lab.fetches.verify.integrity import INTEGRITY
-from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.observed import EXACT, REAL_TIME
-from lab.tcp.model.predict import predict
-from lab.tcp.model.receiver import receive_window
-from lab.tcp.model.transfer import Transfer
-from lab.tcp.wire.exchange import read_exchange
+from base.errors import UsageError
+from findings.findings import Compared
+from model.predict import predict
+from model.receiver import receive_window
+from model.transfer import Transfer
+from runs import scenario_file
+from study.fetches import reading, study
+from study.fetches.features.cliff import search
+from study.fetches.features.population import ablation
+from study.fetches.figures import bars, figure, panels
+from study.fetches.scenario.response import segments_at_once
+from study.fetches.scenario.server import NEWER, OwnServer, parsed
+from study.fetches.verify import path
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.integrity import INTEGRITY
+from study.fetches.verify.observed import EXACT, REAL_TIME
+from study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.golden.stored import Stored
+from wire.exchange import read_exchange
 
 PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
 

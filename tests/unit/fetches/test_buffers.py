@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from lab.core.run.kinds import Overrides
-from lab.core.scenario import scenario_file
-from lab.fetches import reading
-from lab.fetches.scenario import tcp
-from lab.fetches.study import apply, expand
-from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.observed import EXACT
-from lab.fetches.verify.transfers import transfer_of
-from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Transfer
-from lab.tcp.wire.exchange import read_exchange
+from model.predict import predict
+from model.transfer import Transfer
+from runs import scenario_file
+from runs.kinds import Overrides
+from study.fetches import reading
+from study.fetches.scenario import tcp
+from study.fetches.study import apply, expand
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.observed import EXACT
+from study.fetches.verify.transfers import transfer_of
 from tests.golden import stored
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, small
+from wire.exchange import read_exchange
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 

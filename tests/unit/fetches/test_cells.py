@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.findings import Rounded, Table
-from lab.core.run.kinds import Overrides
-from lab.core.stats import Estimate
-from lab.fetches.figures import cells
-from lab.fetches.figures.cell_tables import cells_finding, trials_table
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import order, requested_columns, setting_words
-from lab.fetches.study import expand
-from lab.fetches.verify.record import Record
+from base.stats import Estimate
+from findings.findings import Rounded, Table
+from runs.kinds import Overrides
+from study.fetches.figures import cells
+from study.fetches.figures.cell_tables import cells_finding, trials_table
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.trial import Trial
+from study.fetches.scenario.varied_parameters import order, requested_columns, setting_words
+from study.fetches.study import expand
+from study.fetches.verify.record import Record
 
 
 def many(records: list[Record], repeats: int) -> list[Record]:

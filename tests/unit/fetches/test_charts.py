@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 
-from lab.core.findings.charts import BarChart, TimeChart
-from lab.core.scenario.quantities import quantity
-from lab.fetches.figures import panels
-from lab.fetches.figures.bars import chart
-from lab.fetches.figures.claims import judge_panel
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.scenario import Scenario
+from findings.charts import BarChart, TimeChart
+from findings.quantities import quantity
+from study.fetches.figures import panels
+from study.fetches.figures.bars import chart
+from study.fetches.figures.claims import judge_panel
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 

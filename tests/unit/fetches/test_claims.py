@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from lab.core.findings import claims
-from lab.core.findings.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
-                                      TOO_FEW)
-from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
-                                         of_experiment)
-from lab.fetches.figures.claims import JudgedBar, judge_panel
-from lab.fetches.scenario.scenario import Claim, OF_EXPERIMENT, Figure
+from findings import claims
+from findings.claims import DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from study.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
+                                           of_experiment)
+from study.fetches.figures.claims import JudgedBar, judge_panel
+from study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")

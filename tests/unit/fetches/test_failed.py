@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.results.records import SKIPPED
+from runs.results.records import SKIPPED
 from tests.golden.stored import Stored
 
 

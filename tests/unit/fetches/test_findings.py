@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 
-from lab.core.run import runs
-from lab.core.findings.findings import Finding, Interval, Report
-from lab.core.results.records import FAIL, SKIPPED
-from lab.fetches.verify.record import Record
+from findings.findings import Finding, Interval, Report
+from runs import runs
+from runs.results.records import FAIL, SKIPPED
+from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 Change = Callable[[Record], Record]

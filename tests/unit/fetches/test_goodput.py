@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.charts import BarChart
-from lab.core.run.kinds import RunData, Study
-from lab.fetches.figures import kinds
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.study import KIND
-from lab.fetches.verify.record import Record
-from lab.render import text
-from tests.golden import stored as trials
-from tests.golden import stored_questions
+from findings.charts import BarChart
+from findings.render import text
+from runs.kinds import RunData, Study
+from study.fetches.figures import kinds
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
+from tests.golden import stored as trials, stored_questions
 from tests.golden.stored_fetches import FACTS
 
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from engines.network.shaping import Shape
-from lab import registry
-from lab.core.scenario import scenario_file
-from lab.core.run.kinds import Overrides
-from lab.core.results.checks import failed_checks
-from lab.core.results.records import FAIL, PASS
-from lab.fetches.scenario.path import NETWORK, OVERTAKEN
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify import path
-from lab.fetches.verify.verify import every_check
-from lab.tcp.delivery.packet_path import PATH
+from runs import scenario_file
+from runs.kinds import Overrides
+from runs.results.checks import failed_checks
+from runs.results.records import FAIL, PASS
+from study import registry
+from study.fetches.scenario.path import NETWORK, OVERTAKEN
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify import path
+from study.fetches.verify.verify import every_check
+from testbed.network.shaping import Shape
 from tests.golden import stored
+from wire.delivery.packet_path import PATH
 
 GOOD = stored.load("iw10")
 
@@ -67,7 +67,7 @@ OTHER: dict[str, Any] = {"rtt_ms": 71, "bandwidth_kbps": 999.0, "uplink_kbps": 9
 
 @pytest.mark.parametrize("name", NETWORK)
 def test_the_path_is_computed_with_every_parameter_or_not_judged(name: str) -> None:
-    """Who adds one and forgets lab.fetches.verify.path.ways fails sound trials."""
+    """Who adds one and forgets study.fetches.verify.path.ways fails sound trials."""
     changed = replace(GOOD.trial, **{name: OTHER[name]})
     assert path.ways(changed) != path.ways(GOOD.trial) or not changed.is_computed
 

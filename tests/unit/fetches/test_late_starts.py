@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.verify import verify
-from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.observed import EXACT
 from net.headers import ACK
+from study.fetches.verify import verify
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.observed import EXACT
 from tests.golden import stored
 from tests.unit.tcp.conversation import Conversation
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from lab import registry
-from lab.core.findings.charts import GroupChart
-from lab.core.findings.findings import Report
-from lab.core.results.records import FAIL
-from lab.core.run.kinds import Overrides, RunData, Study
-from lab.core.scenario import scenario_file
-from lab.fetches.features.population import ablation
-from lab.fetches.figures.timelines import timelines
-from lab.fetches import reading
-from lab.fetches.scenario.server import OWN
-from lab.fetches.verify.record import Record
+from findings.charts import GroupChart
+from findings.findings import Report
 from net.pcap import HEADER as PCAP_HEADER
+from runs import scenario_file
+from runs.kinds import Overrides, RunData, Study
+from runs.results.records import FAIL
+from study import registry
+from study.fetches import reading
+from study.fetches.features.population import ablation
+from study.fetches.figures.timelines import timelines
+from study.fetches.scenario.server import OWN
+from study.fetches.verify.record import Record
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from engines.network.commands import commands_of
-from engines.network.shaping import Shape
-from lab.core.errors import UsageError
-from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS
-from lab.core.run.kinds import Overrides
-from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.core.scenario.scenario_file import ScenarioFile, find, parsed
-from lab.fetches.scenario.parameter import SWEPT as SWEPT_BY
-from lab.fetches.scenario.response import segments_at_once
-from lab.fetches.scenario.sweep import SWEPT, queue_of
-from lab.fetches.scenario.trial import SWITCHES, Trial
-from lab.fetches.study import KIND
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import every_check, judge_fetch
+from base.errors import UsageError
+from findings.quantities import FLAGS, QUANTITIES
+from runs.kinds import Overrides
+from runs.results import checks
+from runs.results.records import FAIL, PASS
+from runs.scenario_file import ScenarioFile, find, parsed
+from study.fetches.scenario.parameter import SWEPT as SWEPT_BY
+from study.fetches.scenario.response import segments_at_once
+from study.fetches.scenario.sweep import SWEPT, queue_of
+from study.fetches.scenario.trial import SWITCHES, Trial
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import every_check, judge_fetch
+from testbed.network.commands import commands_of
+from testbed.network.shaping import Shape
 from tests.golden import stored
 
 GOOD = stored.load("iw10")

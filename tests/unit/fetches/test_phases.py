@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.observed import EXACT
-from lab.tcp.wire.exchange import clock_phases_ns, read_exchange
-from lab.tcp.model.predict import Prediction, predict
+from model.predict import Prediction, predict
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.observed import EXACT
 from tests.golden import stored
+from wire.exchange import clock_phases_ns, read_exchange
 
 MS = 1_000_000
 PHASE_NS = 600_000

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from engines import system
-from engines.network.commands import curves_of
-from hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
-from lab.core.results.records import PASS, SKIPPED
-from lab.core.scenario.scenario_file import parsed
-from lab.fetches.verify.transfers import computed
-from lab.fetches.scenario.server import HERE, NEWER
-from lab.fetches.scenario.trial import Trial
+from base.errors import UsageError
+from runs.kinds import Overrides
+from runs.results.records import PASS, SKIPPED
+from runs.scenario_file import parsed
+from study import registry
+from study.fetches.scenario.server import HERE, NEWER
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.transfers import computed
+from testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
+from testbed.network.commands import curves_of
 from tests.golden import stored
+from vtime import system
 
 GOOD = stored.load("https")
 NEW = stored.load("mldsa")
@@ -77,7 +77,7 @@ def test_the_flight_of_a_newer_library_is_known(signature: str, x25519: int,
 
 
 def test_every_signature_has_its_sizes() -> None:
-    from lab.core.scenario.quantities import QUANTITIES
+    from findings.quantities import QUANTITIES
     known = QUANTITIES["signature"].known  # type: ignore[attr-defined]
     assert set(known) == LEAST_BYTES.keys() == SIGNATURE_BYTES.keys()
 

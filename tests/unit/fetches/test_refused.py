@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides, Study
-from lab.core.scenario import scenario_file
-from lab.fetches.features.users import findings
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.study import KIND
-from lab.fetches.verify.record import Record
+from base.errors import UsageError
+from runs import scenario_file
+from runs.kinds import Overrides, Study
+from study.fetches.features.users import findings
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import USAGE, UsageError
-from lab.core.results.records import columns_of, read_records
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import METRICS, QUANTITIES
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import Record
+from base.errors import USAGE, UsageError
+from findings.quantities import METRICS, QUANTITIES
+from runs import scenario_file
+from runs.results.records import columns_of, read_records
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
 from tests.unit.fetches.conftest import GOLDEN
 from tests.unit.fetches.small import scenario_of, small
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides, Study
-from lab.fetches.scenario.path import NETWORK
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.study import KIND, covers, expand
+from base.errors import UsageError
+from runs.kinds import Overrides, Study
+from study.fetches.scenario.path import NETWORK
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND, covers, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS, columns_of, value_of
-from lab.core.words import to_text
-from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.observed import EXACT
-from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
-from lab.tcp.wire.exchange import read_exchange
+from base.words import to_text
+from runs.results import checks
+from runs.results.records import FAIL, PASS, columns_of, value_of
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.observed import EXACT
+from study.fetches.verify.record import Record
+from study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
+from wire.exchange import read_exchange
 
 
 def fails(trial: Stored, *names: str, exact: bool = True) -> Record:

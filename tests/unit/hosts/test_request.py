@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.server.http import BadRequest, PathSpec, parse_path, parse_request, respond, write_times
+from testbed.hosts.server.http import (BadRequest, PathSpec, parse_path, parse_request, respond,
+                                       write_times)
 
 
 @pytest.mark.parametrize(("head", "read"), [

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hosts.kernel import TcpInfo
-from hosts.server.connections import EventLoop, ServedConnection
-from hosts.waiting import waited_ns
+from net.waiting import waited_ns
+from testbed.hosts.kernel import TcpInfo
+from testbed.hosts.server.connections import EventLoop, ServedConnection
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.results.records import FAIL
-from lab.load import analysis
-from lab.load.analysis import MissingRuns, Runs
-from lab.load.record import LoadRecord
-from lab.load.scenario import LoadFigure
+from base.errors import FirstFlightError
+from runs.results.records import FAIL
+from study.load import analysis
+from study.load.analysis import MissingRuns, Runs
+from study.load.record import LoadRecord
+from study.load.scenario import LoadFigure
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lab.core.findings.findings import Compared
-from lab.load import verify
-from lab.load.record import LoadEvidence, LoadRecord
-from lab.tcp.packets import MSS
+from findings.findings import Compared
+from net.segments import MSS
+from study.load import verify
+from study.load.record import LoadEvidence, LoadRecord
 from tests.unit.load.test_record import TRIAL, bottleneck, connections
 
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW
-from lab.core.run.kinds import Overrides, RunData
-from lab.core.scenario import scenario_file
-from lab.core.stats import Estimate
-from lab.load import analysis, charts, findings
-from lab.load.analysis import Runs
-from lab.load.record import LoadRecord
-from lab.load.scenario import LoadClaim
-from lab.load.study import KIND
+from base.stats import Estimate
+from findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from runs import scenario_file
+from runs.kinds import Overrides, RunData
+from study.load import analysis, charts, findings
+from study.load.analysis import Runs
+from study.load.record import LoadRecord
+from study.load.scenario import LoadClaim
+from study.load.study import KIND
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
 

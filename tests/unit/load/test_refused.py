@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING, Overrides
-from lab.load.analysis import describe, name_of, named
-from lab.load.scenario import apply, expand
+from base.errors import UsageError
+from runs.kinds import NOTHING, Overrides
+from study.load.analysis import describe, name_of, named
+from study.load.scenario import apply, expand
 from tests.unit.load.test_scenario import claim, figure, made
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from lab.core import files
-from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import scenario_file, schema
-from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.core.scenario.scenario_file import ScenarioFile
-from lab.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
-                               apply, expand, read_scenario, window_name)
-from lab.load.study import KIND
-from lab.load.trial import Clients, distribution, mean_bytes, wire_bytes
+from base import files
+from base.errors import UsageError
+from findings.quantities import FLAGS, QUANTITIES
+from runs import scenario_file, schema
+from runs.kinds import NOTHING, Overrides
+from runs.scenario_file import ScenarioFile
+from study.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
+                                 apply, expand, read_scenario, window_name)
+from study.load.study import KIND
+from study.load.trial import Clients, distribution, mean_bytes, wire_bytes
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
          if file.raw.get("kind") == "load"]

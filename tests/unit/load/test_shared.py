@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.findings.findings import Finding
-from lab.load import analysis, findings
-from lab.load.analysis import Runs
-from lab.load.trial import distribution, points_of, sizes_text
+from base.errors import UsageError
+from findings.findings import Finding
+from study.load import analysis, findings
+from study.load.analysis import Runs
+from study.load.trial import distribution, points_of, sizes_text
 from tests.golden import stored_load
 from tests.golden.stored_load import SHARED
 from tests.unit.load.test_scenario import DEFAULTS, made

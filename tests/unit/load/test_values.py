@@ -8,14 +8,14 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.stats import Estimate
-from lab.load import analysis, findings
-from lab.load.analysis import Distribution, Gain, MissingRuns, Runs
-from lab.load.record import join_rows, parse_connections, wire_flights
-from lab.load.scenario import LoadClaim
-from lab.load.study import START_S
-from lab.load.verify import judge_load
+from base.stats import Estimate
 from net.headers import ACK, SYN
+from study.load import analysis, findings
+from study.load.analysis import Distribution, Gain, MissingRuns, Runs
+from study.load.record import join_rows, parse_connections, wire_flights
+from study.load.scenario import LoadClaim
+from study.load.study import START_S
+from study.load.verify import judge_load
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 from tests.unit.load.test_verify import RAW, TRIAL, edited

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
-from lab.load import verify
-from lab.load.record import (FILE, QUEUE_FILE, ConnectionsError, LoadRecord, join_rows, parse_connections,
-                             read_bottleneck)
-from lab.load.trial import LoadTrial
-from lab.load.verify import CHECKS
+from runs.results import checks
+from runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
+from study.load import verify
+from study.load.record import (FILE, QUEUE_FILE, ConnectionsError, LoadRecord, join_rows,
+                               parse_connections, read_bottleneck)
+from study.load.trial import LoadTrial
+from study.load.verify import CHECKS
 from tests.golden import stored_load
 from tests.golden.stored_load import Seen
 from tests.unit.tcp.conversation import CLIENT, Conversation, capture

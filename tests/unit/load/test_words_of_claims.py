@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
-from lab.load import analysis, findings, tables
-from lab.load.analysis import Runs
-from lab.load.scenario import LoadClaim
+from base.errors import UsageError
+from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from study.load import analysis, findings, tables
+from study.load.analysis import Runs
+from study.load.scenario import LoadClaim
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from base.errors import UsageError
 from experiment import main
-from lab.core.errors import UsageError
-from lab.core.scenario import published, scenario_file
-from lab.core.scenario.published import PublishedBucket
-from lab.registry import study_of
 from paper import arithmetic
 from paper.arithmetic import PANELS, Bounded, add_up, derive_means
+from runs import scenario_file
+from study.registry import study_of
+from study.scenario import published
+from study.scenario.published import PublishedBucket
 
 BDP = PANELS[2]
 MEANS = {"experiment_ms": "514", "baseline_ms": "582"}

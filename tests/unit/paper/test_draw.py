@@ -12,13 +12,13 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.scenario import published
-from lab.core.scenario.curves import Numbers, network_curve
-from lab.core.scenario.published import PublishedBucket
-from lab.fetches.scenario import rows
+from base.errors import UsageError
 from paper import draw
 from paper.draw import Joint, Population
+from study.fetches.scenario import rows
+from study.scenario import published
+from study.scenario.curves import Numbers, network_curve
+from study.scenario.published import PublishedBucket
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lab.core.findings.charts import Chart, Mark, Timeline
-from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
-from lab.core.findings.findings import (Column, Fact, Finding, Interval, Report, Statement, Table,
-                                        Tile)
-from lab.core.stats import Estimate
+from base.stats import Estimate
+from findings.charts import Chart, Mark, Timeline
+from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from findings.findings import Column, Fact, Finding, Interval, Report, Statement, Table, Tile
 
 HOSTILE = ('<script>alert("1")</script><img src=x onerror=alert(1)>'
            '$a$ [b](c) ` | \\ \x1b[2J\n# d\ud800')

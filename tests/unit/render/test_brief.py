@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.findings import Answer, Column, Report, Table
-from lab.render import text
+from findings.findings import Answer, Column, Report, Table
+from findings.render import text
 from tests.golden import rendering
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.core.findings.findings import Cell, Column, Finding, Interval, Rounded, Statement
-from lab.core.stats import Estimate
-from lab.render.values import counted, written
+from base.stats import Estimate
+from findings.findings import Cell, Column, Finding, Interval, Rounded, Statement
+from findings.render.values import counted, written
 
 PLAIN, SIGNED, WHOLE = Column("saved"), Column("off", signed=True), Column("mean", digits=0)
 

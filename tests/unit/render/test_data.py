@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.findings.charts import Chart
-from lab.render import data
+from base.errors import FirstFlightError
+from findings.charts import Chart
+from findings.render import data
 from tests.unit.render.reports import FINDINGS, report
 
 KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_time": True,

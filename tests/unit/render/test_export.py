@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from lab.core.command_line import EXPORTS
-from lab.core.findings.findings import Column, Finding, Interval, Rounded, Table
-from lab.core.stats import Estimate
-from lab.render.data import exported
+from base.command_line import EXPORTS
+from base.stats import Estimate
+from findings.findings import Column, Finding, Interval, Rounded, Table
+from findings.render.data import exported
 from tests.golden import stored_fetches
 from tests.unit.render.reports import report
 

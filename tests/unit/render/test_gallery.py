@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy
 from PIL import Image
 
-import drawing
-from lab.core.findings.charts import LineChart
-from lab.core.findings.findings import Finding
-from lab.core.scenario import scenario_file
-from lab.render import markdown
+from findings import drawing
+from findings.charts import LineChart
+from findings.findings import Finding
+from findings.render import markdown
+from runs import scenario_file
 from tests.unit.render.reports import report
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lab.core.findings.findings import Finding
-from lab.render.markdown import chapter, escaped, index, page
+from findings.findings import Finding
+from findings.render.markdown import chapter, escaped, index, page
 from tests.unit.render.reports import FINDINGS, HOSTILE, hostile, report
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Finding, Statement
-from lab.render import page
-from lab.render import page as pages
+from base.errors import FirstFlightError
+from findings.findings import Finding, Statement
+from findings.render import page, page as pages
 from tests.golden import rendering
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
 

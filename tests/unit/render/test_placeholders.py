@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Column, Finding, Rounded, Statement, Table
-from lab.core.stats import Estimate
-from lab.render.values import quoted
+from base.errors import FirstFlightError
+from base.stats import Estimate
+from findings.findings import Column, Finding, Rounded, Statement, Table
+from findings.render.values import quoted
 from tests.unit.render.reports import report
 
 COLUMNS = (Column("", is_text=True), Column("load", digits=2), Column("", "ms", "saved"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lab.core.findings.findings import Column, Finding, Table
-from lab.render.text import WIDTH, text
+from findings.findings import Column, Finding, Table
+from findings.render.text import WIDTH, text
 from tests.unit.render.reports import BY_RTT, FINDINGS, SEEN, hostile, report
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.window import Cubic
-from lab.tcp.path import NEVER
+from model.window import Cubic
+from net.path import NEVER
 
 SLOW = 1e6  # bytes a second; a cushion of a millisecond
 FAST = 1e9  # a cushion of 0.26 ms

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lab.tcp.wire import datagrams
-from lab.tcp.packets import CaptureError
+from net.segments import CaptureError
 from tests.unit.tcp.conversation import CLIENT, MS, SERVER, START_NS, capture
+from wire import datagrams
 
 HEADERS = 14 + 20 + 8  # of Ethernet, IPv4 and UDP
 LONG, SHORT = 0xC0, 0x40  # the first byte of a packet of the handshake, and of a later one

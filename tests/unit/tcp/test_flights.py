@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.wire.flights import Rounds, flights
-from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Secure, Transfer
+from model.predict import predict
+from model.transfer import Secure, Transfer
 from tests.unit.tcp.conversation import Conversation
+from wire.flights import Rounds, flights
 
 MSS = 1448
 BASE = Transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,

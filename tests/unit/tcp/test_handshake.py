@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lab.tcp.model.endpoints import Handshake
-from lab.tcp.model.network import Events, Link
-from lab.tcp.path import Clock
+from model.endpoints import Handshake
+from model.network import Events, Link
+from net.path import Clock
 
 CLOCK = Clock(phase_ns=2002)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.network import Events, Link
-from lab.tcp.packets import MS
+from model.network import Events, Link
+from net.segments import MS
 
 FAST_KBPS = 3_488_510  # 74 bytes take 169 ns, 1514 take 3471
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Transfer
+from model.predict import predict
+from model.transfer import Transfer
 
 
 def test_a_queue_holds_what_slow_start_has_sent_when_it_ends() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.wire.messages import Messages, find_messages
 from net.headers import ACK, PUSH, SYN
 from tests.unit.tcp.conversation import MSS, Conversation, plain
+from wire.messages import Messages, find_messages
 
 HELLO, FINISHED, REQUEST = 300, 80, 120
 

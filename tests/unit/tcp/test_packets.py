@@ -8,13 +8,11 @@ import struct
 import dpkt
 import pytest
 
-from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.packets import (CaptureError, capture_file, client_ports, read_connection,
-                             read_connections)
 from net.headers import ACK
 from net.pcap import HEADER as PCAP_HEADER
-from tests.unit.tcp.conversation import (CLIENT, MS, SERVER, START_NS, Conversation, capture,
-                                         plain)
+from net.segments import CaptureError, capture_file, client_ports, read_connection, read_connections
+from tests.unit.tcp.conversation import CLIENT, MS, SERVER, START_NS, Conversation, capture, plain
+from wire.exchange import read_exchange
 
 
 def test_a_segment_says_what_the_packet_said() -> None:

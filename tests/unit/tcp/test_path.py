@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.waiting import waited_ns
-from lab.tcp import path
-from lab.tcp.path import START_JIFFIES, Clock
+from net import path
+from net.path import START_JIFFIES, Clock
+from net.waiting import waited_ns
 
 
 # RTTs, and how long half of them took in a guest, in ns.

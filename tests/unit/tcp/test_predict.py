@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from lab.tcp.model.network import Happening
-from lab.tcp.model.predict import first_flight, predict
-from lab.tcp.model.receiver import RECEIVE_BUFFERS, window_unit
-from lab.tcp.model.simulate import Course
-from lab.tcp.model.timers import GIVEN_UP_MS
-from lab.tcp.model.transfer import Transfer
-from lab.tcp.model.writer import SEND_BUFFERS
-from lab.tcp.packets import MS, MSS
+from model.network import Happening
+from model.predict import first_flight, predict
+from model.receiver import RECEIVE_BUFFERS, window_unit
+from model.simulate import Course
+from model.timers import GIVEN_UP_MS
+from model.transfer import Transfer
+from model.writer import SEND_BUFFERS
+from net.segments import MS, MSS
 
 WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2
 # Round trips with an acknowledgement for every segment, by segments and window.

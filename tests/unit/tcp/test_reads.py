@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.path import Clock, Sent
-from lab.tcp.model.simulate import Reads
-from lab.tcp.model.receiver import Receiver
-from lab.tcp.model.transfer import Secure, Transfer
+from model.receiver import Receiver
+from model.simulate import Reads
+from model.transfer import Secure, Transfer
+from net.path import Clock, Sent
 
 PLAIN = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
                  response_bytes=1244, request_bytes=100)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
-from lab.tcp.packets import MS, MSS
-from lab.tcp.path import Clock, Sent
+from model.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
+from net.path import Clock, Sent
+from net.segments import MS, MSS
 
 CLOCK = Clock(phase_ns=0)
 START = 1000 * MS

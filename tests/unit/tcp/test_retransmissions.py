@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.packets import Segment
-from lab.tcp.wire.retransmissions import (ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE,
-                                          RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER,
-                                          Retransmission, explain)
 from net.headers import ACK, PUSH, SYN
+from net.segments import Segment
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
 from tests.unit.tcp.conversation import MS, Conversation
+from wire.exchange import read_exchange
+from wire.retransmissions import (ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER,
+                                  SYN_ACK_TIMER, SYN_TIMER, Retransmission, explain)
 
 
 @pytest.fixture

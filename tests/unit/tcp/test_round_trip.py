@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.path import Clock, RoundTrip
+from net.path import Clock, RoundTrip
 
 MS = 1_000_000
 

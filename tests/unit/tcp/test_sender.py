@@ -6,12 +6,12 @@ from collections import deque
 
 import pytest
 
-from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver
-from lab.tcp.model.sender import Sender
-from lab.tcp.model.timers import LONGEST_TIMEOUT, LossTimer
-from lab.tcp.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
-from lab.tcp.packets import MS, MSS
-from lab.tcp.path import Clock, RoundTrip, Sent
+from model.receiver import RECEIVE_BUFFERS, Receiver
+from model.sender import Sender
+from model.timers import LONGEST_TIMEOUT, LossTimer
+from model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
+from net.path import Clock, RoundTrip, Sent
+from net.segments import MS, MSS
 
 CLOCK = Clock(phase_ns=0)
 

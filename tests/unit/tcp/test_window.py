@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver
-from lab.tcp.model.sender import Sender
-from lab.tcp.packets import MS, MSS
-from lab.tcp.path import Clock, Sent
+from model.receiver import RECEIVE_BUFFERS, Receiver
+from model.sender import Sender
+from net.path import Clock, Sent
+from net.segments import MS, MSS
 
 CLOCK = Clock(phase_ns=0)
 

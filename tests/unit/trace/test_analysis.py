@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.trace.analysis import Views, row_of
-from lab.trace.scenario import TraceCurve
+from base.errors import FirstFlightError
+from study.trace.analysis import Views, row_of
+from study.trace.scenario import TraceCurve
 from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN
 

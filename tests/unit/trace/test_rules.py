@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.trace.replay import Restart
-from lab.trace.rules import LinuxRules, ReportRules, Rules, RuleSetting, restart_rule, rules_for
-from lab.trace.window import INFINITE
+from study.trace.replay import Restart
+from study.trace.rules import LinuxRules, ReportRules, RuleSetting, Rules, restart_rule, rules_for
+from study.trace.window import INFINITE
 
 MSS = 1000
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import scenario_file
-from lab.trace.scenario import TraceCurve, TraceScenario, apply, read_scenario
-from lab.trace.trial import TraceTrial
+from base.errors import UsageError
+from runs import scenario_file
+from runs.kinds import NOTHING, Overrides
+from study import registry
+from study.trace.scenario import TraceCurve, TraceScenario, apply, read_scenario
+from study.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
           if scenario_file.find(name).raw.get("kind") == "trace"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hosts.server.http import parse_writes
-from lab.core.errors import UsageError
-from lab.core.scenario import scenario_file, schema
-from lab.trace.scenario import Schedule, Write, read_scenario
-from lab.trace.trial import due_times_s
+from base.errors import UsageError
+from runs import scenario_file, schema
+from study.trace.scenario import Schedule, Write, read_scenario
+from study.trace.trial import due_times_s
+from testbed.hosts.server.http import parse_writes
 
 MSS = 1000
 

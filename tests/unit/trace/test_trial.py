@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lab.core.results.records import SKIPPED
-from lab.core.run.kinds import HOST_OVERHEAD_S
-from lab.core.run.measuring import capture_of
-from lab.trace.trial import TraceTrial
+from runs.kinds import HOST_OVERHEAD_S
+from runs.measuring import capture_of
+from runs.results.records import SKIPPED
+from study.trace.trial import TraceTrial
 from tests.golden import stored_load, stored_trace
 
 STUDY = stored_trace.packetdrill()

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.results.records import FAIL, PASS
-from lab.core.run.kinds import NOTHING
-from lab.core.scenario import scenario_file
-from lab.trace import findings
-from lab.trace.record import TraceRecord
-from lab.trace.scenario import TraceCurve
-from lab.trace.study import KIND
+from runs import scenario_file
+from runs.kinds import NOTHING
+from runs.results.records import FAIL, PASS
+from study.trace import findings
+from study.trace.record import TraceRecord
+from study.trace.scenario import TraceCurve
+from study.trace.study import KIND
 
 STUDY = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
 TRIAL = STUDY.trials[0]

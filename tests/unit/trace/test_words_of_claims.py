@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
-from lab.trace.findings import _judged
-from lab.trace.scenario import TraceClaim, TraceCurve
+from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from study.trace.findings import _judged
+from study.trace.scenario import TraceClaim, TraceCurve
 
 
 def claim(relation: Any, published: float | None = None, within: float = 0.0) -> TraceClaim:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from lab import registry
-from lab.core.errors import CannotError, FirstFlightError, UsageError
-from lab.core.run.kinds import Overrides
-from lab.core.results.records import FAIL, SKIPPED
-from lab.fetches.features.cliff import search, findings
-from lab.fetches.verify.record import Record
-from lab.fetches.verify.transfers import computed
-from lab.fetches.scenario.trial import Trial
-from lab.tcp.model.predict import predict
+from base.errors import CannotError, FirstFlightError, UsageError
+from model.predict import predict
+from runs.kinds import Overrides
+from runs.results.records import FAIL, SKIPPED
+from study import registry
+from study.fetches.features.cliff import findings, search
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
+from study.fetches.verify.transfers import computed
 from tests.golden import stored
 
 GOOD = stored.load("https").judge()

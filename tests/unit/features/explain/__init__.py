@@ -1,1 +1,1 @@
-"""Tests of lab.fetches.features.explain."""
+"""Tests of study.fetches.features.explain."""

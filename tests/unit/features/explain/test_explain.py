@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from base.errors import UsageError
 from commands import explain as command
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
-from lab.fetches.features.explain import search
-from lab.fetches.features.explain.search import Times
-from lab.fetches.verify.record import Record
+from runs.kinds import Overrides
+from study import registry
+from study.fetches.features.explain import search
+from study.fetches.features.explain.search import Times
+from study.fetches.verify.record import Record
 
 ASKED = Overrides({"rtt_ms": [50.0], "bandwidth_kbps": [200_000.0], "response_bytes": [10_000_000],
                    "initcwnd": [10, 100]})

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from base.errors import UsageError
 from commands import flags
-from drawing import squares
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.findings.charts import SquareChart
-from lab.core.results.records import FAIL, PASS
-from lab.core.run.kinds import RunData, Study
-from lab.core.scenario import scenario_file
-from lab.fetches.findings import analyse
-from lab.fetches.figures import kinds
-from lab.fetches.study import KIND
-from lab.fetches.verify.record import Record
+from findings.charts import SquareChart
+from findings.drawing import squares
+from runs import scenario_file
+from runs.kinds import RunData, Study
+from runs.results.records import FAIL, PASS
+from study import registry
+from study.fetches.figures import kinds
+from study.fetches.findings import analyse
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
 from tests.unit.core.example import whole
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import SMALL, small

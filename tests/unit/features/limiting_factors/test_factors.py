@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.figures.cells import WindowChange, changes, settings
-from lab.fetches.figures.limiting_factors import explained, reasons
-from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
+from study.fetches.figures.cells import WindowChange, changes, settings
+from study.fetches.figures.limiting_factors import explained, reasons
+from study.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from tests.golden import stored_fetches
 
 LARGE: dict[str, Any] = {"response_bytes": 60_000}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lab.core.stats import Estimate
-from lab.fetches.figures.buckets import Panel
-from lab.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
+from base.stats import Estimate
+from study.fetches.figures.buckets import Panel
+from study.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
 from tests.unit.fetches.test_claims import FIGURE, bucket
 
 

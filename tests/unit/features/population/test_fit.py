@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import FirstFlightError
-from lab.core.findings.charts import LineChart
-from lab.core.scenario import scenario_file
-from lab.core.words import plain
-from lab.fetches.features.population import findings as fit
-from lab.fetches.scenario import rows
-from lab.fetches import reading
+from base.errors import FirstFlightError
+from base.words import plain
+from findings.charts import LineChart
+from runs import scenario_file
+from study.fetches import reading
+from study.fetches.features.population import findings as fit
+from study.fetches.scenario import rows
 
 NAME = "dukkipati2010"
 

@@ -7,24 +7,23 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.findings.charts import BarPage, GridChart, SquareChart
-from lab.core.findings.findings import Report, bars
-from lab.core.scenario import scenario_file
-from lab.fetches.features.population import ablation
-from lab.fetches.features.population.ablation import close
-from lab.fetches.features.population.findings import population_findings
-from lab.fetches.figures.drawn_panels import panel as panel_of
-from lab.fetches.scenario.population import percentile_of
-from lab.fetches.figures import kinds
-from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
-from lab.fetches.figures.claims import judge_panel
-from lab.fetches.figures.bars import figure_table
-from lab.fetches.figures.drawn_panels import Responses
-from lab.fetches import reading
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import Record
+from base.errors import UsageError
+from findings.charts import BarPage, GridChart, SquareChart
+from findings.findings import Report, bars
+from runs import scenario_file
+from study.fetches import reading
+from study.fetches.features.population import ablation
+from study.fetches.features.population.ablation import close
+from study.fetches.features.population.findings import population_findings
+from study.fetches.figures import kinds
+from study.fetches.figures.bars import figure_table
+from study.fetches.figures.buckets import Excluded, NoPanel, Panel
+from study.fetches.figures.claims import judge_panel
+from study.fetches.figures.drawn_panels import Responses, panel as panel_of
+from study.fetches.scenario.population import percentile_of
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 from tests.unit.core.example import whole
 

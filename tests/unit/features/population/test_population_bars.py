@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.errors import UsageError
-from lab.core.results.records import FAIL, PASS
-from lab.fetches.features.population import ablation
-from lab.fetches import study
-from lab.fetches.features.population.ablation import Step
-from lab.fetches.features.population.findings import _slower
+from base.errors import UsageError
+from runs import scenario_file
+from runs.results.records import FAIL, PASS
+from study.fetches import study
+from study.fetches.features.population import ablation
+from study.fetches.features.population.ablation import Step
+from study.fetches.features.population.findings import _slower
 from tests.golden import stored
 
 TEXT = scenario_file.find("dukkipati2010").text

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING, Overrides
-from lab.core.scenario import scenario_file
-from lab.fetches.scenario import rows
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.study import KIND
+from base.errors import UsageError
+from runs import scenario_file
+from runs.kinds import NOTHING, Overrides
+from study.fetches.scenario import rows
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
 from tests.unit.core.example import whole
 
 NAME = "dukkipati2010"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lab.core.run.kinds import NOTHING, Overrides, Study
-from lab.core.scenario.quantities import FLAGS
-from lab.fetches.features.questions import question
-from lab.fetches.study import KIND
-from lab.fetches.scenario.trial import Trial
+from findings.quantities import FLAGS
+from runs.kinds import NOTHING, Overrides, Study
+from study.fetches.features.questions import question
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
 
 # Values of each flag, to draw lists from. The client and whose programs run are the question's.
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.findings.charts import GroupChart, SquareChart
-from lab.core.findings.findings import Finding, Report
-from lab.core.run.kinds import Overrides, RunData
-from lab.core.scenario import scenario_file
-from lab.core.scenario.quantities import FLAGS
-from lab.fetches.figures import grid
-from lab.fetches.scenario import varied_parameters
-from lab.fetches.scenario.sweep import Sweep
-from lab.fetches.verify.record import Record
+from base.errors import UsageError
+from findings.charts import GroupChart, SquareChart
+from findings.findings import Finding, Report
+from findings.quantities import FLAGS
+from runs import scenario_file
+from runs.kinds import Overrides, RunData
+from study import registry
+from study.fetches.figures import grid
+from study.fetches.scenario import varied_parameters
+from study.fetches.scenario.sweep import Sweep
+from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part

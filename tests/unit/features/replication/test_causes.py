@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from engines.network.commands import commands_of
-from lab.core.errors import UsageError
-from lab.core.findings.charts import StepChart
-from lab.core.findings.findings import Finding, Report
-from lab.core.results.records import FAIL
-from lab.core.run.kinds import Overrides
-from lab.core.scenario import scenario_file
-from lab.fetches import study
-from lab.fetches.features.replication import analysis, findings
-from lab.fetches.scenario.causes import AsPublished, Cause, Reading
-from lab.fetches import reading
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.verify.record import Record
+from base.errors import UsageError
+from findings.charts import StepChart
+from findings.findings import Finding, Report
+from runs import scenario_file
+from runs.kinds import Overrides
+from runs.results.records import FAIL
+from study.fetches import reading, study
+from study.fetches.features.replication import analysis, findings
+from study.fetches.scenario.causes import AsPublished, Cause, Reading
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.verify.record import Record
+from testbed.network.commands import commands_of
 from tests.golden import stored_fetches
 
 MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES

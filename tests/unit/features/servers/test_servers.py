@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from engines.network.commands import commands_of, named_of
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
-from lab.core.results.records import PASS, SKIPPED
-from lab.core.words import to_text
-from lab.core.scenario.scenario_file import find
-from lab.fetches.figures.panels import counting
-from lab.fetches.verify.notes import run_notes, server_notes
-from lab.fetches.figures.summary import summary
-from lab.fetches.study import KIND
-from lab.fetches.scenario.server import OWN
-from lab.fetches.scenario.trial import Trial
-from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.wire.messages import Messages, find_messages, retime
+from base.errors import UsageError
+from base.words import to_text
+from runs.kinds import Overrides
+from runs.results.records import PASS, SKIPPED
+from runs.scenario_file import find
+from study import registry
+from study.fetches.figures.panels import counting
+from study.fetches.figures.summary import summary
+from study.fetches.scenario.server import OWN
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
+from study.fetches.verify.notes import run_notes, server_notes
+from testbed.network.commands import commands_of, named_of
 from tests.golden import stored
 from tests.unit.fetches.small import small
 from tests.unit.fetches.test_verify import fails
+from wire.exchange import read_exchange
+from wire.messages import Messages, find_messages, retime
 
 NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.findings.claims import DIRECTION_ONLY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
-from lab.core.errors import UsageError
-from lab.core.findings.findings import Statement
-from lab.core.run.kinds import RunData, Study
-from lab.core.results.records import FAIL
-from lab.fetches.figures import steps
-from lab.fetches.verify.record import Record
-from lab.fetches.scenario.scenario import Claim
-from lab.fetches.study import KIND
+from base.errors import UsageError
+from findings.claims import DIRECTION_ONLY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
+from findings.findings import Statement
+from runs import scenario_file
+from runs.kinds import RunData, Study
+from runs.results.records import FAIL
+from study.fetches.figures import steps
+from study.fetches.scenario.scenario import Claim
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.features.steps.test_steps import made
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import drawing
-from lab.core.errors import UsageError
-from lab.core.findings.charts import LineChart, SquareChart
-from lab.core.findings.findings import Finding
-from lab.core.results.records import FAIL, SKIPPED
-from lab.core.run.kinds import RunData, Study
-from lab.core.scenario import scenario_file
-from lab.fetches.figures.steps import _steep
-from lab.fetches.study import KIND
-from lab.fetches.verify.record import Record
+from base.errors import UsageError
+from findings import drawing
+from findings.charts import LineChart, SquareChart
+from findings.findings import Finding
+from runs import scenario_file
+from runs.kinds import RunData, Study
+from runs.results.records import FAIL, SKIPPED
+from study.fetches.figures.steps import _steep
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
 from tests.golden import stored_questions
 
 TEXT = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import dpkt
 
-from lab.fetches.figures.timelines import by_effect, timelines
-from lab.fetches.figures.cells import changes, settings
-from lab.fetches.verify.record import Record
 from net.pcap import HEADER as PCAP_HEADER
+from study.fetches.figures.cells import changes, settings
+from study.fetches.figures.timelines import by_effect, timelines
+from study.fetches.verify.record import Record
 
 
 def packet(time_ms: float, *, to_client: bool, seq: int, ack: int, flags: int,

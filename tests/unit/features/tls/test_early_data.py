@@ -6,27 +6,26 @@ from typing import Any
 
 import pytest
 
-from engines.network.commands import commands_of
-from engines.servers import nginx
-from hosts import tls_records as request
-from hosts.certificates import Files
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS
-from lab.core.run.kinds import Overrides
-from lab.fetches.verify import zero_rtt
-from lab.fetches.scenario.server import NEWER
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify import notes
-from lab.fetches.verify.evidence import Evidence
-from lab.fetches.verify.observed import EXACT
-from lab.fetches.verify.verify import every_check
-from lab.tcp.packets import CaptureError
-from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.wire.messages import Early, Messages, find_early
+from base.errors import UsageError
+from net.segments import CaptureError
+from runs.kinds import Overrides
+from runs.results import checks
+from runs.results.records import FAIL, PASS
+from study import registry
+from study.fetches.scenario.server import NEWER
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify import notes, zero_rtt
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.observed import EXACT
+from study.fetches.verify.verify import every_check
+from testbed.hosts import tls_records as request
+from testbed.hosts.certificates import Files
+from testbed.network.commands import commands_of
+from testbed.servers import nginx
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
+from wire.exchange import read_exchange
+from wire.messages import Early, Messages, find_early
 
 GOOD = stored.load("nginx_early")
 LATE = stored.load("nginx_resumed")  # the same without early data

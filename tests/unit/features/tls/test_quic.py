@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from engines.servers import nginx
-from hosts.certificates import Files
-from lab import registry
-from lab.core.errors import UsageError
-from lab.core.results import checks
-from lab.core.results.records import FAIL, PASS
-from lab.core.run.kinds import Overrides
-from lab.fetches.verify import quic
-from lab.fetches.figures import summary
-from lab.fetches.scenario.server import NEWER
-from lab.fetches.verify.verify import every_check
-from lab.tcp.packets import CaptureError
-from lab.tcp.wire import datagrams
+from base.errors import UsageError
+from net.segments import CaptureError
+from runs.kinds import Overrides
+from runs.results import checks
+from runs.results.records import FAIL, PASS
+from study import registry
+from study.fetches.figures import summary
+from study.fetches.scenario.server import NEWER
+from study.fetches.verify import quic
+from study.fetches.verify.verify import every_check
+from testbed.hosts.certificates import Files
+from testbed.servers import nginx
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
+from wire import datagrams
 
 GOOD = stored.load("quic")
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from engines.network.commands import commands_of
-from lab.core.errors import UsageError
-from lab.core.results.records import PASS
-from lab.core.run.kinds import Overrides
-from lab.core.scenario.scenario_file import find
-from lab.fetches.figures.cells import CellSetting, changes
-from lab.fetches.figures.limiting_factors import reasons
-from lab.fetches.figures.timelines import by_round_trips, timelines
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.study import KIND
-from lab.fetches.verify.transfers import computed
+from base.errors import UsageError
+from runs.kinds import Overrides
+from runs.results.records import PASS
+from runs.scenario_file import find
+from study.fetches.figures.cells import CellSetting, changes
+from study.fetches.figures.limiting_factors import reasons
+from study.fetches.figures.timelines import by_round_trips, timelines
+from study.fetches.scenario.trial import Trial
+from study.fetches.study import KIND
+from study.fetches.verify.transfers import computed
+from testbed.network.commands import commands_of
 from tests.golden import stored
 from tests.unit.fetches.test_verify import fails
 

@@ -9,9 +9,9 @@ from typing import Any
 import dpkt
 import pytest
 
-from lab.core.errors import UsageError
-from lab.fetches.features.users import captures
-from lab.fetches.features.users.rows import Users
+from base.errors import UsageError
+from study.fetches.features.users import captures
+from study.fetches.features.users.rows import Users
 
 SYN, ACK, FIN = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN
 MSS, SPACE = 1448, 1 << 32

@@ -13,13 +13,13 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from lab.core import files
-from lab.core.errors import UsageError
-from lab.fetches.features.users import captures, logs
-from lab.fetches.features.users.requested import Requested
-from lab.fetches.features.users.logs import read_file as read
-from lab.fetches.features.users.rows import MOST_GROUPS, Users
-from lab.fetches.features.users.sample import scenario
+from base import files
+from base.errors import UsageError
+from study.fetches.features.users import captures, logs
+from study.fetches.features.users.logs import read_file as read
+from study.fetches.features.users.requested import Requested
+from study.fetches.features.users.rows import MOST_GROUPS, Users
+from study.fetches.features.users.sample import scenario
 
 PROJECT = Path(__file__).resolve().parents[4]
 GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
@@ -38,8 +38,8 @@ LONG = ("a a " + "[x " * 40_000, "a a " + " [" * 60_000, "a " * 60_000, 'a a [x]
 
 def test_a_line_is_read_in_linear_time() -> None:
     """A program of its own, since a regular expression that runs on hears no signal."""
-    program = ("import sys; from lab.fetches.features.users import logs\n"
-               "from lab.core.errors import UsageError\n"
+    program = ("import sys; from study.fetches.features.users import logs\n"
+               "from base.errors import UsageError\n"
                "for line in sys.stdin.read().splitlines():\n"
                "    print(line[:9], flush=True)\n"
                "    for lines in ([line], ['rtt=3000 bytes=100', line], ['State Recv-Q', line],\n"
@@ -88,8 +88,8 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"rtt_ms\n")
         file.truncate(20 << 30)
-    program = ("import sys; from pathlib import Path; from lab.fetches.features.users.logs import read_file as read\n"
-               "from lab.core.errors import UsageError\n"
+    program = ("import sys; from pathlib import Path; from study.fetches.features.users.logs import read_file as read\n"
+               "from base.errors import UsageError\n"
                "try: read(Path(sys.argv[1]))\n"
                "except UsageError as error: print(error)\n")
     done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],

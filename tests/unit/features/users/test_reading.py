@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_
 
-from lab.core.errors import UsageError
-from lab.fetches.features.users import logs
-from lab.fetches.features.users.logs import read_file as read
-from lab.fetches.features.users.rows import Users
+from base.errors import UsageError
+from study.fetches.features.users import logs
+from study.fetches.features.users.logs import read_file as read
+from study.fetches.features.users.rows import Users
 from tests.golden import stored
 
 COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'

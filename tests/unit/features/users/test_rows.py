@@ -7,9 +7,9 @@ import math
 import numpy
 import pytest
 
-from lab.core.errors import UsageError
-from lab.fetches.features.users import logs
-from lab.fetches.features.users.rows import Row, Users, collect, summary
+from base.errors import UsageError
+from study.fetches.features.users import logs
+from study.fetches.features.users.rows import Row, Users, collect, summary
 
 COMBINED = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
             '{rtt}\n')

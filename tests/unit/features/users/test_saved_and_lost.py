@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from lab.fetches.figures import summary
-from lab.fetches.verify import verify
-from lab.fetches.figures.kinds import panels
-from lab.fetches.figures.buckets import published_bars
-from lab.fetches.features.users.analysis import Measured, verdict
+from study.fetches.features.users.analysis import Measured, verdict
+from study.fetches.figures import summary
+from study.fetches.figures.buckets import published_bars
+from study.fetches.figures.kinds import panels
+from study.fetches.verify import verify
 from tests.golden import stored, stored_fetches
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.run.kinds import Study
-from lab.core.errors import UsageError
-from lab.load.trial import LoadTrial
-from lab.registry import study_of
-from lab.fetches.features.users.requested import Requested
-from lab.fetches.features.users.shared import NETWORKS, scenario, size_points
+from base.errors import UsageError
+from runs.kinds import Study
+from study.fetches.features.users.requested import Requested
+from study.fetches.features.users.shared import NETWORKS, scenario, size_points
+from study.load.trial import LoadTrial
+from study.registry import study_of
 from tests.unit.features.users.test_sample import users_of
 
 PATH = Path("My log.csv")

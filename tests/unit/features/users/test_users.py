@@ -8,17 +8,17 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.errors import UsageError
-from lab.core.findings.charts import LineChart
-from lab.core.findings.findings import Answer
-from lab.core.scenario.scenario_file import parsed
-from lab.fetches.features.users import analysis, window_commands
-from lab.fetches.features.users.analysis import Measured, verdict
-from lab.fetches.features.users.findings import users_findings
-from lab.fetches.scenario.users import Users
-from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.study import KIND
-from lab.fetches.verify.record import Record
+from base.errors import UsageError
+from findings.charts import LineChart
+from findings.findings import Answer
+from runs.scenario_file import parsed
+from study.fetches.features.users import analysis, window_commands
+from study.fetches.features.users.analysis import Measured, verdict
+from study.fetches.features.users.findings import users_findings
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.users import Users
+from study.fetches.study import KIND
+from study.fetches.verify.record import Record
 
 COUNT = 200
 TEXT = """# Which window?

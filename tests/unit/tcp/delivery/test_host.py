@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.delivery.host import find_uncaused
-from lab.tcp.wire.exchange import Exchange, read_exchange
-from lab.tcp.packets import MS, Segment
+from net.segments import MS, Segment
 from tests.golden import stored
+from wire.delivery.host import find_uncaused
+from wire.exchange import Exchange, read_exchange
 
 GOOD = stored.load("iw3")
 EXCHANGE = read_exchange(GOOD.client, GOOD.server)

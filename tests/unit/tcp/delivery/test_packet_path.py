@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.delivery.packet_path import Delivery, deliveries
-from lab.tcp.delivery.qdiscs import Way, random_numbers, reached
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
+from wire.delivery.packet_path import Delivery, deliveries
+from wire.delivery.qdiscs import Way, random_numbers, reached
 
 TABLE = (0, 8192, -8192, 4096, -4096)  # of a distribution: one standard deviation is 8192
 

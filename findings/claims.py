@@ -1,0 +1,139 @@
+"""Claims: published numbers and sentences next to measured ones, and one result for each.
+
+A test of equivalence by intervals decides (two one-sided tests; Schuirmann 1987, J.
+Pharmacokinetics and Biopharmaceutics 15(6)). The published number has a tolerance
+around it, ours has a 95 % interval. A number is "reproduced" where the whole interval lies within
+the tolerance, so that all values that the data leave open are near enough, and it
+is not where the whole interval lies outside. Where the interval reaches over an end
+of the tolerance, more data would decide: "compatible", which is neither. So a wider
+interval never makes anything reproduced. This room judges numbers; it
+knows no figure and no scenario.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from base.words import between
+
+REPRODUCED, TOO_FEW = "reproduced", "compatible"
+DIRECTION_ONLY, NOT_REPRODUCED = "direction only", "not reproduced"
+NOT_MEASURED = "not measured"
+WORDS = (REPRODUCED, TOO_FEW, DIRECTION_ONLY, NOT_REPRODUCED)
+WITHIN_PERCENT = 30.0  # of the published milliseconds
+WITHIN_POINTS = 3.0  # of the published percentage
+LEAST_DRAWS = 10  # independent values, fewer of which have no interval: resampled they vary too
+                  # little, and a single one does not vary at all
+
+Ends = tuple[float, float]
+ANY: Ends = (-math.inf, math.inf)  # what a number without an interval may be
+
+
+@dataclass(frozen=True)
+class ComparedNumber:
+    """A measured number and the published one; allowed: how far apart they may be.
+
+    interval: 95 %, of the measured number; of what cannot vary its value twice; None: not
+    known. unit: of the test in words.
+    """
+
+    measured: float
+    published: float
+    allowed: float
+    interval: Ends | None
+    unit: str = ""
+
+    @property
+    def ends(self) -> Ends:
+        """What the data leave open for the measured number."""
+        return ANY if self.interval is None else self.interval
+
+    @property
+    def result(self) -> str:
+        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or TOO_FEW to decide."""
+        low, high = (end - self.published for end in self.ends)
+        return equivalent((low, high), self.allowed)
+
+    @property
+    def has_direction(self) -> bool:
+        """Whether all that the data leave open has the published sign; zero has none."""
+        return not self.published or all(end * self.published > 0 for end in self.ends)
+
+    @property
+    def test(self) -> str:
+        """The test that decided, in words."""
+        where = {REPRODUCED: "within", TOO_FEW: "partly within",
+                 NOT_REPRODUCED: "not within"}[self.result]
+        band = between((self.published - self.allowed, self.published + self.allowed))
+        lacking = "no interval: " if self.interval is None else ""
+        return f"{lacking}{where} {band} {self.unit}".rstrip()
+
+
+def equivalent(difference: Ends, allowed: float) -> str:
+    """REPRODUCED where an interval of a difference lies within ± allowed, NOT_REPRODUCED outside.
+
+    TOO_FEW where it does neither.
+    """
+    low, high = difference
+    if -allowed <= low and high <= allowed:
+        return REPRODUCED
+    return NOT_REPRODUCED if high < -allowed or low > allowed else TOO_FEW
+
+
+def larger(first: Ends, second: Ends) -> str:
+    """REPRODUCED where the first is larger whatever the data leave open, NOT_REPRODUCED where not.
+
+    TOO_FEW where the two overlap.
+    """
+    if first[0] > second[1]:
+        return REPRODUCED
+    return NOT_REPRODUCED if first[1] <= second[0] else TOO_FEW
+
+
+def judge(numbers: Sequence[ComparedNumber]) -> tuple[str, str]:
+    """The result of one bar, and the tests behind it; "" and "" where nothing is published.
+
+    Every number of it has to be near; one that is not decides, however little is known of
+    the others.
+    """
+    if not numbers:
+        return "", ""
+    results = [number.result for number in numbers]
+    if NOT_REPRODUCED in results:
+        word = word_of(False, all(number.has_direction for number in numbers))
+    else:
+        word = TOO_FEW if TOO_FEW in results else REPRODUCED
+    return word, "; ".join(number.test for number in numbers)
+
+
+def word_of(holds: bool, direction: bool = False) -> str:
+    """The result of what is certain: it holds, or has at least the published direction."""
+    return REPRODUCED if holds else DIRECTION_ONLY if direction else NOT_REPRODUCED
+
+
+def counts(words: Iterable[str]) -> dict[str, int]:
+    """How many have each result, in the order of WORDS; "" is excluded."""
+    counts = Counter(words)
+    return {word: counts[word] for word in WORDS}
+
+
+def in_full(word: str) -> str:
+    """A result where there is room: "compatible" is no praise."""
+    return f"{word} (too few data)" if word == TOO_FEW else word
+
+
+def summary(counted: Mapping[str, int]) -> str:
+    """Such as "5 of 9 reproduced, 1 compatible (too few data), 2 direction only, 1 not reproduced".
+
+    "" for none.
+    """
+    total = sum(counted.values())
+    if not total:
+        return ""
+    first, *others = (f"{counted.get(word, 0)}{f' of {total}' if word == REPRODUCED else ''}"
+                      f" {in_full(word)}"
+                      for word in WORDS)
+    return ", ".join([first, *others])

@@ -1,0 +1,161 @@
+"""Figures: a report's findings on paper. The only room that imports matplotlib.
+
+findings/drawing/<family>.py has `draw`, which draws the charts of one family of
+findings.charts; of samples each file draws another picture, for which a finding asks
+by its name (`also`). Nothing is computed here but where things stand.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import get_type_hints
+
+from matplotlib.figure import Figure
+
+from base import files, forked
+from base.errors import FirstFlightError, UsageError
+from base.words import nearest
+from findings.charts import Chart, SampleChart
+from findings.drawing import style
+from findings.findings import Finding, Report
+
+__all__ = ["check", "draw", "figures", "for_page", "images", "pngs", "save", "small"]
+
+# Of a picture in a document, some 50 kB: how wide, of how many colours, fewer where it is large.
+SMALL_PIXELS, COLOURS, MOST_BYTES = 960, (64, 24, 12), 140_000
+PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
+
+# Of each figure, by its name: the content of its file in each format.
+Images = dict[str, dict[str, bytes]]
+
+
+def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw and save every figure of a report; the files, figures/<scenario>_<name>.<format>.
+
+    Raises FirstFlightError where a finding asks for what there is not, before
+    anything is written, and where a file cannot be written.
+    """
+    return save(report.name, images(report, formats), folder, formats)
+
+
+def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
+    """Every figure of a report, drawn once, on all processors. Raises FirstFlightError."""
+    planned = plans(report)
+    with style.settings():
+        contents = forked.results([partial(_contents, make, formats) for _, make in planned])
+    return {name: content for (name, _), content in zip(planned, contents)}
+
+
+def _contents(make: Callable[[], Figure], formats: Sequence[str]) -> dict[str, bytes]:
+    drawn = make()
+    return {form: style.image(drawn, form) for form in formats}
+
+
+def pngs(drawn: Images) -> dict[str, bytes]:
+    """The figures by name."""
+    return {name: contents["png"] for name, contents in drawn.items()}
+
+
+def for_page(drawn: Images) -> dict[str, bytes]:
+    """The figures by name as a page holds them: many as lossless WebP of a few colours."""
+    contents = pngs(drawn)
+    if sum(map(len, contents.values())) <= PAGE_BYTES:
+        return contents
+    return dict(zip(contents, forked.results([partial(_webp, png)
+                                              for png in contents.values()])))
+
+
+def _webp(png: bytes) -> bytes:
+    from PIL import Image
+    content = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        few = image.convert("RGB").quantize(COLOURS[0], method=Image.Quantize.FASTOCTREE,
+                                            dither=Image.Dither.NONE)
+    few.convert("RGB").save(content, "webp", lossless=True, method=1)
+    return content.getvalue()
+
+
+def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
+    """Each figure by its name, and what draws it. Raises FirstFlightError."""
+    planned: list[tuple[str, Callable[[], Figure]]] = []
+    for finding in report.findings:
+        charts = [(finding.name, finding.chart)] if finding.chart is not None else []
+        charts += [(f"{finding.name}_{name}", _distribution(finding, name))
+                   for name in finding.also]
+        for name, chart in charts:
+            file = _file(chart.family, f"a figure of {finding.name}")
+            if isinstance(chart, SampleChart) and not chart.samples:
+                raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is"
+                                       " no distribution to draw")
+            planned.append((name, partial(file.draw, replace(chart, caption=report.caption))))
+    return planned
+
+
+def _distribution(finding: Finding, name: str) -> Chart:
+    return SampleChart(finding.title, finding.chart.context if finding.chart else (),
+                       drawn_by=name, samples=finding.samples, measured=finding.measured)
+
+
+def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """PNGs for a document: SMALL_PIXELS wide, of a few colours."""
+    from PIL import Image
+    pictures = {}
+    for name, png in contents.items():
+        with Image.open(io.BytesIO(png)) as image:
+            height = round(image.height * SMALL_PIXELS / image.width)
+            reduced = image.convert("RGB").resize((SMALL_PIXELS, height), Image.Resampling.LANCZOS)
+        for colours in COLOURS:
+            content = io.BytesIO()
+            reduced.quantize(colours).save(content, "png", optimize=True)
+            if content.tell() <= MOST_BYTES:
+                break
+        pictures[name] = content.getvalue()
+    return pictures
+
+
+def figures(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
+    return ((name, make()) for name, make in plans(report))
+
+
+def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
+         ) -> list[Path]:
+    """Write the figures in these formats. Raises FirstFlightError."""
+    return files.save_all(folder, {
+        files.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
+        for name, contents in drawn.items() for form in formats})
+
+
+def known_files() -> list[str]:
+    """The files of this room that draw."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py")
+                  if path.stem not in ("__init__", "style"))
+
+
+def check(requested: Mapping[str, Sequence[str]]) -> None:
+    """Raises FirstFlightError where a figure asks for a drawing that there is not.
+
+    requested: names of further drawings, by the figure (Study.drawings).
+    """
+    for figure, names in requested.items():
+        for name in names:
+            drawn = get_type_hints(_file(name, f"also of figure {figure!r}").draw)["chart"]
+            if drawn is not SampleChart:
+                raise UsageError(f"also of figure {figure!r}: findings/drawing/{name}.py draws a"
+                                 " chart of its own, nothing beside another")
+
+
+def _file(name: str, what: str) -> ModuleType:
+    """The module drawing.<name>. Raises FirstFlightError where there is no such file."""
+    known = known_files()
+    if name not in known:
+        raise UsageError(f"{what}: there is no findings/drawing/{name}.py{nearest(name, known)};"
+                               f" there are {', '.join(known)}")
+    return importlib.import_module(f"findings.drawing.{name}")
+

@@ -1,0 +1,181 @@
+"""Lines, distributions, and bars of series: plots in columns, each column's under each other."""
+
+from __future__ import annotations
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from findings.charts import Line, LineChart, Plot
+from findings.drawing import style
+
+# Dark enough for lines; the styles and markers distinguish them in grey.
+DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.ORANGE_TEXT,
+            style.SKY)
+STYLES = ("-", "-", "-", "--", "--", ":", ":")
+# Light to dark, apart in grey too (after Tol 2021).
+ORDERED = ("#BBBBBB", style.SKY, "#44AA99", "#CC6677", style.BLUE, "#332288", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FIRST_BARS = "#999999"  # of what others are compared with
+BARS_WIDTH = 0.76  # of the distance between ticks, all series together
+
+LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
+ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
+TICKS_INCHES, NAME_INCHES = 0.3, 0.22  # under them: labels of ticks, and the name of the axis
+TALL_INCHES = 2.2  # from which on axes have room for words of medium size
+
+
+def draw(chart: LineChart) -> Figure:
+    first = chart.columns[0][0].lines
+    joined = not is_categorical(chart.columns[0][0])
+    handles = [_handle(line, chart, joined) for line in first
+               if line.name] if chart.legend else []
+    frame = style.frame(chart, chart.height_inches, handles)
+    boxes = _columns(chart)
+    # A title may stand over its neighbours where these have none.
+    titled = [any(plot.title for plot in column) for column in chart.columns]
+    rooms = [style.WIDTH_INCHES - left if sum(titled) == 1 else width + RIGHT_INCHES
+             for left, width in boxes]
+    titles = [[style.fitted(plot.title, style.MEDIUM, room) for plot in column]
+              for column, room in zip(chart.columns, rooms)]
+    above = ABOVE_INCHES + TITLE_INCHES * max(len(lines) for column in titles for lines in column)
+    for column, (left, width), over in zip(chart.columns, boxes, titles):
+        below = [TICKS_INCHES + (NAME_INCHES if plot.x_label else 0.0) for plot in column]
+        height = (chart.height_inches - sum(below)) / len(column) - above
+        low = chart.height_inches
+        for plot, under, title in zip(column, below, over):
+            low -= above + height + under
+            axes = frame.axes(left, low + under, width, height)
+            _draw_plot(axes, plot, chart, height)
+            axes.set_title(style.literal("\n".join(title)))
+    return frame.figure
+
+
+def _columns(chart: LineChart) -> list[tuple[float, float]]:
+    """Where the axes of each column begin, and how wide they are, in inches."""
+    widths = chart.widths or (1.0,) * len(chart.columns)
+    inches = [style.WIDTH_INCHES * width / sum(widths) for width in widths]
+    return [(sum(inches[:place]) + LEFT_INCHES, width - LEFT_INCHES - RIGHT_INCHES)
+            for place, width in enumerate(inches)]
+
+
+def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
+    """height: of the axes, in inches."""
+    axes.set_xscale(plot.x_scale)
+    if plot.y_scale == "symlog":
+        axes.set_yscale("symlog", linthresh=1)
+    bars = [line for line in plot.lines if line.style == "bars"]
+    joined = not is_categorical(plot)
+    drawn = [_draw_bars(axes, line, bars.index(line), len(bars), chart) if line.style == "bars"
+             else _draw_line(axes, line, chart, joined) for line in plot.lines]
+    if plot.zero:
+        axes.axhline(0, color=style.INK, linewidth=0.8)
+    if plot.limit is not None:
+        axes.axhline(plot.limit, color=style.ALARM, linewidth=0.8, linestyle="--")
+    is_tall = height > TALL_INCHES
+    axes.grid()
+    if not is_tall:
+        axes.tick_params(labelsize=style.SMALL)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    _set_x(axes, plot)
+    _set_y(axes, plot, bool(bars))
+    size = style.MEDIUM if is_tall else style.SMALL
+    named = [part for line in plot.y_label.split("\n")
+             for part in style.fitted(line, size, height)]
+    axes.set_xlabel(style.literal(plot.x_label))
+    axes.set_ylabel(style.literal("\n".join(named)), fontsize=size)
+    if plot.legend:
+        style.legend(axes, [handle for handle, line in zip(drawn, plot.lines) if line.name],
+                     loc="best")
+
+
+def _set_x(axes: Axes, plot: Plot) -> None:
+    if plot.x_ends:
+        axes.set_xlim(*plot.x_ends)
+    if plot.ticks:
+        style.name_ticks(axes, plot.ticks)
+    elif plot.x_scale == "log":
+        style.fix_ticks(axes.xaxis, style.decades(), axes.get_xlim())
+    else:
+        style.plain_ticks(axes.xaxis, 7)
+
+
+def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
+    if plot.y_scale == "symlog":
+        style.fix_ticks(axes.yaxis, style.decades(passes_zero=True),
+                        plot.y_ends or axes.get_ylim())
+    else:
+        style.plain_ticks(axes.yaxis, 6, plot.whole)
+    if plot.y_ends:
+        axes.set_ylim(*plot.y_ends)
+        return
+    if bars and plot.legend:
+        axes.set_ylim(top=1.15 * axes.get_ylim()[1])  # room for the legend
+    if plot.y_scale == "linear" and not plot.zero and least(plot) >= 0:
+        axes.set_ylim(bottom=0)  # heights are then in proportion to the values
+
+
+def least(plot: Plot) -> float:
+    """The least value of a plot, with its intervals; 0 where it has none."""
+    return min((value for line in plot.lines for value in
+                (*line.y, *(low for low, _ in filter(None, line.ends)))), default=0.0)
+
+
+def is_categorical(plot: Plot) -> bool:
+    """Whether x has names side by side, between which there is nothing: 10, 20, 32 segments."""
+    return bool(plot.ticks) and [place for place, _ in plot.ticks] == list(range(len(plot.ticks)))
+
+
+def _colour(line: Line, chart: LineChart) -> str:
+    if line.style == "bars" and line.look == 0:
+        return FIRST_BARS
+    palette = DISTINCT if chart.palette == "distinct" else ORDERED
+    return palette[line.look % len(palette)]
+
+
+def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
+    """How a line is drawn, on the axes and in the legend; joined: its values, where marked."""
+    if line.style == "published":
+        return style.published("o")
+    ordered = chart.palette == "ordered"
+    look: dict[str, object] = {
+        "color": _colour(line, chart), "linewidth": 1.6,
+        "linestyle": "-" if ordered else STYLES[line.look % len(STYLES)]}
+    if line.style == "dashed":
+        look["linestyle"] = "--"
+    elif line.style == "faint":
+        look |= {"linestyle": ":", "linewidth": 1.0, "alpha": 0.5}
+    elif line.style == "bars":
+        look |= {"linewidth": 7, "linestyle": "-"}
+    elif line.style == "points":
+        look |= {"linestyle": "none"}
+    if line.style in ("line", "points", "faint"):
+        look |= {"marker": MARKERS[line.look % len(MARKERS)],
+                 "markersize": 3 if line.style == "faint" else 4.5}
+        look |= {} if joined else {"linestyle": "none"}
+    return look
+
+
+def _handle(line: Line, chart: LineChart, joined: bool) -> Artist:
+    return Line2D([], [], **_look(line, chart, joined), label=line.name)
+
+
+def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist:
+    """Values, joined or not, and their intervals; → the artist for a legend."""
+    drawn, = axes.plot(line.x, line.y, **_look(line, chart, joined), label=line.name)
+    for x, ends in zip(line.x, line.ends):
+        if ends is not None:
+            axes.plot([x, x], ends, color=_colour(line, chart), linewidth=1.0)
+    return drawn
+
+
+def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Artist:
+    """One of so many series of bars next to each other, with their intervals; → as _draw_line."""
+    width = BARS_WIDTH / count
+    places = [x + (place - (count - 1) / 2) * width for x in line.x]
+    drawn = axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart), label=line.name)
+    for x, ends in zip(places, line.ends):
+        style.whisker(axes, x, ends)
+    return drawn

@@ -1,0 +1,258 @@
+"""What all figures share: ink, sizes, the frame of words around the axes, ticks, legends, files.
+
+Figures are drawn on Agg without pyplot, with margins in inches and plain
+ticks: that is what makes it fast. Every text passes through `literal`, for
+matplotlib would read what stands between two dollars as a formula.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from PIL import Image
+
+from base.words import MINUS, clean
+from findings.charts import Chart, Ends, is_wide
+
+DPI = 150
+WIDTH_INCHES = 9.6  # of every figure, so that their words are of one size on a page
+SIDE_INCHES = 0.12  # left and right of what is written across
+X_NAME_INCHES = 0.27  # from the axes down to the name of the axis along x
+TINY, SMALL, MEDIUM, LARGE = 7.0, 7.5, 9.0, 12.0  # points
+LEGEND, BASE = 8.0, 10.0
+
+INK, FAINT, ALARM, GROUND = "#222222", "#666666", "#B00020", "#DDDDDD"
+# Of Okabe and Ito (2008): they differ in every kind of colour vision, and in grey.
+BLUE, ORANGE, VERMILION, GREEN, PINK, SKY = (
+    "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
+# Darker, for words and thin lines on white.
+BLUE_TEXT, ORANGE_TEXT = "#005A8E", "#8F6200"
+
+# Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc has.
+GROUPS = ("agg", "axes", "figure", "font", "grid", "hatch", "image", "legend", "lines",
+          "markers", "patch", "path", "pdf", "savefig", "svg", "text", "xtick", "ytick")
+OWN = {
+    "axes.axisbelow": True, "axes.labelcolor": INK, "axes.labelsize": MEDIUM,
+    "axes.titlecolor": INK, "axes.titlelocation": "left", "axes.titlepad": 4.0,
+    "axes.titlesize": MEDIUM, "grid.color": GROUND, "grid.linewidth": 0.6,
+    "legend.columnspacing": 1.6, "legend.edgecolor": "none", "legend.fontsize": LEGEND,
+    "legend.framealpha": 0.85, "legend.handletextpad": 0.5, "svg.hashsalt": "first-flight",
+    "text.color": INK, "xtick.color": INK, "xtick.labelsize": LEGEND, "xtick.major.size": 3.0,
+    "ytick.color": INK, "ytick.labelsize": LEGEND, "ytick.major.size": 3.0}
+# Dates would make two drawings of the same data differ.
+METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+PNG_COMPRESSION = 4  # of 9: as small as the default within a tenth, in half the time
+
+
+def settings() -> AbstractContextManager[None]:
+    """Under which figures are made and written."""
+    plain = {key: value for key, value in matplotlib.rcParamsDefault.items()
+             if key.partition(".")[0] in GROUPS}
+    context: AbstractContextManager[None] = matplotlib.rc_context(
+        {**plain, **OWN})
+    return context
+
+
+def image(drawn: Figure, form: str) -> bytes:
+    """The figure as a file's content, the same bytes for the same figure.
+
+    form: of base.command_line.PICTURES.
+    """
+    content = io.BytesIO()
+    if form == "png":
+        drawn.canvas.draw()
+        size = drawn.canvas.get_width_height()
+        picture = Image.frombuffer("RGBA", size, drawn.canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
+        picture.convert("RGB").save(content, "png", dpi=(DPI, DPI),
+                                    compress_level=PNG_COMPRESSION)
+    else:
+        drawn.savefig(content, format=form, metadata=METADATA[form])
+    return content.getvalue()
+
+
+# The frame ---------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class FigureFrame:
+    """A figure with its words in their places. bottom: inches below its body, where axes go."""
+
+    figure: Figure
+    bottom: float
+
+    def axes(self, left: float, low: float, width: float, height: float) -> Axes:
+        """New axes; all in inches, from the lower left corner of the body."""
+        across, up = self.figure.get_size_inches()
+        axes = self.figure.add_axes((left / across, (self.bottom + low) / up, width / across,
+                                     height / up))
+        axes.xaxis.set_label_coords(0.5, -X_NAME_INCHES / height)
+        return axes
+
+
+def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> FigureFrame:
+    """Title, context and alarm above a body of this height, legend and foot below it."""
+    above = [(line, LARGE, INK) for line in fitted(chart.title, LARGE, bold=True)]
+    above += [(line, MEDIUM, INK) for text in chart.context for line in fitted(text, MEDIUM)]
+    above += [(line, MEDIUM, ALARM) for line in fitted(chart.alarm, MEDIUM)]
+    below = [*fitted(chart.foot, LEGEND), *fitted(chart.caption, LEGEND)]
+    columns = legend_columns([len(literal(handle.get_label())) for handle in handles])
+    legend_low = 0.08 + 0.17 * len(below)
+    bottom = legend_low + (0.1 + 0.17 * math.ceil(len(handles) / columns) if handles else 0.0)
+    height = bottom + body_inches + 0.2 + sum(_line_inches(size) for _, size, _ in above)
+
+    drawn = Figure(figsize=(WIDTH_INCHES, height), dpi=DPI)
+    FigureCanvasAgg(drawn)
+    down = 0.08
+    for text, size, colour in above:
+        down += _line_inches(size)
+        drawn.text(0.5, 1 - (down - _line_inches(size) / 2) / height, literal(text), fontsize=size,
+                   color=colour, weight="bold" if size == LARGE else "normal", ha="center",
+                   va="center")
+    for place, text in enumerate(reversed(below)):
+        drawn.text(0.5, (0.15 + 0.17 * place) / height, literal(text), fontsize=LEGEND,
+                   color=FAINT, ha="center", va="center")
+    if handles:
+        legend(drawn, handles, loc="lower center", ncol=columns, frameon=False,
+               bbox_to_anchor=(0.5, legend_low / height), borderaxespad=0.2, borderpad=0.2)
+    return FigureFrame(drawn, bottom)
+
+
+def legend(owner: Axes | Figure, handles: Sequence[Artist], **look: object) -> None:
+    """The handles with their labels, as these stand.
+
+    matplotlib leaves out what has a label that begins with an underscore, so they come later.
+    """
+    drawn = owner.legend(handles, ["label"] * len(handles), **look)
+    for text, handle in zip(drawn.get_texts(), handles):
+        text.set_text(literal(handle.get_label()))
+
+
+def _line_inches(size: float) -> float:
+    return 0.24 if size == LARGE else 0.19
+
+
+def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHES,
+           bold: bool = False) -> list[str]:
+    """The text in lines that are no wider, by what letters take on average and some more."""
+    return textwrap.wrap(text, max(8, int(72 * inches / (size * (0.62 if bold else 0.55)))))
+
+
+def legend_columns(lengths: Sequence[int]) -> int:
+    """The most columns in which labels of these lengths fit; matplotlib fills them downwards."""
+    for columns in range(len(lengths), 1, -1):
+        per_column, more = divmod(len(lengths), columns)
+        starts = [column * per_column + min(column, more) for column in range(columns + 1)]
+        widest = [max(lengths[start:end]) for start, end in zip(starts, starts[1:])]
+        if 0.46 * columns + 0.0575 * sum(widest) <= WIDTH_INCHES - 2 * SIDE_INCHES:
+            return columns
+    return 1
+
+
+def literal(text: str) -> str:
+    """The text as matplotlib prints it as it stands: a dollar begins no formula.
+
+    Of invisible characters only the ends of lines are left: a file with a control character is
+    no valid SVG.
+    """
+    return "\n".join(map(clean, text.split("\n"))).replace("$", r"\$")
+
+
+# Axes --------------------------------------------------------------------------------
+
+def name_y(axes: Axes, name: str, inches: float, size: float = MEDIUM, colour: str = INK,
+           right: bool = False) -> None:
+    """The name of the axis along y, so far from the axes; matplotlib need not search a place."""
+    axes.set_ylabel(literal(name), fontsize=size, color=colour)
+    part = inches / (axes.get_position().width * WIDTH_INCHES)
+    axes.yaxis.set_label_coords(1 + part if right else -part, 0.5)
+
+
+def write(axes: Axes, place: float, inches: float, text: str, colour: str = INK,
+          align: str = "center", size: float = SMALL) -> None:
+    """Text above the axes, or below them for a negative height; place: on the axis along x."""
+    high = axes.get_position().height * axes.figure.get_size_inches()[1]
+    axes.text(place, (1 + inches / high) if inches > 0 else inches / high, literal(text),
+              color=colour, fontsize=size, ha=align, va="center",
+              transform=axes.get_xaxis_transform())
+
+
+def name_ticks(axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
+    """Ticks along x at these places, with these labels."""
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks([place for place, _ in ticks], [literal(label) for _, label in ticks])
+
+
+def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:
+    """Those of the values that lie between the ends, as plain numbers."""
+    axis.set_major_locator(FixedLocator([value for value in values
+                                         if ends[0] <= value <= ends[1]]))
+    axis.set_minor_locator(NullLocator())
+    _label_ticks(axis)
+
+
+def plain_ticks(axis: Axis, most: int, whole: bool = False) -> None:
+    """So many ticks of matplotlib's own choice on an even axis; whole: at whole numbers only."""
+    steps = [1, 2, 3, 4, 5, 10] if whole else [1, 2, 5, 10]
+    axis.set_major_locator(MaxNLocator(most, steps=steps, integer=whole))
+    _label_ticks(axis)
+
+
+def _label_ticks(axis: Axis) -> None:
+    """No exponents, no offsets: a reader of one tick knows its value."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
+
+
+def tick_label(value: float) -> str:
+    text = f"{value:.10f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text.replace("-", MINUS)
+
+
+def tick_step(span: float) -> float:
+    """1, 2 or 5 times a power of ten that divides the span into at most nine parts."""
+    steps = (factor * 10.0 ** power for power in range(-9, 17) for factor in (1, 2, 5))
+    return next(step for step in steps if span / step <= 9)
+
+
+def even_ticks(low: float, high: float) -> list[float]:
+    """At most ten ticks between the ends, zero among them if it is."""
+    step = tick_step(high - low)
+    return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def from_zero(axes: Axes, high: float) -> None:
+    """The axis along y from zero: bars' lengths are then the values."""
+    axes.set_ylim(0, high)
+    fix_ticks(axes.yaxis, even_ticks(0, high), (0, high))
+    axes.grid(axis="y")
+
+
+def decades(passes_zero: bool = False) -> list[float]:
+    """The ticks of a logarithmic axis; passes_zero: linear up to ±1, with zero between."""
+    powers = [10.0 ** power for power in range(0 if passes_zero else -6, 10)]
+    return [*(-power for power in reversed(powers)), 0.0, *powers] if passes_zero else powers
+
+
+# Marks -------------------------------------------------------------------------------
+
+def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
+    """A 95 % interval over a bar, where it is wide."""
+    if is_wide(ends):
+        axes.plot([place, place], ends, color=INK, linewidth=1.2, marker="_", markersize=6)
+
+
+def published(marker: str) -> dict[str, object]:
+    """The look of published values: white inside, to show on a bar and next to it."""
+    return {"linestyle": "none", "marker": marker, "markersize": 6.5 if marker == "o" else 5.5,
+            "markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 1.3,
+            "clip_on": False, "zorder": 5}

@@ -1,0 +1,173 @@
+"""report.html: all that a run shows, as one page that needs nothing else.
+
+Figures, style and script are inside, and nothing is loaded from anywhere. It
+depends on the report and the drawings only, so that another build gives
+the same bytes. The templates (page.html.j2 and what it includes) alone know
+HTML; whatever they are given is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from base import files
+from base.words import clean, tight
+from findings.charts import Timeline
+from findings.claims import in_full
+from findings.findings import Finding, Report, Table
+from findings.render.text import answer_of
+from findings.render.values import shortened, written
+
+PAGE = "report.html"
+TEMPLATE = "page.html.j2"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing inside the page. source: its data: address; text: for who cannot see it."""
+
+    title: str
+    source: str
+    text: str
+
+
+def page(report: Report, drawings: Mapping[str, bytes]) -> str:
+    """The whole page.
+
+    drawings: PNG or WebP files by name; one named <finding> or <finding>_<also>
+    stands with that finding, another one after all findings.
+    """
+    shown = [finding for finding in report.findings if not finding.missing]
+    pictures: dict[str, list[Picture]] = {finding.name: [] for finding in shown}
+    others = []
+    for name in sorted(drawings):
+        owner = _owner(name, report)
+        if owner is None:
+            others.append(_picture(name.replace("_", " "), "", drawings[name]))
+        elif not owner.missing:
+            pictures[owner.name].append(_picture_of(owner, name, drawings[name]))
+    return _environment().get_template(TEMPLATE).render(
+        report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
+        missing=[finding for finding in report.findings if finding.missing],
+        timelines=[timeline_drawing(timeline) for timeline in report.timelines])
+
+
+def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
+    """Write the page into the run's folder; return its path. Raises FirstFlightError."""
+    return files.save(folder, PAGE, page(report, drawings))
+
+
+def _owner(drawing: str, report: Report) -> Finding | None:
+    """The finding that a drawing is of: that of its name, or of the longest beginning of it."""
+    named = [finding for finding in report.findings
+             if f"{drawing}_".startswith(f"{finding.name}_")]
+    return max(named, key=lambda finding: len(finding.name)) if named else None
+
+
+def _picture_of(finding: Finding, name: str, drawing: bytes) -> Picture:
+    also = name[len(finding.name) + 1:].replace("_", " ")
+    text = finding.text or f"{finding.title}; its numbers are in the tables below."
+    return _picture(f"{finding.title}: {also}" if also else finding.title,
+                    "" if also else text, drawing)
+
+
+def _picture(title: str, text: str, drawing: bytes) -> Picture:
+    form = "png" if drawing.startswith(b"\x89PNG") else "webp"
+    address = f"data:image/{form};base64,{base64.b64encode(drawing).decode('ascii')}"
+    return Picture(title, address, text or title)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """The templates beside this file; every value is cleaned, then escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, finalize=_clean)
+    environment.filters.update(tight=tight, written=written, groups=_groups,
+                               in_full=in_full)
+    environment.globals.update(shortened=shortened)
+    return environment
+
+
+def _clean(value: Any) -> Any:
+    return clean(value) if type(value) is str else value  # Markup is our own
+
+
+def _groups(table: Table) -> list[tuple[str, int]]:
+    """Headings above the columns, each with the number of columns that it spans; [] for none."""
+    spans = [(name, len(list(columns))) for name, columns in
+             itertools.groupby(column.group for column in table.columns)]
+    return spans if any(name for name, _ in spans) else []
+
+
+# A timeline on the wire: its places, in units of the SVG -----------------------------
+
+WIDTH, HEIGHT = 560.0, 300.0  # with the margins
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 38.0
+
+
+@dataclass(frozen=True)
+class WireSegment:
+    """A segment; heights grow downwards. kind: data, again, lost."""
+
+    kind: str
+    x: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True)
+class Tick:
+    place: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """acknowledged: the points of its line."""
+
+    title: str
+    text: str
+    bars: tuple[WireSegment, ...]
+    acknowledged: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+def timeline_drawing(timeline: Timeline) -> Drawing:
+    """Milliseconds along x, kilobytes along y."""
+    def across(ms: float) -> float:
+        return round(LEFT + ms / (timeline.to_ms or 1) * (WIDTH - LEFT - RIGHT), 1)
+
+    def up(byte: float) -> float:
+        return round(HEIGHT - BOTTOM
+                     - byte / (timeline.to_bytes or 1) * (HEIGHT - TOP - BOTTOM), 1)
+
+    points, before = [], 0.0
+    for ms, byte in timeline.acknowledged:
+        points += [f"{across(ms)},{up(before)}", f"{across(ms)},{up(byte)}"]
+        before = byte
+    return Drawing(
+        timeline.title, timeline.text,
+        tuple(WireSegment(mark.kind, across(mark.time_ms), up(mark.to_bytes), up(mark.from_bytes))
+              for mark in timeline.marks),
+        " ".join(points),
+        tuple(Tick(across(ms), f"{ms:.6g}") for ms in steps(timeline.to_ms)),
+        tuple(Tick(up(kilobytes * 1000), f"{kilobytes:.6g}")
+              for kilobytes in steps(timeline.to_bytes / 1000)))
+
+
+def steps(highest: float) -> list[float]:
+    """Round numbers from 0 to `highest`, at most seven."""
+    step = next((mantissa * 10.0 ** power for power in range(-3, 12) for mantissa in (1, 2, 5)
+                 if highest / (mantissa * 10.0 ** power) <= 6), highest or 1.0)
+    return [step * place for place in range(int(highest / step) + 1)]

@@ -1,0 +1,141 @@
+"""How values become text in the terminal, in Markdown and on a page, and sentences that quote them.
+
+Sentences that people write take their numbers from findings: nothing is typed twice. A quote
+stands in braces, its parts apart by " / ":
+
+    {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
+    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by every cells of the row
+    {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
+    {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
+                                             zero itself there is none
+    {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
+
+A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from base.errors import FirstFlightError
+from base.stats import Estimate
+from base.words import MINUS, UNKNOWN, between, clean, number
+from findings import claims
+from findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Table, bars,
+                               listed, words)
+
+
+def written(cell: Cell, column: Column) -> str:
+    """A cell as its column, or its Rounded, has numbers written.
+
+    An Estimate is "1205 ± 3", half of its interval, and an Interval
+    "1202 … 1208". Whole numbers have no decimals whatever the column has.
+    """
+    if isinstance(cell, Rounded):
+        return _value(cell.value, cell.digits, cell.signed)
+    return _value(cell, column.digits, column.signed)
+
+
+def _value(value: str | int | float | Estimate | Interval | None, digits: int,
+           signed: bool) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, bool):
+        return str(value).lower()  # as in trials.csv
+    if isinstance(value, int):
+        return f"{value:{'+' if signed else ''}d}".replace("-", MINUS)
+    if isinstance(value, Interval):
+        return between((value.low, value.high), digits)
+    if isinstance(value, Estimate):
+        text = number(value.value, digits, signed)
+        if value.interval is None:
+            return text
+        low, high = value.interval
+        return f"{text} ± {number((high - low) / 2, digits)}"
+    return number(value, digits, signed)
+
+
+def head(column: Column) -> str:
+    """Such as "published: saved, ms"."""
+    name = ", ".join(part for part in (column.name, column.unit) if part)
+    return ": ".join(part for part in (column.group, name) if part)
+
+
+def shortened(table: Table) -> str:
+    """That a table shows its first rows only; "" where it shows all."""
+    shown = len(table.rows)
+    return f"The first {shown} of {shown + table.left_out} rows" if table.left_out else ""
+
+
+def counted(findings: Iterable[Finding]) -> list[str]:
+    """How many published bars and how many statements have which result; held out ones apart."""
+    every = list(findings)
+    counted = (("bars", claims.summary(bars(every))),
+               ("bars held out", claims.summary(bars(every, held_out=True))),
+               ("statements", listed(words(every))))
+    return [f"{what}: {how_many}" for what, how_many in counted if how_many]
+
+
+# Quotes --------------------------------------------------------------------------------
+
+QUOTE = re.compile(r"\{([^{}]*)\}")
+
+
+def quoted(text: str, reports: Iterable[Report]) -> str:
+    """The text with what its quotes name. Raises FirstFlightError where there is no such thing.
+
+    reports: whose findings it may name; those of the first one without its scenario.
+    """
+    findings: dict[str, Finding] = {}
+    for report in reports:
+        own = not findings
+        for finding in report.findings:
+            findings[f"{report.name}.{finding.name}"] = finding
+            if own:
+                findings.setdefault(finding.name, finding)
+    return QUOTE.sub(lambda match: _quote(str(match[1]), findings), text)
+
+
+def _quote(words: str, findings: dict[str, Finding]) -> str:
+    parts = words.split(" / ")
+    finding = findings.get(parts[0])
+    if finding is not None and len(parts) == 3 and parts[2].isdecimal():
+        for statement in finding.statements:
+            if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
+                quotable = statement.numbers[int(parts[2]) - 1]
+                return number(_plain(quotable), quotable.digits)
+    if finding is not None and len(parts) in (3, 4):
+        for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
+            return _formed(cell, parts[3], words) if parts[3:] else written(cell, column)
+    raise FirstFlightError(f"{{{words}}}: there is no such finding")
+
+
+def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, Column]]:
+    """The cells of a column in the rows that begin like this."""
+    for table in finding.tables:
+        for cells in table.rows:
+            known = list(zip(cells, table.columns))
+            if [written(*pair) for pair in known[:len(row)]] == row:
+                yield from (pair for pair in known if head(pair[1]) == name)
+
+
+def _formed(cell: Cell, form: str, words: str) -> str:
+    value = _plain(cell)
+    if not isinstance(value, (int, float)):
+        raise FirstFlightError(f"{{{words}}}: is no number")
+    above, _, below = form.partition("|")
+    if below and value:
+        return above if value > 0 else below
+    if not form.isdecimal():
+        raise FirstFlightError(f"{{{words}}}: {form!r} is no form for {value:g}")
+    return number(abs(value), int(form))
+
+
+def _plain(cell: Cell) -> Any:
+    """The value itself of a number with an interval or decimals of its own."""
+    value = cell.value if isinstance(cell, Rounded) else cell
+    return value.value if isinstance(value, Estimate) else value

@@ -1,0 +1,258 @@
+"""Many machines: trials in batches, judged where they are measured, and their rows sent back.
+
+A batch is JSON. A result is a line of JSON for the machine, and for each trial a line and the
+packets and files of which the line gives the sizes; both are compressed. What comes back is
+checked while it is read, and nothing of it is executed. How a batch gets to a machine
+is a cluster's matter (runs/cluster); what a machine does with it is commands/batch.py's.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from base.errors import FirstFlightError
+from base.untrusted import (any_text, by_name, items, matching, maybe, number, quoted, read, table,
+                            text, whole, yes_or_no)
+from runs.kinds import Kind, Study
+from runs.measuring import Engine, JudgedTrial, judge
+from runs.results.records import RowReader, RowWriter, columns_of, trial_class
+
+# Wall seconds of one batch, roughly: beside them booting a guest is little, and no more than
+# these are lost when a machine dies.
+BATCH_S = 25.0
+SHORTEST_S = 2.0
+SHARES = 4  # batches for each guest, at least, so that all end at about the same time
+
+# What a machine may send, as `measure` makes it; each value of a row is checked by its column.
+RESULT_BYTES = 1 << 28  # of all, once it is inflated
+LINE_BYTES = 1 << 21
+_word = text(300)
+_walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces": items(_word, 10)})
+
+
+def _confined(value: Any, where: str) -> dict[str, Any] | bool:
+    """The walls of a guest (vtime.uml.walls), or false for none."""
+    return _walls(value, where) if isinstance(value, dict) else yes_or_no(value, where)
+
+
+# Which kernel it is, the one who sent it knows.
+_of_engine = {"confined": _confined, "kernel": _word, "systems": by_name(by_name(_word, 100), 10),
+              "sysctls": by_name(by_name(text(1000), 1000), 1000)}
+FACTS = table({}, {
+    **_of_engine,
+    "machine": table({}, {"kernel": _word, "processor": _word, "cpus": maybe(whole()),
+                          "system": _word})})
+_size = whole(0, RESULT_BYTES)
+TRIAL = table({"row": items(any_text(1 << 16), 1000), "emulated_s": number,
+               "captures": table({}, {"client": _size, "server": _size}),
+               "files": by_name(_size, 10_000, matching(r"\w[\w.-]{0,200}"))})
+
+
+class MachinePool(Protocol):
+    """What is needed of many machines (runs.cluster.cluster.Cluster)."""
+
+    build: str
+    facts: dict[str, str]
+
+    @property
+    def guests(self) -> int: ...
+
+    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+        """Of each batch the machine that measured it and its result, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrialBatch:
+    """Trials that one guest measures one after another; captured: whose packets are wanted."""
+
+    study: Study
+    trials: Sequence[Any]
+    captured: Sequence[str]
+    known_kernel: bool = True
+
+    def payload(self) -> bytes:
+        """As a machine reads it (measure)."""
+        return gzip.compress(json.dumps({
+            "kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
+            "captured": self.captured, "known_kernel": self.known_kernel,
+            "trials": list(map(named_values, self.trials))}).encode())
+
+    def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
+        """What a machine made of it, and what it reported of itself.
+
+        Raises ValueError where that is not a result of these trials.
+        """
+        stream = io.BytesIO(inflate(result))
+        rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
+        judged = []
+        try:
+            facts = read(stream.readline(), FACTS, LINE_BYTES)
+            for trial in self.trials:
+                reply = read(stream.readline(), TRIAL, LINE_BYTES)
+                record = rows.record(reply["row"])
+                if record.trial != trial:
+                    raise ValueError(f"it has another trial than {trial.id}")
+                captures, files = ({name: take(stream, size)
+                                    for name, size in reply[what].items()}
+                                   for what in ("captures", "files"))
+                judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"it is no result: {quoted(repr(error))}") from error
+        if stream.read(1):
+            raise ValueError("it has more than its trials")
+        return judged, facts
+
+
+def inflate(content: bytes) -> bytes:
+    """RESULT_BYTES of it at most. Raises ValueError where it has more, or is damaged."""
+    stream = zlib.decompressobj(wbits=31)  # gzip's
+    try:
+        data = stream.decompress(content, RESULT_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"its bytes are damaged: {error}") from error
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"its bytes do not end, or are more than {RESULT_BYTES}")
+    return data
+
+
+def take(stream: io.BytesIO, size: int) -> bytes:
+    """So many bytes. Raises ValueError where there are fewer."""
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError("its bytes end too early")
+    return content
+
+
+class ManyMachines:
+    """A cluster, as measuring sees it (runs.measuring.Measurer).
+
+    Its name is that of the engine that each machine runs: a run that was begun
+    on one machine is resumed on many, and the other way round.
+    """
+
+    name, exact = "uml", True
+
+    def __init__(self, cluster: MachinePool, kernel: Mapping[str, Any]) -> None:
+        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
+        self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
+        self.kernel = kernel
+        self.reported: dict[str, Any] = {}
+        self.machines: dict[str, dict[str, Any]] = {}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {**self.reported, **self.kernel,
+                "cluster": {**self.cluster.facts, "machines": self.machines}}
+
+    @property
+    def doing(self) -> str:
+        return f"{self.jobs} guests on {len(self.machines)} machines"
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        """In the order in which one guest would measure them all.
+
+        Raises FirstFlightError where what comes back is no result.
+        """
+        sent = list(deal(study, trials, captured, self.jobs, self.kernel["kernel_known"]))
+        results = self.cluster.results([batch.payload() for batch in sent])
+        for batch, (name, result) in zip(sent, results):
+            try:
+                judged, facts = batch.read(result)
+            except ValueError as error:
+                raise FirstFlightError(f"{name} sent what is no result of its batch: {error}"
+                                       ) from error
+            machine = self.machines.setdefault(name, {"trials": 0})
+            machine.update(facts.pop("machine", {}))
+            machine["trials"] += len(judged)
+            if self.reported.get("confined") is False:  # of any machine
+                facts.pop("confined", None)
+            self.reported.update(facts)
+            yield from judged
+
+
+def deal(study: Study, trials: Sequence[Any], captured: set[str],
+            guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
+    """The trials in batches of about one length, those of one network together."""
+    whole_s = sum(map(study.kind.guest_s, trials))
+    longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
+    rounds = math.ceil(whole_s / longest_s / guests)  # each guest gets so many: all end together
+    longest_s = whole_s / rounds / guests
+    hand: list[Any] = []
+    hand_s = 0.0
+    ordered = order_by_network(trials)
+    for place, trial in enumerate(ordered, start=1):
+        hand.append(trial)
+        hand_s += study.kind.guest_s(trial)
+        if hand_s >= longest_s or place == len(ordered):
+            yield TrialBatch(study, hand, [trial.id for trial in hand if trial.id in captured],
+                             known_kernel)
+            hand, hand_s = [], 0.0
+
+
+def order_by_network(trials: Sequence[Any]) -> list[Any]:
+    """The trials in the order in which one guest is given them (testbed.job.shared_out)."""
+    shapes: dict[str, list[Any]] = {}
+    for trial in trials:
+        job = trial.job()
+        if job.get("alone"):
+            return list(trials)
+        shapes.setdefault(json.dumps(job["shape"], sort_keys=True), []).append(trial)
+    return [trial for group in shapes.values() for trial in group]
+
+
+def named_values(trial: Any) -> dict[str, Any]:
+    """A trial by the names of its fields, without those that have their default."""
+    return {field.name: value for field in fields(trial)
+            if (value := getattr(trial, field.name)) != field.default}
+
+
+# On the machine that measures --------------------------------------------------------
+
+def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
+             machine: Mapping[str, Any], folder: Path) -> bytes:
+    """The result of a batch, by an engine of this machine's (TrialBatch.read).
+
+    machine: what this one is (runs.results.provenance). folder: for the engine's own
+    files. Raises ValueError where the payload is no batch, and what the engine raises.
+    """
+    try:
+        requested = json.loads(gzip.decompress(payload))
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"it is no batch: {error}") from error
+    kind = kind_of(requested["kind"])
+    trial = trial_class(kind.record)
+    waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}
+    order, captured, judged = list(waiting), set(requested["captured"]), {}
+    jobs = [trial.job() for trial in waiting.values()]
+    for observed in engine.run(jobs, requested["sysctls"], folder):
+        trial_id = observed.trial_id
+        judged[trial_id] = judge(kind, waiting.pop(trial_id), observed, engine.exact,
+                                 requested["sysctls"], trial_id in captured,
+                                 bool(requested["known_kernel"]))
+    facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
+    writer = RowWriter(kind.record, columns_of(kind.record))
+    result = io.BytesIO()
+    with gzip.GzipFile(fileobj=result, mode="wb") as stream:
+        def put(line: Mapping[str, Any]) -> None:
+            stream.write(json.dumps(line).encode() + b"\n")
+
+        put({**facts, "machine": dict(machine)})
+        for one in map(judged.pop, order):
+            kept = {"captures": one.captures, "files": one.files}
+            put({"row": writer.row(one.record), "emulated_s": one.emulated_s,
+                 **{what: {name: len(content) for name, content in contents.items()}
+                    for what, contents in kept.items()}})
+            for contents in kept.values():
+                for content in contents.values():
+                    stream.write(content)
+    return result.getvalue()

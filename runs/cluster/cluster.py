@@ -1,0 +1,204 @@
+"""Batches to the machines of a Dask cluster, their results back in order.
+
+The scheduler and its workers are the user's, started by Dask's own commands
+(docs/CLUSTER.md). Dask deals the batches, and gives what a dead worker was to measure to another
+one. Whom it trusts is Dask's matter too: the holders of a certificate. Dask is optional: it is
+imported here, and only where it is requested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import sys
+import uuid
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from base.files import PROJECT
+from base.untrusted import quoted
+from runs.cluster import node
+from vtime.console import EngineCannot, EngineError
+
+# What a machine needs of the project to measure a batch.
+SENT = ("*.py", "install.sh", "commands/*.py", *(f"{room}/**/*.py" for room in (
+    "base", "findings", "model", "net", "runs", "study", "testbed", "vtime", "wire")))
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+CONNECT_S, CLOSE_S = 10.0, 5.0
+RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
+RETRIES = 2  # of a batch that failed
+MESSAGE_BYTES = 1 << 28  # of one message, as Dask reads it: a result comes in one
+PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
+DIED = "the workers that measured it died (of too little memory?)"
+_data_only = _hooked = False
+
+
+class Unreadable(TypeError):  # Dask goes on where a pickled exception raises one
+    """The cluster sent what is no data, or too much of it."""
+
+
+@contextmanager
+def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Cluster]:
+    """A Dask cluster; every worker, also those that come later, is given the project.
+
+    tools: the versions that workers have to have. Raises EngineCannot.
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
+        raise EngineCannot(f"{address}: whoever reaches its port may run anything on your"
+                           " machines: use tls:// (docs/CLUSTER.md)")
+    try:
+        dask, config, cloudpickle = map(import_module, ("distributed", "dask.config",
+                                                        "cloudpickle"))
+    except ImportError as error:
+        raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
+    for name in ("distributed", "distributed.client", "asyncio", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is reported here
+    warnings.filterwarnings("ignore", module=r"distributed\b")
+    # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
+    getattr(dask.Client, "_default_event_handlers", {}).clear()
+    config.set({"distributed.comm.compression": None})
+    cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
+    with read_data_only():
+        security = dask.Security(require_encryption=parts.scheme == "tls")
+        try:
+            if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
+                raise ValueError("no certificate is given to Dask")
+            client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
+                                 security=security)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise EngineCannot(f"no scheduler answers at {address}"
+                               f" ({quoted(str(error.__cause__ or error))}): start one with"
+                               " dask-scheduler, and give both ends a certificate of one"
+                               " authority (docs/CLUSTER.md)") from error
+        cluster = Cluster(client, address, kernel.parent.name,
+                          {"address": address, "dask": str(dask.__version__)})
+        try:
+            cluster.prepare(node.Node(pack(kernel), tools))
+            yield cluster
+        finally:
+            with suppress(Exception):  # of Dask's client without a scheduler
+                if client.status == "running":
+                    client.unregister_worker_plugin(cluster.name)  # which ends what is measured
+            with suppress(Exception):
+                client.close(CLOSE_S)
+
+
+class Cluster:
+    """A Dask cluster (runs.batches.MachinePool). name: of its plugin on the workers.
+
+    client: distributed.Client, whose types are not annotated.
+    """
+
+    def __init__(self, client: Any, address: str, build: str, facts: dict[str, str]) -> None:
+        self.client, self.address, self.build, self.facts = client, address, build, facts
+        self.name = f"first-flight-{uuid.uuid4().hex}"
+
+    def prepare(self, plugin: node.Node) -> None:
+        """The project to every worker. Raises EngineCannot where one of them cannot measure."""
+        try:
+            self.client.wait_for_workers(1, timeout=CONNECT_S)
+        except asyncio.TimeoutError as error:
+            raise EngineCannot(f"{self.address}: the scheduler has no worker; start one with"
+                               " dask-worker (docs/CLUSTER.md)") from error
+        try:
+            for worker, versions in self.client.get_versions()["workers"].items():
+                version = versions["host"]["python"]
+                if version.split(".")[:2] != PYTHON_VERSION.split("."):
+                    raise EngineCannot(f"{quoted(worker)} cannot measure: its Dask runs on Python"
+                                       f" {quoted(version)}, this one's on {PYTHON_VERSION}")
+            self.client.register_worker_plugin(plugin, self.name)
+            refused = self.client.run(node.why_refused, self.name)
+        except EngineCannot:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a worker raises comes through Dask
+            raise EngineCannot(f"{self.address}: a worker could not take the project:"
+                               f" {quoted(str(error))}") from error
+        for worker, why in refused.items():
+            if why:
+                raise EngineCannot(f"{quoted(worker)} cannot measure: {quoted(str(why))}")
+
+    @property
+    def guests(self) -> int:
+        """How many batches are measured at a time."""
+        threads: dict[str, int] = self.client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+        """Of each batch the host that measured it and its result, in order.
+
+        Raises EngineError where a batch failed RETRIES times more, or the cluster is lost.
+        """
+        futures = self.client.map(node.measure, [self.name] * len(payloads), payloads,
+                                  pure=False, retries=RETRIES)[::-1]
+        try:
+            while futures:
+                worker, _, result = futures.pop().result(timeout=RESULT_S).partition(b"\n")
+                host = quoted(worker, 100)
+                yield urlsplit(host).hostname or host, result
+        except asyncio.TimeoutError as error:
+            raise EngineError(f"{self.address}: no result came in {RESULT_S:.0f} s: has it a"
+                              " worker?") from error
+        except (CancelledError, OSError) as error:
+            raise EngineError(f"{self.address}: the scheduler is lost") from error
+        except EngineError:
+            raise
+        except Exception as error:  # noqa: BLE001  Dask hands on whatever a worker raised
+            raise EngineError(f"{self.address}: {self._reason(error)}") from error
+
+    def _reason(self, error: Exception) -> str:
+        """Why a batch failed. What a worker raised is a pickle, and is not read."""
+        if isinstance(error, Unreadable):
+            return str(error)
+        if "KilledWorker" in repr(error):
+            return DIED
+        events = self.client.get_events(self.name)
+        return quoted(str(events[-1][1])) if events else "a worker failed"
+
+
+@contextmanager
+def read_data_only() -> Iterator[None]:
+    """Meanwhile Dask reads no message that is too large, and nothing is unpickled that calls a
+    function: a pickle looks up what it calls, and the interpreter reports each look-up (PEP 578).
+    """
+    global _data_only, _hooked
+    tcp: Any = import_module("distributed.comm.tcp")
+    allocate = tcp.host_array
+
+    def limited(size: int) -> object:
+        if size > MESSAGE_BYTES:
+            raise Unreadable(f"it sent {size} bytes at once, and may send {MESSAGE_BYTES}")
+        buffer: object = allocate(size)
+        return buffer
+
+    if not _hooked:
+        sys.addaudithook(_look)  # which cannot be taken away again
+    tcp.host_array, _data_only, _hooked = limited, True, True
+    try:
+        yield
+    finally:
+        tcp.host_array, _data_only = allocate, False
+
+
+def _look(event: str, arguments: tuple[object, ...]) -> None:
+    if _data_only and event == "pickle.find_class" and arguments != ("builtins", "bytes"):
+        raise Unreadable("what is no data was not unpickled")
+
+
+def pack(kernel: Path) -> bytes:
+    """The project's programs and the guest kernel, as a zip file."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)
+                            if path.is_file() and "__pycache__" not in path.parts}):
+            archive.write(path, f"{node.CODE}/{path.relative_to(PROJECT)}")
+        archive.write(kernel, node.KERNEL)
+    return stream.getvalue()

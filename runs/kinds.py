@@ -1,0 +1,212 @@
+"""The contract of a kind of study: what every kind gives, and the one Study that it makes.
+
+A kind is one folder of study/, whose file study.py has a Kind. Measuring, resuming, rendering and
+drawing know a Study only. study/registry.py names the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from base.errors import UsageError
+from findings.findings import Report
+from findings.quantities import FLAGS
+from runs.results.checks import Check
+from runs.results.observation import Observation
+from runs.results.records import Record
+from runs.scenario_file import Head, ScenarioFile
+
+# Of the expected time, from runs on two cores: what the host engine spends around a trial.
+HOST_OVERHEAD_S = 0.3
+
+
+class AnyTrial(Protocol):
+    """What is requested, as plain data; `job` is how a worker reads it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def scenario(self) -> str: ...
+
+    def job(self) -> dict[str, Any]: ...
+
+
+class ObservedTrial(Protocol):
+    """What an engine observed of a trial (testbed.job.Observation)."""
+
+    @property
+    def trial_id(self) -> str: ...
+
+    @property
+    def content(self) -> Observation: ...
+
+    @property
+    def client_pcap(self) -> bytes: ...
+
+    @property
+    def server_pcap(self) -> bytes: ...
+
+    @property
+    def files(self) -> dict[str, bytes]: ...
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line has in place of the scenario.
+
+    lists: values by the name of the quantity; client: the fetching program.
+    sysctls: as NAME=VALUE, of a question of one's own only.
+    sample: "full" for the large sample of a scenario that draws its responses.
+    own_server: the flags of a server of one's own, by their names.
+    many: more than 100,000 trials are allowed (scenario_file.check_count).
+    """
+
+    lists: Mapping[str, Sequence[Any]]
+    repeat: int | None = None
+    client: str | None = None
+    many: bool = False
+    sysctls: Sequence[str] = ()
+    sample: str = ""
+    own_server: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The flag of each thing that is given, by its name."""
+        others = {"sysctl": self.sysctls, "repeat": self.repeat is not None,
+                  "client": self.client is not None, "sample": self.sample,
+                  "server-command": self.own_server}
+        return {**{name: FLAGS[name].flag for name in self.lists},
+                **{name: f"--{name}" for name, is_given in others.items() if is_given}}
+
+    def checked(self) -> dict[str, tuple[Any, ...]]:
+        """The lists, each value in its range and once. Raises UsageError that names the flag."""
+        checked = {}
+        for name, values in self.lists.items():
+            flag = FLAGS[name].flag
+            if not values:
+                raise UsageError(f"{flag}: no value is given")
+            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(value, flag) for value in values))
+        return checked
+
+
+    def replacing(self, known: Sequence[str], why_not: Callable[[str, str], str],
+                  one_value: str) -> dict[str, Any]:
+        """What replaces a sweep's values of `known`, by name; an RTT and a bandwidth is one value.
+
+        why_not: the message for what does not go with the scenario, by its name and its flag;
+        one_value: behind the flag of several. Raises UsageError.
+        """
+        for name, flag in self.given.items():
+            if name not in known:
+                raise UsageError(why_not(name, flag))
+        values: dict[str, Any] = dict(self.checked())
+        for name in ("rtt_ms", "bandwidth_kbps"):
+            if name in values:
+                if len(values[name]) != 1:
+                    raise UsageError(f"{FLAGS[name].flag}: {one_value}")
+                (values[name],) = values[name]
+        return values
+
+
+NOTHING = Overrides({}, many=True)  # the scenario as it stands
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as it was measured: what its report is made of.
+
+    folder: of the run; facts: run.json. changed: what somebody did to its
+    records since they were measured, "" for nothing.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+    records: Sequence[Any]
+    changed: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was in virtual time, where computing takes none."""
+        return self.facts.get("virtual_time") is True
+
+
+class Judge(Protocol):
+    """The record of a trial, and what of its files is kept, by name.
+
+    exact: measured in virtual time. sysctls: the head's. known_kernel: the TCP is one that the
+    model of TCP was checked against. What the model predicts of another one is recorded, and is no
+    part of the verdict. It takes nothing else of the study, so that another machine can do it,
+    which has the trial only.
+    """
+
+    def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+                 known_kernel: bool = True) -> tuple[object, Mapping[str, bytes]]: ...
+
+
+def _covers(trials: Sequence[Any], measured: Sequence[Any]) -> bool:
+    return set(trials) <= set(measured)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind does with its scenarios; a scenario has a `head`.
+
+    record: the class of its records. read: a scenario of a file, with what of the overrides
+    chooses it; expand: its trials, with the others in place of what the file has, and the run's
+    seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
+    where a file is missing. guest_s: wall seconds of a trial in a guest, network_s: seconds of it
+    on a network in real time, both roughly. checks: the table that its verdicts rest on.
+    drawings: names of further drawings of figures of a scenario, by the figure
+    (Finding.also). covers: whether a scenario's trials are all among others, for its figures.
+    all_captures: every trial's packets are kept.
+    """
+
+    record: type[Record]
+    read: Callable[[ScenarioFile, Overrides], Any]
+    expand: Callable[[Any, Overrides, int], Sequence[Any]]
+    judge: Judge
+    report: Callable[[Study, RunData], Report]
+    guest_s: Callable[[Any], float]
+    network_s: Callable[[Any], float]
+    checks: Callable[[], Sequence[Check[Any, Any]]]
+    drawings: Callable[[Any], Mapping[str, Sequence[str]]] = lambda scenario: {}
+    covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
+    all_captures: bool = False
+
+    def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+        """A scenario with what the command line has in place of it. Raises UsageError."""
+        scenario = self.read(file, overrides)
+        trials = tuple(self.expand(scenario, overrides, seed))
+        whole = overrides.given.keys() <= {"sample"} or self.covers(
+            self.expand(scenario, NOTHING, seed), trials)
+        return Study(self, scenario, trials, whole)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One scenario, ready to be measured and rendered.
+
+    trials: what to measure; whole: whether these are all that the figures need.
+    """
+
+    kind: Kind
+    scenario: Any
+    trials: Sequence[Any]
+    whole: bool
+
+    @property
+    def head(self) -> Head:
+        """Title, claim, source, text, sysctls."""
+        head: Head = self.scenario.head
+        return head
+
+    @property
+    def drawings(self) -> Mapping[str, Sequence[str]]:
+        return self.kind.drawings(self.scenario)
+
+    def report(self, run: RunData) -> Report:
+        return self.kind.report(self, run)

@@ -1,0 +1,296 @@
+"""Measuring a study: trials to an engine, observations judged, records appended one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Protocol
+
+from base import files
+from base.command_line import Progress, say
+from base.errors import FirstFlightError, note_kept
+from net.segments import capture_file
+from runs import runs
+from runs.kinds import Kind, ObservedTrial, RunData, Study
+from runs.runs import Run
+
+CAPTURES, FILES = "captures", "files"  # folders of a run
+SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
+GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
+
+
+class Engine(Protocol):
+    """What runs trials here (testbed.engine).
+
+    build: what identifies its kernel, before it runs. exact: its clock is virtual, so
+    times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
+    jobs: how many workers it runs side by side. facts: what its kernel reports of itself, once
+    trials run.
+    """
+
+    name: str
+    build: str
+    exact: bool
+    known_kernel: bool
+    jobs: int
+    facts: dict[str, Any]
+
+    def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Any]:
+        """One observation per trial. folder: for the engine's own files while it runs."""
+        ...
+
+
+@dataclass(frozen=True)
+class JudgedTrial:
+    """A trial as it goes into a run.
+
+    captures: its packets at each side, where they were requested; files: what is kept beside
+    them, by name; emulated_s: how long it took on its network.
+    """
+
+    record: Any
+    captures: Mapping[str, bytes]
+    files: Mapping[str, bytes]
+    emulated_s: float
+
+
+class Measurer(Protocol):
+    """Who measures and judges: this machine (OneMachine), or many (runs.batches).
+
+    name, build, exact, jobs, facts: as of an engine. doing: for the line of progress.
+    """
+
+    name: str
+    build: str
+    exact: bool
+    jobs: int
+
+    @property
+    def facts(self) -> dict[str, Any]: ...
+
+    @property
+    def doing(self) -> str: ...
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
+        ...
+
+
+class OneMachine:
+    """An engine of this machine's; what it observes is judged here."""
+
+    doing = ""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name, self.build = engine.name, engine.build
+        self.exact, self.jobs = engine.exact, engine.jobs
+        self.known_kernel = engine.known_kernel
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.engine.facts
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        waiting = {trial.id: trial for trial in trials}
+        jobs = [trial.job() for trial in trials]
+        for observed in self.engine.run(jobs, study.head.sysctls, folder):
+            yield judge(study.kind, waiting.pop(observed.trial_id), observed, self.exact,
+                        study.head.sysctls, observed.trial_id in captured, self.known_kernel)
+
+
+def judge(kind: Kind, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+          with_captures: bool, known_kernel: bool) -> JudgedTrial:
+    """A trial as an engine observed it, judged."""
+    record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
+    captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
+                if with_captures else {})
+    return JudgedTrial(record, captures, files_kept, observed.content.get("duration_s", 0.0))
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How a study is to be measured: where results go, with which seed, what is kept.
+
+    facts: what else run.json is to hold. quiet: without progress.
+    """
+
+    results: Path
+    seed: int
+    fresh: bool
+    keep_captures: bool
+    facts: Mapping[str, Any]
+    quiet: bool = False
+
+
+def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
+    """Measure what has no record yet; return the whole run.
+
+    Raises FirstFlightError where something cannot be written: that is never
+    the fault of a trial, which has no record then.
+    """
+    request = runs.request(study, measurer.name, measurer.build, requested.seed)
+    run = runs.open_run(requested.results, study, request, requested.fresh)
+    try:
+        if run.resumed:
+            if not requested.quiet:
+                say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials"
+                    " are there")
+            run.facts.setdefault("resumed", []).append(
+                {"at": runs.now_text(), "project": requested.facts.get("project"),
+                 "tools": requested.facts.get("tools")})
+        else:
+            run.facts.update(described(study, measurer, requested))
+        run.save()
+        _measure_missing(run, study, measurer, requested)
+        run.order(study.trials)
+        run.finish()
+        return RunData(run.folder, run.facts, run.records())
+    except BaseException as error:
+        if run.holds_records():
+            note_kept(error)
+        raise
+    finally:
+        run.close()
+
+
+def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
+    """Append the record of each trial as it comes, and add up what run.json has of them."""
+    started, emulated_s = time.monotonic(), 0.0
+    missing = run.missing(study.trials)
+    captured = ({trial.id for trial in missing}
+                if requested.keep_captures or study.kind.all_captures
+                else sample_of(study.trials))
+    file, sealed = run.open_records(), started
+    try:
+        with Progress(len(study.trials), len(run.measured), study.head.name,
+                      requested.quiet) as progress:
+            for judged in measurer.judged(study, missing, captured, run.work_folder):
+                keep(run.folder, judged)
+                file.append(judged.record)
+                if file.rows == 1 and not study.whole:
+                    run.point_partial()
+                if time.monotonic() - sealed > SEAL_INTERVAL_S:
+                    run.seal(file)
+                    sealed = time.monotonic()
+                run.facts.setdefault("first_record_after_s",
+                                     round(time.monotonic() - started, 3))
+                emulated_s += judged.emulated_s
+                progress.step(measurer.doing)
+    finally:
+        for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
+            run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
+        run.seal(file)
+        file.close()
+    run.facts.update(measurer.facts)
+
+
+def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, Any]:
+    """What run.json holds of a run before it starts."""
+    return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
+            "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
+            **requested.facts}
+
+
+def keep(folder: Path, judged: JudgedTrial) -> None:
+    """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
+    trial_id = judged.record.trial.id
+    for side, packets in judged.captures.items():
+        if packets:
+            files.save(folder, str(capture_of(folder, trial_id, side).relative_to(folder)),
+                       capture_file(packets))
+    for name, content in judged.files.items():
+        files.save(folder, str(file_of(folder, trial_id, name).relative_to(folder)), content)
+
+
+def capture_of(folder: Path, trial_id: str, side: str) -> Path:
+    """Where the packets of a trial at one side are, if they were kept. Raises FirstFlightError."""
+    return files.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
+
+
+def file_of(folder: Path, trial_id: str, name: str) -> Path:
+    """Where a file that was recorded of a trial is. Raises FirstFlightError."""
+    return files.inside(folder / FILES, f"{trial_id}-{name}")
+
+
+def kept(path: Path) -> bytes:
+    """A file that was kept of a trial. Raises FirstFlightError where it cannot be read."""
+    try:
+        return files.content(path)
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def expected_s(study: Study, engine: str, jobs: int) -> float:
+    """Wall seconds that measuring will take, roughly."""
+    if engine == "uml" and study.trials:
+        return GUEST_START_S + (sum(map(study.kind.guest_s, study.trials))
+                                / min(jobs, len(study.trials)))
+    return sum(map(study.kind.network_s, study.trials))
+
+
+# Which trials' packets are kept: a few, across the whole range of networks and sizes -
+
+CAPTURES_KEPT = 8  # trials or a few more, unless all are requested
+MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
+# What differs between two trials of one cell: the windows that are compared.
+WITHIN_A_CELL = ("initcwnd", "window", "clients")
+NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
+
+Cell = tuple[Any, ...]  # the values that its trials have in common
+
+
+def sample_of(trials: Sequence[Any]) -> set[str]:
+    """The ids of some trials, of each chosen cell the first and the last window.
+
+    The next cell is the one with most of the ends of quantities that none
+    has yet, and of several the one that is farthest from those chosen. It
+    depends on all trials, not on which are missing: a resumed run keeps the
+    same.
+    """
+    if not trials:
+        return set()
+    names = [column.name for column in fields(trials[0]) if column.name not in WITHIN_A_CELL]
+    cell_of = attrgetter(*names)
+    first: dict[Cell, Any] = {}
+    last: dict[Cell, Any] = {}
+    for trial in trials:
+        cell = cell_of(trial)
+        first.setdefault(cell, trial)
+        last[cell] = trial
+    places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
+    chosen: set[str] = set()
+    ends: set[tuple[str, float]] = set()
+    distance = dict.fromkeys(places, 0.0)
+    while distance and len(chosen) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
+        chosen |= {first[cell].id, last[cell].id}
+        ends |= _ends(places[cell])
+        del distance[cell]
+        for other in distance:
+            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            distance[other] = min(distance[other] or apart, apart)
+    return chosen
+
+
+def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
+
+
+def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+    for name, column in zip(names, zip(*cells)):
+        values = set(column)
+        if name not in NO_AXIS and len(values) > 1:
+            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
+            for cell, value in zip(cells, column):
+                places[cell][name] = axis[value]
+    return places

@@ -1,0 +1,128 @@
+"""A cliff in words: the limit, and the segments, writes or datagrams that explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+from base.words import plain
+from findings.quantities import QUANTITIES
+from study.fetches.features.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS,
+                                                 Cliff, is_known)
+from study.fetches.scenario.server import HTTP_3
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.record import Record
+from study.fetches.verify.transfers import HEADER_BYTES, flight_writes, sealed_sizes
+
+# What a line has of every cliff, or what follows from the window.
+_SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
+
+
+def distinctions(trials: Sequence[Trial]) -> list[str]:
+    """What distinguishes each from the others besides the window, such as "key share x25519"."""
+    varied = [field.name for field in fields(Trial)
+              if field.name in QUANTITIES and field.name not in _SAID
+              and len({getattr(trial, field.name) for trial in trials}) > 1]
+    return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
+                      f" {QUANTITIES[name].unit}".rstrip() for name in varied)
+            for trial in trials]
+
+
+def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
+    """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
+    name, trial = WHATS[what].name, cliff.trial
+    label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3
+                                    else f"IW{trial.initcwnd}", apart)))
+    if cliff.fits_bytes is None:
+        yield f"{label}: even the smallest {name} takes a further round trip"
+        if trial.http == HTTP_3:
+            yield from _beyond(cliff)
+        return
+    more = " or more" if cliff.is_open else ""
+    behind = (f" behind a chain of {trial.chain_bytes} bytes and"
+              f" {_counted(trial.tickets, 'ticket')}, each a segment,"
+              if what == RESPONSE and trial.chain_bytes else "")
+    sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
+             f" is {cliff.fits_bytes} bytes{more}, measured")
+    if not is_known(trial):
+        over = f" over HTTP/{trial.http}" if trial.http != HTTP_3 else ""
+        yield f"{sentence} of the server {trial.server}{over}"
+        yield from (_in_datagrams if trial.http == HTTP_3 else _on_the_wire)(what, cliff)
+        return
+    yield (f"{sentence}; by the model"
+           f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
+    writes = _writes(what, cliff.fits_bytes, trial)
+    segments = [-(-size // trial.mss) for size in writes]
+    parts = ", ".join(f"{size} bytes ({_counted(count, 'segment')})"
+                      for size, count in zip(writes, segments))
+    yield (f"  the server sends {sum(writes)} bytes in {_counted(len(writes), 'write')}: {parts},"
+           f" together {_counted(sum(segments), 'segment')}. A write begins a segment of its own;"
+           f" {_counted(trial.initcwnd, 'full segment')} would be"
+           f" {trial.initcwnd * trial.mss} bytes")
+
+
+def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
+    """What else a site has in the same flight, which was not requested."""
+    if what == CHAIN and {(cliff.trial.key_share, cliff.trial.http == HTTP_3)
+                          for cliff in cliffs} == {("x25519", False)}:
+        yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
+               " 1088 bytes longer: ask with --key-share x25519mlkem768.")
+    if what == RESPONSE:
+        head_bytes = HEADER_BYTES + max(len(str(cliff.fits_bytes)) for cliff in cliffs)
+        yield (f"The response's headers count too: here they are {head_bytes} bytes more, those of"
+               " a site are often 300 to 800. A compressed page counts as compressed.")
+
+
+def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
+    """What is observed of a server whose writes are not known."""
+    record = cliff.record
+    if what == CHAIN and record is not None and record.flight_segments:
+        window = cliff.trial.initcwnd
+        yield (f"  {record.flight_bytes} bytes leave in {record.flight_segments} segments;"
+               f" {window} full ones would be {window * cliff.trial.mss} bytes")
+    if what == EARLY and record is not None and record.request_segments:
+        yield (f"  with the client's hello it leaves in {record.request_segments} segments, and the"
+               f" window of Linux is {LINUX_WINDOW}; no --iw sets the client's")
+
+
+def _in_datagrams(what: str, cliff: Cliff) -> Iterator[str]:
+    """What a server sent at once, beside what it may; and what a byte more changed."""
+    record = cliff.record
+    if record is not None and record.flight_segments:
+        yield (f"  {record.flight_bytes} bytes leave in"
+               f" {_counted(record.flight_segments, 'datagram')}, {_summed(record)};"
+               f" {_allowed(record)}")
+        yield from _beyond(cliff)
+
+
+def _beyond(cliff: Cliff) -> Iterator[str]:
+    """The datagrams of the smallest that does not fit; whether three times the hello is why."""
+    beyond = cliff.beyond
+    if beyond is not None and beyond.flight_bytes and beyond.allowed_bytes:
+        why = (_allowed(beyond) if cliff.fits_bytes is None
+               else "" if beyond.flight_bytes > beyond.allowed_bytes
+               else "it may send that at once, so the limit is another one, of the server's own")
+        yield (f"  a chain of {beyond.trial.chain_bytes} bytes takes {_summed(beyond)}"
+               f"{why and '; '}{why}")
+
+
+def _allowed(record: Record) -> str:
+    return f"{record.allowed_bytes} may, three times what the client has sent (RFC 9000, 8.1)"
+
+
+def _summed(record: Record) -> str:
+    """Such as "1200 + 1200 and, a round trip later, 50"."""
+    return " and, a round trip later, ".join(
+        part.replace("+", " + ") for part in record.flight_datagrams.split(", "))
+
+
+def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:
+    """The server's writes that shall fit."""
+    if what == CHAIN:
+        return flight_writes(replace(trial, chain_bytes=size))
+    text_bytes = HEADER_BYTES + len(str(size)) + size
+    return sealed_sizes(text_bytes, trial.record_bytes) if trial.chain_bytes else (text_bytes,)
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}{'' if count == 1 else 's'}"

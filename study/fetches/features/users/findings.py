@@ -1,0 +1,231 @@
+"""What a sample of users says: which window, for all and for each group, and how to set it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from base.words import number, plain
+from findings.charts import Line, LineChart, Plot
+from findings.findings import Answer, Cell, Column, Finding, Interval, Statement, Table, Tile
+from findings.quantities import AUTO, LEAST_AUTO_PACKETS
+from study.fetches.features.users import analysis, window_commands
+from study.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.users import PART, SCALES, Users
+from study.fetches.verify.record import Record
+
+ALL, OTHERS = "all", "without a group"
+ASIDE = 0.06  # of the distance between windows: groups beside each other
+MOST_GROUPS = 6  # in the figure; the table has all
+RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
+        " best, or differs from it by less than the interval; and whose p99 is at most"
+        f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
+        f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments retransmitted. Where"
+        " no window saves more than its interval, the baseline stays.")
+
+
+def users_findings(scenario: Scenario, users: Users,
+                   records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
+    """The finding, and the tile with the recommendation."""
+    title = "Which window for these users"
+    measured = analysis.measured(users, records)
+    if not len(measured.weight):
+        return [Finding("windows", title, missing="no user counts under every window")], ()
+    verdicts = {ALL: analysis.verdict(measured, users.baseline_initcwnd)}
+    if len(users.groups) > 1:
+        verdicts |= _by_group(users, measured)
+    whole = verdicts[ALL]
+    keeps = whole.initcwnd == users.baseline_initcwnd
+    sentence = _choice(users, whole)
+    depends = _depends(users, records, whole)
+    edge = _edge(users, whole)
+    commands = [] if keeps and len(set(_chosen(verdicts))) == 1 else [
+        window_commands.table(whole.initcwnd, ((name, verdict.initcwnd)
+                                               for name, verdict in verdicts.items()))]
+    outcomes, choices = _outcomes_table(verdicts), _choice_table(users, verdicts)
+    notes = (depends, edge, _left_out(scenario, measured),
+             "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
+             " docs/USERS.md or the page:")
+    finding = Finding(
+        "windows", title,
+        (outcomes, choices, *commands),
+        (Statement("Which window?", sentence),
+         *([Statement("What does the assumed bandwidth decide?", depends)] if depends else []),
+         *([Statement("Is the list of windows long enough?", edge)] if edge else []),
+         Statement("By which rule?", RULE),
+         Statement("What cannot change?", f"{number(whole.fits_percent)} % of the responses fit in"
+                   f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
+         Statement("What was assumed?", _assumed(scenario, users))),
+        text=f"The mean saving against {users.baseline_initcwnd} segments, by"
+        f" window, with intervals. {sentence}", chart=(
+            _chart(scenario, users, verdicts, measured) if len(users.initcwnd) > 1 else None),
+        answer=Answer(sentence, outcomes if len(verdicts) == 1 else _by_users(verdicts),
+                      tuple(filter(None, notes)),
+                      "" if keeps else window_commands.set_now(whole.initcwnd)))
+    return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
+
+
+def _choice(users: Users, whole: Verdict) -> str:
+    """The recommendation in a sentence; of a single window there is none."""
+    if len(users.initcwnd) == 1:
+        only = users.initcwnd[0]
+        return (f"Nothing can be recommended: {only} is the only window that was measured."
+                f" Compare several: --iw {only},{2 * only},{4 * only}.")
+    does = "keep" if whole.initcwnd == users.baseline_initcwnd else "set"
+    return f"For all of them {does} {whole.initcwnd} segments: {whole.why}."
+
+
+def _depends(users: Users, records: Sequence[Record], whole: Verdict) -> str:
+    """What the rule chooses with half and with double of an assumed bandwidth; "" without one."""
+    others = {}
+    for part in users.parts:
+        measured = analysis.measured(users, records, part)
+        if part != PART and len(measured.weight):
+            others[SCALES[part] * (users.assumed_kbps or 0)] = analysis.verdict(
+                measured, users.baseline_initcwnd).initcwnd
+    if not others or users.assumed_kbps is None or len(users.initcwnd) == 1:
+        return ""
+    assumed = f"{plain(users.assumed_kbps)} kbit/s is an assumption, not from the file"
+    if set(others.values()) == {whole.initcwnd}:
+        return (f"The bandwidth of {assumed}. The choice is the same from {plain(min(others))} to"
+                f" {plain(max(others))} kbit/s.")
+    chosen = " and ".join(f"{window} with {plain(kbps)} kbit/s"
+                          for kbps, window in sorted(others.items()))
+    return (f"The bandwidth of {assumed}, and it decides: the rule chooses {chosen}. Find out what"
+            " bandwidth your users have.")
+
+
+def _edge(users: Users, whole: Verdict) -> str:
+    """That a larger window may be better than the best of the list; "" where it is inside."""
+    largest = max(users.initcwnd)
+    if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
+        return ""
+    windows = ",".join(map(str, (users.baseline_initcwnd, largest, 2 * largest, 4 * largest)))
+    return (f"{largest} is the largest window measured, so a still larger one may be better: try"
+            f" --iw {windows}.")
+
+
+def _left_out(scenario: Scenario, measured: Measured) -> str:
+    """How the file was read, and how many of it and of the sample do not count."""
+    lost = (f" {measured.left_out} of the sample excluded: a trial of theirs does not count."
+            if measured.left_out else "")
+    return f"{scenario.head.source}.{lost}"
+
+
+def _assumed(scenario: Scenario, users: Users) -> str:
+    """What the file does not say of these users, and the result rests on."""
+    like = users.like
+    length = like.queue[0]
+    holds = (f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
+             if length == AUTO else f"{length} packets" if length.isdigit() else length)
+    network = [f"the bottleneck's queue holds {holds} ({like.qdisc[0]})",
+               "the uplink is as fast as the downlink" if like.uplink_kbps[0] is None else
+               f"the uplink has {plain(like.uplink_kbps[0])} kbit/s",
+               f"{plain(like.loss_percent[0])} % of packets are lost at random"]
+    if like.jitter_ms[0]:
+        network.append(f"the delay varies by {plain(like.jitter_ms[0])} ms")
+    connection = (f"after {like.kept[0]} earlier responses on it" if like.kept[0] else
+                  "on a new connection")
+    return (f"{scenario.head.note}{'. ' if scenario.head.note else ''}Each user fetches once,"
+            f" {connection}, alone on the link, by {like.congestion_control[0]}, and offers a"
+            f" receive window of {like.initrwnd[0]} segments; {', '.join(network)}.")
+
+
+def _by_group(users: Users, measured: Measured) -> dict[str, Verdict]:
+    """A group without a user that counts is excluded; the table of choices names it."""
+    made = {}
+    for place, name in enumerate(users.groups):
+        own = measured.only(place)
+        if len(own.weight):
+            made[name or OTHERS] = analysis.verdict(own, users.baseline_initcwnd)
+    return made
+
+
+def _chosen(verdicts: dict[str, Verdict]) -> list[int]:
+    return [verdict.initcwnd for verdict in verdicts.values()]
+
+
+# Tables ------------------------------------------------------------------------------
+
+def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
+    columns = (
+        Column("users", is_text=True, is_filter=True), Column("IW"),
+        Column("mean", "ms", "time to the last byte"),
+        *(Column(f"p{percent}", "ms", "time to the last byte") for percent in PERCENTILES),
+        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved"),
+        Column("mean", "%", "saved", signed=True),
+        Column("faster", "% of users", rank=3),
+        Column("slower", "% of users", rank=3),
+        Column("retransmitted", "% of segments", digits=2, rank=2),
+        Column("queue drops", "a user", digits=2, rank=1))
+    return Table("", columns, tuple(
+        (name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
+         *_saved(outcome, verdict), outcome.gain_percent, outcome.lose_percent,
+         outcome.retransmitted_percent, outcome.queue_drops)
+        for name, verdict in verdicts.items() for outcome in verdict.outcomes))
+
+
+def _saved(outcome: Outcome, verdict: Verdict) -> tuple[float | str | Interval, ...]:
+    """Nothing for the baseline, which is compared with itself."""
+    if outcome.saved.interval is None or outcome.saved.interval == (0.0, 0.0):
+        return "", "", ""
+    base_ms = outcome.mean_ms + outcome.saved.value
+    return (outcome.saved.value, Interval(*outcome.saved.interval),
+            100 * outcome.saved.value / base_ms)
+
+
+def _choice_table(users: Users, verdicts: dict[str, Verdict]) -> Table:
+    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in verdicts]
+    notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
+    return Table(
+        "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
+                       Column("why", is_text=True)),
+        tuple((name, verdict.users, verdict.initcwnd, verdict.why)
+              for name, verdict in verdicts.items()),
+        notes if lost and len(users.groups) > 1 else ())
+
+
+def _by_users(verdicts: dict[str, Verdict]) -> Table:
+    """What the rule chooses for each group, and what that saves."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, verdict in verdicts.items():
+        chosen = next(outcome for outcome in verdict.outcomes
+                      if outcome.initcwnd == verdict.initcwnd)
+        rows.append((name, verdict.users, verdict.initcwnd, *_saved(chosen, verdict)))
+    return Table("", (
+        Column("users", is_text=True), Column("measured"), Column("IW"),
+        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=2),
+        Column("mean", "%", "saved", signed=True)), tuple(rows))
+
+
+# The figure --------------------------------------------------------------------------
+
+def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
+           measured: Measured) -> LineChart:
+    """Mean saving and 99th percentile by window, a line for each group."""
+    shown = dict(list(verdicts.items())[:MOST_GROUPS])
+    windows = sorted(users.initcwnd)
+    ticks = tuple((float(place), str(window)) for place, window in enumerate(windows))
+
+    def places(look: int) -> tuple[float, ...]:
+        return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
+
+    saved = tuple(Line(name, places(look),
+                       tuple(outcome.saved.value for outcome in verdict.outcomes),
+                       tuple(outcome.saved.interval for outcome in verdict.outcomes), look=look)
+                  for look, (name, verdict) in enumerate(shown.items()))
+    tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in verdict.outcomes),
+                       look=look) for look, (name, verdict) in enumerate(shown.items()))
+    return LineChart(
+        scenario.head.title, (scenario.head.source,),
+        f"{len(measured.weight)} users under each of {len(windows)} windows"
+        " · bars: 95 % intervals over users",
+        (f"{measured.left_out} user{'' if measured.left_out == 1 else 's'} excluded: a verdict"
+         " failed"
+         if measured.left_out else ""),
+        columns=((Plot("initial window (segments)",
+                       f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
+                       zero=True),),
+                 (Plot("initial window (segments)", "99th percentile (ms)", tails,
+                       ticks=ticks),)),
+        legend=len(shown) > 1)

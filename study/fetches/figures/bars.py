@@ -1,0 +1,225 @@
+"""Figures of bars: the table, with all numbers that are known of each, and the chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from base.stats import Estimate
+from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart
+from findings.claims import LEAST_DRAWS, TOO_FEW
+from findings.findings import Cell, Column, Finding, Table
+from findings.quantities import quantity
+from study.fetches.figures import summary
+from study.fetches.figures.buckets import Bucket, NoPanel, Panel
+from study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
+from study.fetches.figures.figure import Analysis, Made, interval
+from study.fetches.figures.recovery import beyond_lossless, effect, lines_above
+from study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
+from study.scenario import published
+
+TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
+             " with more far and slow responses. It answers how the two printed weeks differ. The"
+             " window alone: the same responses under both. It answers what the window does.")
+MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
+
+Filled = tuple[Column, Callable[[JudgedBar], Cell]]
+_AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
+             "response_bytes": "response sizes by the paper's shares",
+             "bdp_bytes": "bandwidth-delay products by the paper's shares"}
+
+
+def bars(analysis: Analysis, figure: Figure) -> Made:
+    """What a larger window improves, a bar for each bucket; or a bar for each window.
+
+    Raises NoPanel where there are no rows.
+    """
+    if figure.name in analysis.missing:
+        raise NoPanel(analysis.missing[figure.name])
+    scenario = analysis.scenario
+    of_figure = judge_panel(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
+    return Made(Finding(
+        figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
+        statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
+        text=summary.described(of_figure.panel), bars=of_figure.counts,
+        chart=chart(of_figure, scenario.population(figure.sweep) is not None, scenario.cells),
+        samples=of_figure.panel.samples,
+        measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
+        published=f"{published.source(figure.published)} (paper/{figure.published})"
+        if figure.published else ""), of_figure)
+
+
+def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
+    """The numbers of one figure; columns that hold nothing are left out."""
+    panel = judged.panel
+    figure, unit = panel.figure, panel.metric.unit
+    means: list[Filled] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
+                            lambda row: row.bucket.base),
+                           (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
+                            lambda row: row.bucket.experiment)]
+    columns = [*_first_columns(panel), *(_window_columns(panel) if panel.is_sweep else means),
+               *_improved_columns(panel), *_further_columns(panel), *_published_columns(panel)]
+    return Table(figure.title, tuple(column for column, _ in columns),
+                 tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
+                 tuple(_notes(scenario, judged))).without_empty()
+
+
+def averaged(figure: Figure) -> str:
+    """What a figure's bars are averaged over, "" for nothing."""
+    if not figure.weights:
+        return ""
+    name = quantity(figure.weights).label or quantity(figure.weights).head
+    whose = "the paper's" if published.is_of_the_paper(figure.published) else "its"
+    return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
+
+
+def _window_columns(panel: Panel) -> list[Filled]:
+    unit = panel.metric.unit
+    medians = any(abs(bucket.experiment_median - bucket.experiment) > MEDIANS_DIFFER
+                  for bucket in panel.buckets)
+    return [(Column("mean", unit, "under this window"), lambda row: row.bucket.experiment),
+            (Column("median", unit, "under this window", rank=1),
+             lambda row: row.bucket.experiment_median if medians else ""),
+            (Column("published", unit, "under this window"),
+             lambda row: row.bucket.published.level),
+            (Column("off", "%", "under this window", signed=True, rank=0),
+             lambda row: (row.bucket.experiment / level - 1) * 100
+             if (level := row.bucket.published.level) else None)]
+
+
+def _first_columns(panel: Panel) -> list[Filled]:
+    """What the bars are of, and how many fetches are behind them."""
+    left_out = panel.excluded.total
+    return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
+            (Column("share", "%", digits=2, rank=2), lambda row: row.bucket.share_percent),
+            (Column("n"), lambda row: row.bucket.n),
+            (Column("excluded"), lambda row: row.bucket.excluded.total if left_out else "")]
+
+
+def _improved_columns(panel: Panel) -> list[Filled]:
+    unit, group = panel.metric.unit, "improved"
+    printed = panel.figure.percent_of == OF_EXPERIMENT
+    medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
+        abs(bucket.median_absolute - bucket.absolute) > MEDIANS_DIFFER
+        for bucket in panel.buckets)
+    return [(Column("", unit, group), lambda row: row.bucket.absolute),
+            (Column("95 % interval", unit, group),
+             lambda row: "exact" if row.exact else interval(row.bucket.absolute_interval)),
+            (Column("", "%", group), lambda row: row.bucket.percent),
+            (Column("95 % interval", "%", group, rank=0),
+             lambda row: "exact" if row.exact else interval(row.percent_interval)),
+            (Column("as printed", "%", group), lambda row: row.percent if printed else ""),
+            (Column("of medians", unit, group, rank=1),
+             lambda row: row.bucket.median_absolute if medians else "")]
+
+
+def _further_columns(panel: Panel) -> list[Filled]:
+    """Under loss, recovery beyond that of the lossless bar; of two weeks, the window alone."""
+    unit, recovered, alone = panel.metric.unit, "recovery", "the window alone"
+    return [(Column("beyond lossless", unit, recovered),
+             lambda row: known.value if (known := beyond_lossless(panel, row.bucket)) else ""),
+            (Column("95 % interval", unit, recovered), lambda row: interval(known.interval)
+             if (known := beyond_lossless(panel, row.bucket)) else ""),
+            (Column("word", "", recovered, is_text=True), lambda row: effect(panel, row.bucket)),
+            (Column("", unit, alone),
+             lambda row: same.absolute if (same := row.bucket.same) else ""),
+            (Column("95 % interval", unit, alone, rank=0),
+             lambda row: interval(same.interval) if (same := row.bucket.same) else ""),
+            (Column("", "%", alone),
+             lambda row: same.percent if (same := row.bucket.same) else "")]
+
+
+def _published_columns(panel: Panel) -> list[Filled]:
+    unit, off = panel.metric.unit, "ours less published"
+    return [(Column("", unit, "published"), lambda row: row.bucket.published.absolute),
+            (Column("", "%", "published"), lambda row: row.published_percent),
+            (Column("off", "%", off, digits=0, signed=True, rank=0),
+             lambda row: row.off_percent),
+            (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),
+            (Column("result", is_text=True, is_word=True), lambda row: row.word),
+            (Column("test", is_text=True, rank=0), lambda row: row.test)]
+
+
+# Notes -------------------------------------------------------------------------------
+
+def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
+    panel, figure = judged.panel, judged.panel.figure
+    over = averaged(figure)
+    mean_of = ("a population of clients and responses, by its weights"
+               if scenario.population(figure.sweep) is not None else
+               f"averaged over {over}" if over else "one network a bar")
+    notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control}; {mean_of}"]
+    if figure.percent_of == OF_EXPERIMENT:
+        notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
+                     " is compared; the others are parts of the baseline.")
+    notes += [TWO_WEEKS] if any(bucket.same for bucket in panel.buckets) else []
+    few = [row.bucket.label for row in judged.rows if row.word == TOO_FEW
+           and not row.exact and row.bucket.draws < LEAST_DRAWS]
+    if few:
+        notes.append(f"Too few to know how far chance goes (fewer than {LEAST_DRAWS} independent"
+                     f" values): {', '.join(few)}.")
+    return [*notes, *panel.remarks, *_left_out(panel)]
+
+
+def _left_out(panel: Panel) -> list[str]:
+    """What the buckets lack, those that lack the same in one line."""
+    lacking: dict[str, list[str]] = {}
+    for bucket in panel.buckets:
+        if bucket.excluded.total:
+            cells = (f"{bucket.cells} of {bucket.cells_requested} cells count; "
+                     if bucket.cells < bucket.cells_requested else "")
+            lacking.setdefault(f"{cells}excluded: {bucket.excluded}", []).append(bucket.label)
+    return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
+
+
+# The chart ---------------------------------------------------------------------------
+
+def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False) -> Chart:
+    """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
+
+    like_the_papers: whether the responses are drawn from the paper's population. even:
+    no logarithmic scale.
+    """
+    panel, figure = judged.panel, judged.panel.figure
+    over = averaged(figure)
+    metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
+    around: dict[str, Any] = {
+        "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
+                    f"{f', averaged over {over}' if over else ''}",),
+        "foot": " ".join([f"{panel.n} trials verified on the wire"
+                          + ("." if panel.excluded.total else "; none excluded."),
+                          *panel.remarks]).removesuffix("."),
+        "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
+        "axis": panel.by.axis, "unit": panel.metric.unit,
+        "publisher": "" if not figure.published else
+                     "by them" if not published.is_of_the_paper(figure.published) else
+                     "in the paper" if like_the_papers else "in the paper, of its own users"}
+    if panel.is_sweep:
+        of_time = panel.metric.unit == "ms"
+        return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
+                         measured="time" if of_time else panel.metric.label or panel.metric.head,
+                         improved=panel.metric.improved,
+                         bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
+    return BarChart(
+        f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
+        **around, bars=tuple(_bar(panel, row) for row in judged.rows),
+        percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
+        even_scale=panel.is_of_loss or even)
+
+
+def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
+    """One window; its whisker is what differs from the baseline, whose responses were the same."""
+    if panel.is_baseline(bucket):
+        return TimeBar(bucket.label, Estimate(bucket.experiment, None, bucket.n), None,
+                       bucket.published.level, bucket.n, bucket.excluded.total)
+    return TimeBar(bucket.label, Estimate(bucket.experiment, bucket.paired_interval, bucket.n),
+                   bucket.percent, bucket.published.level, bucket.n, bucket.excluded.total,
+                   bucket.is_unsure)
+
+
+def _bar(panel: Panel, row: JudgedBar) -> Bar:
+    bucket = row.bucket
+    return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
+               Estimate(bucket.percent, bucket.percent_interval, bucket.n),
+               bucket.published.absolute, bucket.published.percent, bucket.share_percent,
+               bucket.n, bucket.excluded.total, lines_above(panel, bucket))

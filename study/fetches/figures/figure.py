@@ -1,0 +1,102 @@
+"""A run of fetches, analysed once; and what a kind of figure makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from findings.charts import Ends, Timeline
+from findings.findings import Finding, Interval
+from runs import schema
+from runs.kinds import RunData
+from study.fetches.figures.buckets import Panel
+from study.fetches.figures.cells import CellSetting, WindowChange
+from study.fetches.figures.claims import JudgedPanel
+from study.fetches.scenario.scenario import Figure, Scenario
+from study.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, OWN
+from study.fetches.scenario.sweep import SWEPT
+from study.fetches.verify.record import Record
+
+ANY = "any"
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known of a run before anything is rendered (made by study.fetches.findings).
+
+    is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
+    of figures of bars by their names, and why the others have none. cells, changes: the cells in
+    the order of what they vary, and what each larger window changes in them; empty where the
+    figures have all. timelines: of its kept captures.
+    """
+
+    scenario: Scenario
+    run: RunData
+    is_whole: bool
+    panels: Mapping[str, Panel]
+    missing: Mapping[str, str]
+    cells: Sequence[CellSetting] = ()
+    changes: Sequence[WindowChange] = ()
+    timelines: tuple[Timeline, ...] = ()
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.run.records
+
+
+@dataclass(frozen=True)
+class Made:
+    """A figure as a finding; judged: its bars beside what was published, None of other kinds."""
+
+    finding: Finding
+    judged: JudgedPanel | None = None
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """check: raises UsageError where a figure does not go with its scenario; (…, where). None of
+    what no sweep has.
+
+    make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
+    claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
+    what is measured on a sweep; has_down: whether it may have a second quantity; is_of_pairs:
+    whether it compares two windows, and no more; is_answer: its sentence answers by itself.
+    """
+
+    check: Callable[[Scenario, Figure, str], None] | None
+    make: Callable[[Analysis, Figure], Made | None]
+    claims: tuple[str, ...] = ()
+    by: str = ANY
+    rows: Callable[[Scenario, Figure, Sequence[Record]], Panel] | None = None
+    has_down: bool = False
+    is_of_pairs: bool = False
+    is_answer: bool = False
+
+
+def check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Its quantities are lists of a sweep. Raises UsageError."""
+    for by in filter(None, (figure.by, figure.down)):
+        schema.one_of(by, SWEPT, f"{where}: by")
+
+
+def interval(ends: Ends | None) -> Interval | None:
+    return None if ends is None else Interval(*ends)
+
+
+def heading(records: Sequence[Record]) -> str:
+    """A line of a figure's context: what was measured."""
+    counting = sum(record.counts for record in records)
+    quic = " and QUIC" if any(record.trial.http == HTTP_3 for record in records) else ""
+    return (f"real Linux TCP{quic}, {counting} of {len(records)} transfers verified on the wire"
+            f"{_served(records)}")
+
+
+def _served(records: Sequence[Record]) -> str:
+    """Who answered, where not everybody was server.py; "" where it was."""
+    servers = dict.fromkeys((record.trial.server, record.trial.http) for record in records)
+    if {server for server, _ in servers} <= {BUILTIN}:
+        return ""
+    names = {BUILTIN: "server.py", OWN: "one's own"}
+    return f"; server{'s' if len(servers) > 1 else ''}: " + ", ".join(
+        names.get(server, server) + ("" if http == HTTP_1 else f" (HTTP/{http})")
+        for server, http in servers)

@@ -1,0 +1,242 @@
+"""What the records say, in plain sentences with numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from base.words import short, span
+from findings import claims
+from findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
+from runs.kinds import RunData
+from study.fetches.figures.buckets import Bucket, Excluded, Panel
+from study.fetches.figures.cells import WindowChange
+from study.fetches.figures.claims import JudgedPanel
+from study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
+from study.fetches.scenario.server import HTTP_3
+from study.fetches.scenario.trial import Trial
+from study.fetches.scenario.varied_parameters import setting_words
+from study.fetches.verify import notes
+from study.fetches.verify.integrity import is_modelled
+from study.fetches.verify.record import Record
+
+WHAT_RESULTS_MEAN = (
+    f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
+    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage; compatible, that only"
+    " a part of it is, so that more data would have to decide.")
+
+
+# Of a run ----------------------------------------------------------------------------
+
+def summary(records: Sequence[Record]) -> str:
+    """How many trials there are, how many of them count, and why the others do not."""
+    counting, excluded = _counted(records)
+    line = f"{counting} of {len(records)} trials verified on the wire"
+    if expected := _expected(records):
+        line += f", {expected} failed as expected"
+    return f"{line}; excluded: {excluded}" if excluded.total else line
+
+
+def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
+    counting = sum(record.counts for record in records)
+    failed = sum(not record.ok and not record.failed_as_expected for record in records)
+    skipped = sum(record.was_skipped for record in records)
+    wrong = len(records) - counting - failed - skipped - _expected(records)
+    return counting, Excluded(failed, wrong, skipped=skipped)
+
+
+def _expected(records: Sequence[Record]) -> int:
+    """How many fetches failed as expected."""
+    return sum(record.failed_as_expected for record in records)
+
+
+def run_sentences(run: RunData, judged: Sequence[JudgedPanel],
+                  changes: Sequence[WindowChange]) -> list[str]:
+    """The most important first; changes: of a run that covers no figure."""
+    cells = [change.base.requested for change in changes]
+    return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
+            *_held(judged), *sentence_of_run([made.panel for made in judged]),
+            *_differences(panel.panel for panel in judged),
+            *(_change(change, cells) for change in changes[:3]), *_against_model(run),
+            *_sent_again(run.records)]
+
+
+def _verified(records: Sequence[Record]) -> str:
+    counting, excluded = _counted(records)
+    if not excluded.total:
+        window = ("the initial window or what else limited the first flight"
+                  if any(map(notes.is_limited, records)) else "the initial window")
+        expected = _expected(records)
+        failed = (f" {expected} more were to fail, and no packet of theirs left the client."
+                  if expected else "")
+        count = sum(record.trial.http == HTTP_3 for record in records)
+        quic = (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no"
+                " more was sent to a client than it may be before its address is validated: QUIC"
+                " reports nobody its window, and no route sets it." if count else "")
+        return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
+                f" show {window}, the RTT and the bandwidth that were requested.{failed}{quic}")
+    return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
+            f" every number here: {excluded}.")
+
+
+def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
+    """How many of the published bars came out, in all, and of which figures none did.
+
+    Those that no parameter was chosen by are counted apart.
+    """
+    sentences: list[str] = []
+    for held_out, which in ((False, ""), (True, " that no parameter was chosen by (held out)")):
+        panels = [panel for panel in judged if panel.panel.figure.held_out == held_out]
+        total = sum((Counter(panel.counts) for panel in panels), Counter[str]())
+        none = [panel.panel.figure.title for panel in panels
+                if sum(panel.counts.values()) and not panel.counts[REPRODUCED]]
+        text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
+        if text and none and len(none) < len(panels):
+            text += f"; no bar is reproduced of: {'; '.join(none)}"
+        sentences += [f"{text}."] if text else []
+    return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
+
+
+def _held(judged: Sequence[JudgedPanel]) -> list[str]:
+    """Of what was published in words, how much holds, what does not, and what is left open."""
+    statements = [statement for panel in judged for statement in panel.statements]
+    if not statements:
+        return []
+    failed, left_open = ([f"“{statement.says}” ({statement.found})" for statement in statements
+                          if statement.word != REPRODUCED and (statement.word == TOO_FEW) == few]
+                         for few in (False, True))
+    holding = len(statements) - len(failed) - len(left_open)
+    text = f"Of {len(statements)} published statements, {holding} hold here"
+    text += f"; not so: {'; '.join(failed)}" if failed else ""
+    return [text + (f"; too few data to decide: {'; '.join(left_open)}." if left_open else ".")]
+
+
+def _differences(panels: Iterable[Panel]) -> list[str]:
+    """Where the numbers are farthest from the published ones, by ratio."""
+    ratios = [(bucket.absolute / published,
+               f"{panel.by.head} {panel.named(bucket)}: {short(bucket.absolute)}"
+               f" {panel.metric.unit} here, {short(published)} {panel.metric.unit} published")
+              for panel in panels for bucket in panel.buckets
+              if (published := bucket.published.absolute or 0) > 0 and bucket.absolute > 0]
+    if not ratios:
+        return []
+    (highest, above), (lowest, below) = (choose(ratios, key=lambda ratio: ratio[0])
+                                         for choose in (max, min))
+    parts = []
+    if highest > 1:
+        parts.append(f"Farthest above the published value is {above} ({highest:.1f} times as"
+                     " much).")
+    if lowest < 1:
+        parts.append(f"Farthest below is {below} ({lowest * 100:.0f} % of it).")
+    return [" ".join(parts)] if parts else []
+
+
+def _change(change: WindowChange, others: Sequence[Trial]) -> str:
+    """others: the trials that its cell is distinguished from."""
+    requested = change.base.requested
+    verb = "less" if change.absolute_ms >= 0 else "more"
+    limits = dict.fromkeys(note for row in (change.base, change.experiment)
+                           for note in map(notes.limit_note, row.counting) if note)
+    why = f" ({'; '.join(limits)})" if limits else ""
+    return (f"At {', '.join(setting_words(requested, others))},"
+            f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
+            f" {short(change.experiment_ms)} ms instead of"
+            f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
+            f" {short(abs(change.percent))} % {verb}{why}.")
+
+
+def _against_model(run: RunData) -> list[str]:
+    """How near the model is, where nothing was retransmitted: elsewhere it does not claim to be."""
+    late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
+               if record.counts and is_modelled(record) and not record.trial.is_random
+               and record.total_ms is not None and record.model_ms is not None]
+    if not late_ms or not run.exact:
+        return []
+    near = sum(difference <= 1 for difference in late_ms)
+    farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
+    which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
+             f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")
+    return [f"Of the verified transfers over links that lose nothing, the {len(late_ms)} without a"
+            f" retransmission took what the model of TCP computes, {which}."]
+
+
+def _sent_again(records: Sequence[Record]) -> list[str]:
+    """How many transfers repeated segments, and why."""
+    again = [record for record in records if record.retransmissions]
+    if not again:
+        return ["No data was retransmitted."]
+    lost = [record for record in again if record.lost_segments]
+    after = {0: "none of them because data was lost",
+             len(again): "all of them after data was lost"}.get(
+                 len(lost), f"{len(lost)} of them after data was lost")
+    by_queue = sum(bool(record.queue_drops) for record in lost)
+    after += f" ({by_queue} after the queue dropped packets)" if by_queue else ""
+    return [f"{len(again)} of {len(records)} transfers retransmitted data, {after}; the"
+            " causes are with the verdicts."]
+
+
+# Of a figure -------------------------------------------------------------------------
+
+def figure_sentence(judged: JudgedPanel) -> str:
+    """One figure in a sentence: the range of what is saved, here and published."""
+    panel = judged.panel
+    if panel.is_sweep:
+        return " ".join([_best_window(panel), *panel.remarks])
+    figure, buckets, unit = panel.figure, panel.buckets, panel.metric.unit
+    low = min(buckets, key=lambda bucket: bucket.absolute)
+    high = max(buckets, key=lambda bucket: bucket.absolute)
+    saved = "gain" if panel.metric.more_is_better else "save"
+    verb = saved if low.absolute >= 0 else "change it, improvements counted positive, by"
+    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
+            f" {short(low.absolute)} {unit} (at {panel.named(low)}) to"
+            f" {short(high.absolute)} {unit} (at {panel.named(high)}),"
+            f" {span([bucket.percent for bucket in buckets], '%')}")
+    known = [span(values, its_unit) for values, its_unit in (
+        ([bucket.published.absolute for bucket in buckets], unit),
+        ([bucket.published.percent for bucket in buckets], "%"))
+        if any(value is not None for value in values)]
+    text += f"; published are {', '.join(known)}." if known else "."
+    return " ".join([text, *sentence_of_figure(panel), *panel.remarks])
+
+
+def _best_window(panel: Panel) -> str:
+    """A window sweep: which window was the best, and what was published."""
+    unit, sign = panel.metric.unit, panel.buckets[0].sign
+    took = ("took the least time" if unit == "ms" else
+            f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
+    best = min(panel.buckets, key=lambda bucket: sign * bucket.experiment)
+    *windows, last = (bucket.label for bucket in panel.buckets)
+    listed = f"{', '.join(windows)} and {last}" if windows else last
+    text = (f"Of the windows {listed}, a window of {best.label} {took}: {short(best.experiment)}"
+            f" {unit} on average, {short(best.absolute)} {unit} or {short(best.percent)} %"
+            f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
+    known = [(sign * level, bucket.label) for bucket in panel.buckets
+             if (level := bucket.published.level) is not None]
+    if known:
+        level, label = min(known)
+        text += f"; published, {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
+    return text + "."
+
+
+def described(panel: Panel) -> str:
+    """The figure in words and numbers, for who cannot see it."""
+    figure, unit = panel.figure, panel.metric.unit
+    if panel.is_sweep:
+        values = "; ".join(
+            f"{panel.named(bucket)}: {short(bucket.experiment)} {unit}"
+            + (f" (published {short(bucket.published.level)} {unit})"
+               if bucket.published.level is not None else "") for bucket in panel.buckets)
+        return f"Mean {panel.metric.label or panel.metric.head} by initial window. {values}."
+    bars = "; ".join(f"{panel.named(bucket)}: {short(bucket.absolute)} {unit},"
+                     f" {short(bucket.percent)} %{_published_bar(bucket, unit)}"
+                     for bucket in panel.buckets)
+    return (f"Bars of the improvement by {panel.by.head}, {figure.baseline_initcwnd} to"
+            f" {figure.experiment_initcwnd} segments. {bars}.")
+
+
+def _published_bar(bucket: Bucket, unit: str) -> str:
+    parts = [f"{short(value)} {its_unit}" for value, its_unit in
+             ((bucket.published.absolute, unit), (bucket.published.percent, "%"))
+             if value is not None]
+    return f" (published {', '.join(parts)})" if parts else ""

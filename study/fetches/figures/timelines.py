@@ -1,0 +1,149 @@
+"""Timelines of a run's kept captures: what was sent, acknowledged, lost and retransmitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from base import files
+from base.words import plain, short
+from findings.charts import Mark, PacketsChart, Timeline
+from findings.findings import Finding
+from net.segments import CaptureError, Segment, client_ports
+from runs.kinds import RunData
+from runs.measuring import CAPTURES
+from study.fetches.figures.cells import WindowChange
+from study.fetches.figures.figure import Analysis, Made, heading
+from study.fetches.scenario.scenario import Figure, Scenario
+from study.fetches.verify.record import Record
+from study.fetches.verify.transfers import sealed_sizes
+from wire.exchange import Exchange, read_exchange
+from wire.flights import acknowledged_and_offered
+
+ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
+
+Kept = tuple[Record, Exchange]  # the two captures of one trial, read
+
+
+def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
+    """One capture kept in `folder`, and the same cell with another window if there is one.
+
+    The first that can be read, in the order of the records; the smaller window first.
+    """
+    names = {path.name for path in folder.glob("*.pcap")}
+    chosen: list[Kept] = []
+    for record in records if names else ():
+        first = chosen[0][0].trial if chosen else record.trial
+        if f"{record.trial.id}-client.pcap" in names and len(chosen) < 2 and (
+                not chosen or record.trial != first
+                and replace(record.trial, initcwnd=1) == replace(first, initcwnd=1)):
+            chosen += _kept(record, folder)
+    if not chosen:
+        return ()
+    chosen.sort(key=lambda kept: kept[0].trial.initcwnd)
+    last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
+    last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
+                    if segment.to_client)
+    return tuple(_timeline(*kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+
+
+def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
+    """The records of the cells, those first in which the window changed most."""
+    ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
+    return [record for change in ordered for setting in (change.base, change.experiment)
+            for record in setting.records]
+
+
+def by_round_trips(records: Sequence[Record]) -> list[Record]:
+    """Those first whose TLS handshake shows most; all in their order where there is none."""
+    return sorted(records, key=lambda record: -(record.handshake_round_trips or 0))
+
+
+def _kept(record: Record, folder: Path) -> list[Kept]:
+    """[] where the captures cannot be read, or hold no data: then there is nothing to draw."""
+    trial = record.trial
+    try:
+        client_pcap, server_pcap = (files.content(folder / f"{trial.id}-{side}.pcap")
+                                    for side in ("client", "server"))
+        ports = client_ports(server_pcap)
+        exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
+                                 _response_bytes(record))
+    except (OSError, CaptureError):
+        return []
+    if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
+        return []
+    return [(record, exchange)]
+
+
+def _response_bytes(record: Record) -> int:
+    """Of the response as the network had it, 0 where it is not known."""
+    if record.header_bytes is None:
+        return 0
+    text_bytes = record.header_bytes + record.trial.response_bytes
+    return (sum(sealed_sizes(text_bytes, record.trial.record_bytes)) if record.trial.chain_bytes
+            else text_bytes)
+
+
+def _start_ns(exchange: Exchange) -> int:
+    return min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
+
+
+def _elapsed_ms(exchange: Exchange) -> list[float]:
+    """When each packet passed the server, from the client's first packet on."""
+    start_ns = _start_ns(exchange)
+    return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
+
+
+def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
+          ) -> Literal["handshake", "ticket", "data", "again", "lost"]:
+    """What a segment is, of a connection whose data end there."""
+    if segment in exchange.retransmissions:
+        return "again"
+    if segment in exchange.lost_to_client:
+        return "lost"
+    if not record.flight_bytes:
+        return "data"
+    if segment.end <= 1 + record.flight_bytes:
+        return "handshake"
+    return "ticket" if segment.end <= end - _response_bytes(record) else "data"
+
+
+def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float) -> Timeline:
+    trial = record.trial
+    title = (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
+             f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
+             + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
+    scale = next((segment.scale for segment in exchange.syns), 0)
+    end = max(segment.end for segment in exchange.at_server if segment.to_client)
+    marks = [Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
+             for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
+             if segment.to_client and segment.payload_bytes]
+    points, offered = acknowledged_and_offered(exchange.at_server, True, _start_ns(exchange), scale)
+    latency_ms = exchange.latency_ms
+    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
+            f" the first flight, {len(exchange.retransmissions)} retransmitted,"
+            f" {len(exchange.lost_data)} lost; "
+            + (f"all acknowledged {short(latency_ms)} ms after the first left"
+               if latency_ms is not None else "not all acknowledged"))
+    return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
+                    next((ms for ms, byte in points if byte >= end), None))
+
+
+def packets(analysis: Analysis, figure: Figure) -> Made | None:
+    """Two transfers over time; None of a run that kept no packets."""
+    lines = analysis.timelines
+    if not lines:
+        return None
+    return Made(Finding(
+        figure.name, figure.title, text="; ".join(line.text for line in lines),
+        sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
+        chart=PacketsChart(figure.title, (heading(analysis.records),), timelines=lines)))
+
+
+def run_timelines(scenario: Scenario, run: RunData, changes: Sequence[WindowChange]
+                  ) -> tuple[Timeline, ...]:
+    """Of a run's kept captures; changes: what windows changed in its cells."""
+    shown = by_effect(changes) if scenario.cells else by_round_trips(run.records)
+    return timelines(shown, run.folder / CAPTURES)

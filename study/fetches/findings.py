@@ -1,0 +1,100 @@
+"""The report of a run of fetches: its figures, each with what was published, and the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from base.words import span
+from findings.findings import Finding, Report, Tile
+from runs import reporting
+from runs.kinds import RunData, Study
+from study.fetches import answer
+from study.fetches.figures import kinds, raw_cells, summary, timelines
+from study.fetches.figures.buckets import NoPanel, Panel
+from study.fetches.figures.cell_tables import causes_table, cells_finding, trials_table
+from study.fetches.figures.cells import changes, settings
+from study.fetches.figures.claims import JudgedPanel
+from study.fetches.figures.figure import Analysis
+from study.fetches.figures.limiting_factors import explained
+from study.fetches.scenario.scenario import Scenario
+from study.fetches.scenario.varied_parameters import order, words_of
+from study.fetches.verify import notes
+
+
+def report(study: Study, run: RunData) -> Report:
+    """All findings of a run; study.whole: of the whole scenario, or else of a part of it.
+
+    A part of a scenario has its cells first; the figures that it does not cover
+    are excluded. Raises FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    scenario: Scenario = study.scenario
+    if study.whole and scenario.as_published is not None:
+        from study.fetches.features.replication import findings as replication
+        return replication.report(study, scenario, scenario.as_published, run)
+    return rendered(study, analyse(scenario, run, study.whole))
+
+
+def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
+    """Of a run of the whole scenario, or of a part of it, which has its cells first.
+
+    Raises FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    panels, missing = kinds.panels(scenario, run.records)
+    is_covered = is_whole and not scenario.cells and (
+        any(kinds.shows_all(figure, panels) for figure in scenario.figures)
+        or scenario.users is not None)
+    words = words_of(scenario.sweeps)
+    cells = [] if is_covered else settings(sorted(
+        run.records, key=lambda record: order(record.trial, words)))
+    changed = changes(cells)
+    return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
+                    timelines.run_timelines(scenario, run, changed))
+
+
+def rendered(study: Study, analysis: Analysis) -> Report:
+    """The report of an analysed run: nothing is computed of its records any more."""
+    scenario, run = analysis.scenario, analysis.run
+    figures = kinds.figures(analysis)
+    judged = [made.judged for _, made in figures if made.judged is not None]
+    findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
+             *(made.finding for _, made in figures)]
+    tiles = _tiles([made.panel for made in judged])
+    further, more_tiles = _further(analysis, findings, judged)
+    findings += further
+    tiles += more_tiles
+    try:
+        published = raw_cells.published_cells(scenario, run.records)
+    except NoPanel:
+        published = None
+    why = explained(analysis.changes) if scenario.cells else []
+    return reporting.report_of(
+        study, run, findings, tiles=tiles, timelines=analysis.timelines,
+        answer=answer.answer_of_run(analysis, figures, findings),
+        summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
+        sentences=(*why, *summary.run_sentences(
+            run, judged, () if judged or scenario.cells else analysis.changes)),
+        trials=trials_table(run.records, published), causes=causes_table(run.records))
+
+
+def _further(analysis: Analysis, before: Sequence[Finding], judged: Sequence[JudgedPanel]
+             ) -> tuple[list[Finding], Sequence[Tile]]:
+    """What is found of users, of populations and of published cells, behind the figures."""
+    scenario, records = analysis.scenario, analysis.records
+    made: list[Finding] = []
+    tiles: Sequence[Tile] = ()
+    if scenario.users is not None:
+        from study.fetches.features.users.findings import users_findings
+        made, tiles = users_findings(scenario, scenario.users, records)
+    if scenario.drawn is not None and analysis.is_whole:
+        from study.fetches.features.population.findings import population_findings
+        made += population_findings(scenario, scenario.drawn, records, [*before, *made], judged)
+    if scenario.raw is not None and analysis.is_whole:
+        made.append(raw_cells.finding(scenario, scenario.raw, records))
+    return made, tiles
+
+
+def _tiles(panels: Iterable[Panel]) -> list[Tile]:
+    percents = [bucket.percent for panel in panels if panel.metric.unit == "ms"
+                for bucket in panel.buckets if not panel.is_baseline(bucket)]
+    return ([Tile(span(percents, "%"), "of the time saved by a larger window")]
+            if percents else [])

@@ -1,0 +1,103 @@
+"""What packets show of the path against what was requested: the same over TCP and over QUIC.
+
+In virtual time every packet is judged by itself (wire.delivery). In real time, where
+processors are busy and timers late, RTT, bandwidth and losses are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from findings.findings import Compared
+from net.path import bytes_per_s
+from net.segments import frames
+from net.tc import normal_distribution
+from runs.results.checks import Check
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.record import Record
+from wire.delivery import packet_path
+from wire.delivery.packet_path import PATH, deliveries
+from wire.delivery.qdiscs import Way
+from wire.exchange import read_exchanges
+
+STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
+
+
+def compare_packets(evidence: Evidence) -> Iterable[Compared]:
+    return packet_path.compare_path(evidence.path, evidence.drops)
+
+
+def ways(trial: Trial) -> tuple[Way, Way]:
+    """Towards the client and towards the server."""
+    to_client = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps,
+                    queue_packets=trial.queue_packets, loss_percent=trial.loss_percent,
+                    loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
+                    qdisc=trial.qdisc, htb_burst_bytes=trial.htb_burst_bytes)
+    to_server = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps,
+                    queue_packets=trial.queue_packets, htb_burst_bytes=trial.htb_burst_bytes)
+    return to_client, to_server
+
+
+def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
+    """With what the path did with every packet.
+
+    Without where that cannot be computed (Trial.is_computed), or this machine has no table of
+    jitter. Raises CaptureError.
+    """
+    if not evidence.trial.is_computed:
+        return evidence
+    try:
+        path = deliveries(client_pcap, server_pcap, *ways(evidence.trial), normal_distribution)
+    except OSError:
+        return evidence
+    # A trial begins on a tick of the kernel's clock, and the first packet leaves soon after it.
+    first_ns = next(time_ns for time_ns, _, _ in frames(client_pcap, "client"))
+    return replace(evidence, path=path, tick_ns=first_ns - STARTING_NS)
+
+
+PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, compare_packets,
+                lambda record: PATH in record.judged_by.split(), exact_only=True)
+
+
+def is_estimated(evidence: Evidence) -> bool:
+    """Whether RTT, bandwidth and losses are: not where each packet is judged, or cannot be."""
+    return evidence.path is None and evidence.trial.is_computed
+
+
+def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
+    requested = evidence.trial.rtt_ms
+    if observed_ms is not None and is_estimated(evidence):
+        yield Compared(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
+                       f"{observed_ms:.3f} ms", f"{requested:g} ms")
+
+
+def compare_bandwidth(evidence: Evidence, observed_kbps: float,
+                      observed_ms: float) -> Iterable[Compared]:
+    """Compared as times: over a short flight a tick of the clock is a larger share.
+
+    observed_ms: from the first to the last of what left at once, of which observed_kbps is.
+    """
+    if not is_estimated(evidence):
+        return
+    requested, tolerances = evidence.trial.down_kbps, evidence.tolerances
+    requested_ms = observed_ms * observed_kbps / (bytes_per_s(requested) * 8 / 1000)
+    allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * requested_ms)
+    yield Compared(abs(observed_ms - requested_ms) <= allowed, f"{observed_kbps:.2f} kbit/s",
+                   f"{requested:g} kbit/s")
+
+
+def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
+    """Packets of all connections of a trial that did not arrive, by direction: CaptureError."""
+    exchanges = read_exchanges(client_pcap, server_pcap).values()
+    return {"to_client": sum(len(exchange.lost_to_client) for exchange in exchanges),
+            "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
+
+
+def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
+    """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
+    for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
+        counted = sum(dropped.values())
+        yield Compared(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
+                       f"{counted} as the network dropped")

@@ -1,0 +1,176 @@
+"""The record of a fetch: what is measured of a trial, column by column."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
+
+from runs.results import records
+from study.fetches.scenario.trial import Trial
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.limits import limit_of, offered_to, segments_of
+from wire.flights import FLIGHTS, listed_flights
+
+
+@dataclass(frozen=True)
+class Record(records.Record):
+    """One measured trial. Times in ms, windows in segments.
+
+    connect_ms, first_byte_ms, total_ms: the client's clock, from the start of
+        the handshake to its end, to the first and the last byte.
+    latency_ms: the paper's metric (section 2), T_ACK − T_Res1 at the server,
+        by the kernel's time stamps; wire_latency_ms: the same from the
+        capture at the server, which both are of another server than server.py.
+    seen_initcwnd: TCP_INFO at accept, of another server before data is
+        acknowledged; seen_first_flight: data segments on the wire before the
+        first acknowledgement of data; limited_by: what made
+        that less than initcwnd, a word of study.fetches.verify.limits, "" for nothing.
+    seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
+        from the spacing of the first flight at the client.
+    retransmissions: data segments that the server retransmitted;
+        handshake_retransmissions: SYNs and SYN-ACKs retransmitted;
+        lost_segments: data segments that the client never received.
+    queue_drops, random_drops: packets towards the client that the bottleneck's
+        queue dropped, and that random loss took; by the qdiscs' own counters, so those
+        of the connection before a resumed session are among them.
+    uplink_queue_drops: packets towards the server that the bottleneck's queue dropped.
+    lost_packets: what was lost on the connection, in words, each direction: "to client: 2 data;
+        to server: 1 request, 3 ACK".
+    judged_by: what judges the trial: "path", every packet by delay, rate and queue; "host", each
+        moment at which data left; "TCP", the whole transfer by the model.
+    retransmission_cause: why it retransmitted although nothing was lost.
+    goodput_kbps: bits of the body over total_ms.
+    model_ms, model_latency_ms, model_retransmissions: predicted total_ms,
+        latency_ms and retransmissions of the lossless transfer
+        (model.predict); model_appconnect_ms, model_first_byte_ms likewise.
+    appconnect_ms: the client's clock, the end of TLS's handshake.
+    handshake_round_trips: flights in which the server's messages up to its
+        Finished left, on the wire; flight_bytes, flight_writes, flight_segments:
+        of those messages, in all. window_after_handshake: TCP_INFO at the server
+        when the client's Finished was there. All of them empty without TLS.
+    response_round_trips: flights in which the response left, on the wire; response_flights:
+        segments of the first of them, as "10+20+40"; what was retransmitted is in none.
+    accepted_early_bytes: early data that the server took, by the client; negative where it
+        refused so many. request_round_trips, request_segments: in which hello and early data left.
+    unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
+        flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
+        Of QUIC segments are datagrams, and their bytes those of UDP's payload;
+        flight_datagrams: of each of them, as "1200+1200, 50", a comma for each round trip.
+    least_offered_segments, most_offered_segments: receive windows that the client offered
+        while data was to be sent, in full segments; receive_window_waits: how often
+        the server had filled the window and had more to send, in any flight.
+    """
+
+    trial: Trial
+    _: KW_ONLY
+    connect_ms: float | None = None
+    first_byte_ms: float | None = None
+    total_ms: float | None = None
+    latency_ms: float | None = None
+    wire_latency_ms: float | None = None
+    header_bytes: int | None = None
+    request_bytes: int | None = None
+    seen_initcwnd: int | None = None
+    seen_first_flight: int | None = None
+    limited_by: str = ""
+    seen_rtt_ms: float | None = None
+    seen_bandwidth_kbps: float | None = None
+    retransmissions: int | None = None
+    handshake_retransmissions: int | None = None
+    lost_segments: int | None = None
+    queue_drops: int | None = None
+    random_drops: int | None = None
+    uplink_queue_drops: int | None = None
+    lost_packets: str = ""
+    judged_by: str = ""
+    retransmission_cause: str = ""
+    model_ms: float | None = None
+    model_latency_ms: float | None = None
+    model_retransmissions: int = 0
+    goodput_kbps: float | None = None
+    appconnect_ms: float | None = None
+    handshake_round_trips: int | None = None
+    flight_bytes: int | None = None
+    flight_writes: int | None = None
+    flight_segments: int | None = None
+    window_after_handshake: int | None = None
+    response_round_trips: int | None = None
+    model_appconnect_ms: float | None = None
+    model_first_byte_ms: float | None = None
+    unvalidated_bytes: int | None = None
+    allowed_bytes: int | None = None
+    accepted_early_bytes: int | None = None
+    request_round_trips: int | None = None
+    request_segments: int | None = None
+    flight_datagrams: str = ""
+    least_offered_segments: float | None = None
+    most_offered_segments: float | None = None
+    receive_window_waits: int | None = None
+    response_flights: str = ""
+    PATTERNS: ClassVar = {"response_flights": FLIGHTS}
+
+    def validate(self) -> None:
+        if self.counts and self.total_ms is None:
+            raise ValueError("it counts, and has no total_ms")
+        if self.trial.weight < 0:
+            raise ValueError("its weight is below 0")
+
+
+def record_of(evidence: Evidence) -> Record:
+    """What was measured, by what the client and the server reported, the packets and the model.
+
+    It is that of a transfer that succeeded, without a verdict.
+    """
+    fetch, report, early = evidence.fetch, evidence.report, evidence.early
+    total_ms = fetch.get("total_ms")
+    reported = Record(
+        evidence.trial, True,
+        connect_ms=fetch.get("connect_ms"),
+        first_byte_ms=fetch.get("first_byte_ms"),
+        total_ms=total_ms,
+        latency_ms=evidence.latency_ms,
+        header_bytes=report.get("header_bytes"),
+        request_bytes=report.get("request_bytes"),
+        seen_initcwnd=report.get("initial_window"),
+        judged_by=evidence.judged_by,
+        model_ms=evidence.model_ms,
+        model_latency_ms=evidence.model_latency_ms,
+        model_retransmissions=evidence.model_retransmissions,
+        goodput_kbps=evidence.trial.response_bytes * 8 / total_ms if total_ms else None,
+        appconnect_ms=fetch.get("appconnect_ms"),
+        flight_bytes=evidence.flight_bytes,
+        flight_writes=len(report["tls"]["flight"]) if "tls" in report else None,
+        window_after_handshake=evidence.window_after_handshake,
+        model_appconnect_ms=evidence.model_appconnect_ms,
+        model_first_byte_ms=evidence.model_first_byte_ms,
+        accepted_early_bytes=evidence.accepted_early_bytes,
+        request_round_trips=early.round_trips if early else None,
+        request_segments=early.segments if early else None)
+    return reported if evidence.exchange is None else _with_packets(reported, evidence)
+
+
+def _with_packets(reported: Record, evidence: Evidence) -> Record:
+    """With the columns that are read off the packets."""
+    wire, windows = evidence.wire, offered_to(evidence)
+    return replace(
+        reported,
+        wire_latency_ms=wire.latency_ms,
+        seen_first_flight=evidence.first_flight,
+        limited_by=limit_of(evidence),
+        seen_rtt_ms=evidence.rtt_ms,
+        seen_bandwidth_kbps=evidence.bandwidth_kbps,
+        retransmissions=len(wire.retransmissions),
+        handshake_retransmissions=wire.handshake_retransmissions,
+        lost_segments=len(wire.lost_data),
+        queue_drops=evidence.queue_drops,
+        random_drops=evidence.random_drops,
+        uplink_queue_drops=evidence.uplink_queue_drops,
+        lost_packets=evidence.lost_packets,
+        retransmission_cause=evidence.retransmission_cause,
+        handshake_round_trips=len(evidence.flights) or None,
+        flight_segments=sum(map(len, evidence.flights)) or None,
+        response_round_trips=len(evidence.response_flights) or None,
+        least_offered_segments=segments_of(windows.least_bytes, evidence) if windows else None,
+        most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
+        receive_window_waits=windows.waits if windows else None,
+        response_flights=listed_flights(evidence.response_flights))

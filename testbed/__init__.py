@@ -1,0 +1,1 @@
+"""Inside a guest or on this machine: networks, servers, clients, and who measures with them."""

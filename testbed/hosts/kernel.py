@@ -1,0 +1,128 @@
+"""What the kernel's TCP knows of a connection: TCP_INFO, and samples of it over time."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# The fields of TcpInfo in struct tcp_info, each padded (x) up to the next; the offsets below.
+_LAYOUT = struct.Struct("=xB5xB I4xI4xIIII 28x I4xII 16x I 40x II 48x QQ 12x I")
+#                         1   7 8  16  24..36   68  76,80  100    144,148 200,208 228
+
+
+class TcpInfo(NamedTuple):
+    """The fields used of struct tcp_info (include/uapi/linux/tcp.h), 0 where a kernel has none.
+
+    Windows and counts in segments but for names that end in bytes, times in
+    microseconds.
+    """
+
+    congestion_state: int  # TCP_CA_Open (0) … TCP_CA_Loss (4)
+    flags: int  # bit 0: limited by the application (tcpi_delivery_rate_app_limited)
+    retransmission_timeout_us: int
+    mss: int
+    unacknowledged: int
+    selectively_acknowledged: int
+    lost: int
+    retransmitted_in_flight: int
+    rtt_us: int
+    slow_start_threshold: int
+    congestion_window: int
+    retransmissions: int  # of the whole connection
+    unsent_bytes: int
+    min_rtt_us: int
+    sent_bytes: int
+    retransmitted_bytes: int
+    send_window_bytes: int  # the peer's; since Linux 5.4
+
+    @classmethod
+    def of_socket(cls, connection: socket.socket) -> TcpInfo:
+        return cls.read(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAYOUT.size))
+
+    @classmethod
+    def read(cls, raw: bytes) -> TcpInfo:
+        """raw: struct tcp_info, which is shorter in older kernels and longer in newer ones."""
+        return cls(*_LAYOUT.unpack(raw[:_LAYOUT.size].ljust(_LAYOUT.size, b"\0")))
+
+
+# What a sample holds, in this order; study.trace.window reads it. Times in
+# microseconds but for the first; windows and counts in segments.
+SAMPLE_FIELDS = ("time_ns", "state", "cwnd", "ssthresh", "unacked", "sacked", "lost",
+                 "retransmitted", "rtt_us", "rto_us", "total_retransmissions", "app_limited",
+                 "notsent_bytes", "mss", "send_window_bytes")
+
+
+def sample_of(info: TcpInfo, time_ns: int) -> tuple[int, ...]:
+    """What is known of a connection at a time, as SAMPLE_FIELDS."""
+    return (time_ns, info.congestion_state, info.congestion_window, info.slow_start_threshold,
+            info.unacknowledged, info.selectively_acknowledged, info.lost,
+            info.retransmitted_in_flight, info.rtt_us, info.retransmission_timeout_us,
+            info.retransmissions, info.flags & 1, info.unsent_bytes, info.mss,
+            info.send_window_bytes)
+
+
+@dataclass
+class InfoTrace:
+    """The samples of one connection, a new one only where something has changed."""
+
+    interval_ns: int
+    samples: list[tuple[int, ...]] = field(default_factory=list)
+    due: bool = False  # whether the next sample is in the queue of what is due
+
+    def take(self, connection: socket.socket) -> bool:
+        """Take a sample; return whether anything is under way or waiting."""
+        info = TcpInfo.of_socket(connection)
+        sample = sample_of(info, time.time_ns())
+        if not self.samples or sample[1:] != self.samples[-1][1:]:
+            self.samples.append(sample)
+        return bool(info.unacknowledged or info.unsent_bytes)
+
+
+_SO_TIMESTAMPING = 37
+_MSG_ERRQUEUE = 0x2000
+_SOF_TX_ACK = 1 << 9
+_SOF_SOFTWARE = 1 << 4
+_SOF_OPT_ID = 1 << 7
+_SOF_OPT_TSONLY = 1 << 11
+_SCM_TSTAMP_ACK = 2
+_SO_EE_ORIGIN_TIMESTAMPING = 4
+_IP_RECVERR = 11
+
+# Ancillary data for sendmsg(): when is the last byte of this acknowledged?
+ACK_STAMP = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
+
+
+def number_bytes(connection: socket.socket) -> None:
+    """Let time stamps name bytes by their offset from here on."""
+    connection.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING,
+                          _SOF_SOFTWARE | _SOF_OPT_ID | _SOF_OPT_TSONLY)
+
+
+def acknowledgements(connection: socket.socket) -> Iterator[tuple[int, int]]:
+    """(time ns, offset of the byte) of every acknowledgement that waits to be read."""
+    while True:
+        try:
+            _, control, _, _ = connection.recvmsg(0, 256, _MSG_ERRQUEUE)
+        except BlockingIOError:
+            return
+        stamp_ns, offset = acknowledgement(control)
+        if offset is not None:
+            yield stamp_ns, offset
+
+
+def acknowledgement(control: list[tuple[int, int, bytes]]) -> tuple[int, int | None]:
+    """(time ns, offset of the byte) from an error-queue message, offset None for others."""
+    stamp_ns, offset = 0, None
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
+            seconds, nanoseconds = struct.unpack_from("=qq", data)
+            stamp_ns = seconds * 1_000_000_000 + nanoseconds
+        elif level == socket.IPPROTO_IP and kind == _IP_RECVERR:
+            _, origin, _, _, _, info, key = struct.unpack_from("=IBBBBII", data)
+            if origin == _SO_EE_ORIGIN_TIMESTAMPING and info == _SCM_TSTAMP_ACK:
+                offset = key
+    return stamp_ns, offset

@@ -1,0 +1,499 @@
+"""Runs one command in a guest in virtual time: what goes in, what comes out, and how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import select
+import signal
+import stat
+import struct
+import subprocess
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from base.untrusted import quoted
+from vtime import confine, readable, uml
+from vtime.command import inside
+from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
+                                  INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
+                                  Frame, Outlet, Reader)
+from vtime.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
+from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from vtime.kernel.init import PROGRAM
+from vtime.shared_folder import GrowingFile, holds_more, open_within, probe, remove_folder
+
+CAPTURE = "capture.pcapng"  # its name is in vtime/kernel/capture.c, too
+POLL_S = 0.01
+# A guest's clock begins here, whatever the day: the same command prints the same date.
+BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
+# A sign of life comes with each second of the guest's clock. Where none has come for so long of
+# the guest's own processor time, what runs spins without a system call, and is woken; sooner where
+# that has happened before.
+SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.001
+SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the command
+STOP_S = 10.0  # for which a guest may hand over what its command wrote, once that was stopped
+WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
+PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
+MOST_TROUBLES = 1000  # lines about one command
+# What a guest's folder may hold: names, and bytes besides its packets and unread frames.
+MOST_NAMES, SLACK_BYTES = 100, 1 << 28
+FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
+SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # vtime/kernel/command.c
+NO_RATE = ("{}: packets passed without a limit of the rate; such a throughput comes from a cost of"
+           " 10 µs a packet, not from the network (docs/MININET.md)")
+KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
+                  "LINES")
+# The distribution's programs come first, wherever else its user has some: Mininet lives with them.
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+TIMED_OUT, INTERRUPTED = 124, 130
+
+
+@dataclass(frozen=True)
+class CommandRequest:
+    """What is run, and within which limits.
+
+    words: the command's; folder: where, an absolute path that looks writable in the guest;
+    readable: what else is read; environment: what is added to what every command has;
+    seed: of whatever is random; timeout_virtual_s, timeout_wall_s: None for no end;
+    most_bytes, most_files: of what comes back. capture_bytes: at most so many of packets, 0 for
+    none. reads_input: whether it has this process's standard input; else none. guest: its number
+    among those that run side by side, each on a processor of its own as far as there are some.
+    """
+
+    words: list[str]
+    folder: Path
+    readable: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    memory_mb: int = 1024
+    seed: int = 1
+    timeout_virtual_s: float | None = None
+    timeout_wall_s: float | None = None
+    most_bytes: int = 1 << 30
+    most_files: int = 100_000
+    capture_bytes: int = 0
+    reads_input: bool = True
+    guest: int = 0
+
+
+@dataclass
+class CommandEnd:
+    """How it ended.
+
+    status: the command's, as a shell has it; 124 where the timeout ended it, 130 where a second
+    Ctrl-C did, 143 where SIGTERM did. virtual_s: on the guest's clock, wall_s: here, with the
+    guest's start and end. troubles: lines for the user; untold: how many more there were. unsaved:
+    whether something that the command wrote or printed could not be saved.
+    """
+
+    status: int = -1
+    virtual_s: float = 0.0
+    wall_s: float = 0.0
+    troubles: list[str] = field(default_factory=list)
+    untold: int = 0
+    unsaved: bool = False
+    spinning: list[str] = field(default_factory=list)  # names of processes
+    namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
+
+    def note(self, trouble: str) -> None:
+        """Keep a line for the user; of very many the first, and how many follow."""
+        if len(self.troubles) < MOST_TROUBLES:
+            self.troubles.append(trouble)
+        else:
+            self.untold += 1
+
+    def lose(self, trouble: str) -> None:
+        """Note that something could not be saved, and why."""
+        self.note(trouble)
+        self.unsaved = True
+
+
+@contextmanager
+def locked_folder(place: Path) -> Iterator[Path]:
+    """A new folder for guests, gone afterwards; if this process is killed, remove_dead takes it."""
+    lock = _lock_new(place)
+    try:
+        yield place
+    finally:
+        remove_folder(place)
+        os.close(lock)
+
+
+def _lock_new(place: Path) -> int:
+    """Make a folder and lock it: whoever takes it for a dead one's before that removes it."""
+    while True:
+        place.mkdir()
+        with suppress(FileNotFoundError):
+            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(place)):
+                    return lock
+            os.close(lock)
+
+
+def remove_dead(shared: Path) -> None:
+    """Remove what a guest left whose process here was killed; nothing of one that runs."""
+    with suppress(OSError):
+        lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_folder(shared)
+        finally:
+            os.close(lock)
+
+
+def processor(guest: int) -> int:
+    """The one of the machine's that a guest is bound to, by its number."""
+    allowed = uml.processors()
+    return allowed[guest % len(allowed)]
+
+
+# A kind of frames (OUTPUT, ERROR, TICK, ENTRY, CONTENT), virtual seconds, the content.
+Carry = Callable[[bytes, float, bytes], None]
+
+
+def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, str]:
+    """What a command has. own: the environment of who types it, of which a list is kept."""
+    path = [*PATH, *own.get("PATH", "").split(":")]
+    return {**{name: value for name, value in own.items()
+               if name in KEPT_VARIABLES or name.startswith("LC_")},
+            "PATH": ":".join(dict.fromkeys(filter(None, path))), "HOME": HOME, "USER": "root",
+            "LOGNAME": "root", "SHELL": "/bin/bash", "PWD": str(request.folder),
+            "PYTHONHASHSEED": str(request.seed % (1 << 32)), **request.environment}
+
+
+def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
+    """What the guest's kernel named in lines with this mark: nothing of it is trusted."""
+    return {quoted(line.partition(mark)[2], 40) for line in printed if mark in line}
+
+
+class CommandGuest:
+    """A guest that runs one command. Use as a context manager: it ends with it."""
+
+    def __init__(self, kernel: Path, shared: Path, request: CommandRequest, terminal: bool,
+                 places: readable.Places | None = None) -> None:
+        """shared: a new folder. terminal: whether this process's terminal is the command's.
+
+        places: what it reads, where that was looked at already. Raises EngineCannot where the
+        machine cannot, OSError.
+        """
+        if why := readable.refused(request.folder, request.readable):
+            raise EngineCannot(why)
+        if lacking := confine.lacking():
+            raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
+        places = places or readable.Places(readable.OF_COMMANDS)
+        self.request, self.shared, self.terminal = request, shared, terminal
+        self.begun = io.BytesIO()  # of its input, read before it was started
+        self.held = ExitStack()
+        self.held.enter_context(locked_folder(shared))
+        given = self._whole_input()
+        content = {
+            "words": request.words, "folder": str(request.folder), "readable": request.readable,
+            "environment": environment_of(request, dict(os.environ)), "input": given,
+            "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
+            "most_bytes": request.most_bytes, "most_files": request.most_files}
+        (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
+        (shared / PROGRAM).write_text(inside.__name__)
+        for name in (FRAMES, CAPTURE):
+            (shared / name).touch()
+        self.is_live = given == "live"
+        self.is_up = False  # its console is read
+        self.has_ended = False  # the command; the guest hands over what it wrote
+        self.has_sent_all = False
+        self.sent_bytes = self.taken_bytes = 0  # of its input
+        self.interrupts: list[float] = []  # when
+        self.stopped: float | None = None  # when
+        self.outcome = CommandEnd()
+        self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
+        self.began = self.heard = time.monotonic()
+        self.silent_processor_s: float | None = None  # the guest's, when its silence began
+        self.woken = 0.0
+        uml.compile_programs(["vtime/**/*.py"])
+        command = uml.guest_command(
+            kernel, named=[str(request.folder), *request.readable], places=places,
+            memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
+            more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
+                  *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
+        with (shared / CONSOLE).open("wb") as console:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list",
+                 str(processor(request.guest)), *command], cwd=shared,
+                stdin=subprocess.PIPE, stdout=console, stderr=subprocess.STDOUT,
+                start_new_session=True, bufsize=0)
+        assert self.process.stdin is not None
+        self.outlet = Outlet(self.process.stdin.fileno())
+
+    def __enter__(self) -> CommandGuest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.outcome.wall_s = time.monotonic() - self.began
+        self.frames.close()
+        self.held.close()
+
+    # Input
+
+    def _whole_input(self) -> str:
+        """How the command is given its input: "file", "whole", "live", or "none".
+
+        A pipe whose content is whole already, or soon, is a pipe that is full from the beginning:
+        it then arrives at no moment of the wall's.
+        """
+        if self.terminal:
+            return "live"
+        if not self.request.reads_input or not in_foreground(0):  # else SIGTTIN would stop us
+            return "none"
+        content = bytearray()
+        try:
+            mode = os.fstat(0).st_mode
+            if stat.S_ISCHR(mode) and os.stat("/dev/null").st_rdev == os.fstat(0).st_rdev:
+                return "none"
+            until = time.monotonic() + WHOLE_INPUT_S
+            while len(content) < WHOLE_INPUT_BYTES:
+                wait_s = max(0.0, until - time.monotonic())
+                if not stat.S_ISREG(mode) and not select.select([0], [], [], wait_s)[0]:
+                    break
+                piece = os.read(0, PIECE_BYTES)
+                if not piece:
+                    (self.shared / STANDARD_INPUT).write_bytes(content)
+                    return "file" if stat.S_ISREG(mode) else "whole"
+                content += piece
+        except (OSError, ValueError):
+            return "none"
+        self.begun = io.BytesIO(content)
+        return "live"
+
+    def _send(self, kind: bytes, content: bytes = b"") -> None:
+        """A frame to the guest, once it reads frames; nothing where it has ended."""
+        self.outlet.waiting += Frame(kind, 0, content).packed()
+        self._flush()
+
+    def _flush(self) -> None:
+        if self.is_up:
+            self.outlet.flush()
+
+    def _send_input(self, content: bytes) -> None:
+        """Input to the guest, in frames; none for none."""
+        self.sent_bytes += len(content)
+        for place in range(0, len(content), MOST_BYTES):
+            self._send(INPUT, content[place:place + MOST_BYTES])
+
+    def interrupt(self) -> bool:
+        """Ctrl-C: the first is the command's, the second stops it; True to end the guest now."""
+        self.interrupts.append(time.monotonic())
+        if len(self.interrupts) > 1:
+            return self.stop(INTERRUPTED, "interrupted")
+        self._send(INTERRUPT)
+        return False
+
+    def stop(self, status: int, why: str) -> bool:
+        """End the command, not what it wrote; True where that was done before."""
+        if self.stopped is not None:
+            return True
+        self.stopped = time.monotonic()
+        self.outcome.status = status
+        self.outcome.note(why)
+        self._send(STOP)
+        return False
+
+    def _listens(self) -> bool:
+        """Whether input is read now: not faster than the command takes it, nor in background."""
+        return (self.is_live and (self.outcome.status < 0 or self.stopped is not None)
+                and in_foreground(0) and self.sent_bytes - self.taken_bytes < MOST_WAITING)
+
+    def _has_input(self, wait_s: float) -> bool:
+        return self.begun.tell() < len(self.begun.getbuffer()) or \
+            bool(select.select([0], [], [], wait_s)[0])
+
+    def _typed(self) -> bool:
+        """Carry what is typed; True where the guest is to end now."""
+        content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
+        if not content:
+            self.is_live = False
+            self._send(CLOSE)
+            return False
+        self._send_input(content)
+        if not self.terminal or b"\x03" not in content:
+            return False
+        now = time.monotonic()
+        is_second = bool(self.interrupts) and now - self.interrupts[-1] < SECOND_INTERRUPT_S
+        self.interrupts.append(now)
+        return is_second and self.stop(INTERRUPTED, "interrupted")
+
+    def resize(self) -> None:
+        self._send(SIZE, struct.pack("!HH", *_size()))
+
+    # Output
+
+    def attend(self, carry: Carry) -> CommandEnd:
+        """Carry input and output until the guest has ended. Raises EngineError where it died."""
+        reader = Reader()
+        while True:
+            over = self.process.poll() is not None  # before reading, so that nothing is missed
+            piece = self.frames.read(PIECE_BYTES)
+            try:
+                for frame in reader.read(piece):
+                    self._hear(frame, carry)
+            except ValueError as error:
+                raise EngineError(f"the guest: {error}") from error
+            if over and not piece:
+                break
+            self._check_room()
+            if self.stopped is None and self._is_over_time():
+                self.stop(TIMED_OUT, "timeout, of wall time")
+            if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:
+                return self._closed()
+            self._flush()
+            if self._listens():
+                if self._has_input(0.0 if piece else POLL_S) and self._typed():
+                    return self._closed()
+            elif not piece:
+                time.sleep(POLL_S)
+            self._wake()
+        if not self.has_ended and self.stopped is None:
+            printed = printed_in(self.shared)
+            if why := uml.why_not(printed):
+                raise EngineCannot(why)
+            raise EngineError(f"the guest ended before its command did: {last_words_of(printed)}")
+        return self._closed()
+
+    def _closed(self) -> CommandEnd:
+        if not self.has_ended:
+            self._read_console()
+        if not self.has_sent_all:
+            self.outcome.lose("the guest did not hand over all that the command wrote"
+                              + self._full())
+        return self.outcome
+
+    def _read_console(self) -> None:
+        """What the guest's kernel printed about programs and links."""
+        printed = printed_in(self.shared).splitlines()
+        self.outcome.spinning = sorted(_names_behind(SPINS, printed))
+        for device in sorted(_names_behind(UNLIMITED, printed)):
+            self.outcome.note(NO_RATE.format(device))
+
+    def _hear(self, frame: Frame, carry: Carry) -> None:
+        """Take one frame in."""
+        if not self.is_up:
+            self.is_up = True
+            self._flush()
+        self.heard, self.silent_processor_s = time.monotonic(), None
+        self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
+        if frame.kind == TICK and frame.content.isdigit():
+            self.taken_bytes = int(frame.content[:20])
+        if (frame.kind, frame.content) == (TICK, FULL) and FULL_MEMORY not in self.outcome.troubles:
+            self.outcome.note(FULL_MEMORY)
+        if frame.kind in (OUTPUT, ERROR, TICK, ENTRY, CONTENT):
+            carry(frame.kind, frame.time_ns / 1e9, frame.content)
+        elif frame.kind == TROUBLE:
+            if frame.content == b"timeout":
+                self.outcome.status = TIMED_OUT
+            else:
+                self.outcome.note(quoted(frame.content))
+        elif frame.kind == NAMES:
+            self.outcome.namespaces += map(quoted, frame.content.splitlines())
+        elif frame.kind == ALL_SENT:
+            self.has_sent_all = True
+        elif frame.kind == ENDED:
+            if self.outcome.status < 0 and frame.content.isdigit():
+                self.outcome.status = int(frame.content[:3]) & 0xFF
+            if not self.has_ended:  # whoever spins after that is the guest's own program
+                self.has_ended = True
+                self._read_console()
+
+    def _full(self) -> str:
+        """Why its folder can no longer be written to, "" where it can."""
+        try:
+            probe(self.shared)
+        except OSError as error:
+            return f": {error.strerror}: make room"
+        return ""
+
+    def _check_room(self) -> None:
+        """Raises EngineError where the guest's folder holds more than it may.
+
+        The guest's own limits do not count: the command is root there.
+        """
+        unread_bytes = os.fstat(self.frames.file.fileno()).st_size - self.frames.place
+        room = self.request.most_bytes + self.request.capture_bytes + SLACK_BYTES
+        if unread_bytes > room or holds_more(self.shared, MOST_NAMES, room,
+                                             {FRAMES} if self.frames.keeps else ()):
+            raise EngineError("the guest wrote more into its folder than --limit and --capture"
+                              " allow, and was ended")
+
+    def _is_over_time(self) -> bool:
+        limit_s = self.request.timeout_wall_s
+        return limit_s is not None and time.monotonic() - self.began > limit_s
+
+    def _wake(self) -> None:
+        """Stop who computes for ever, so that the clock goes on (vtime/kernel/command.c)."""
+        now = time.monotonic()
+        patience_s = NEXT_SPINS_S if self.woken or self.stopped is not None else SPINS_S
+        if now - self.heard < patience_s / 10 or now - self.woken < WAKE_S:
+            return
+        if self.silent_processor_s is None:
+            self.silent_processor_s = self._processor_s()
+        if now - self.heard < patience_s or \
+                self._processor_s() - self.silent_processor_s < patience_s / 2:
+            return
+        self.woken = now
+        for pid, state, _ in self._processes():
+            if state == "R" and pid != self.process.pid:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGALRM)
+
+    def _processor_s(self) -> float:
+        return sum(ticks for _, _, ticks in self._processes()) / os.sysconf("SC_CLK_TCK")
+
+    def _processes(self) -> Iterable[tuple[int, str, int]]:
+        """The guest's processes on this machine: number, state, ticks of processor time."""
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError, IndexError, ValueError):
+                    words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                    if int(words[3]) == self.process.pid:  # its session
+                        yield int(name), words[0], int(words[11]) + int(words[12])
+
+    def capture(self) -> BinaryIO:
+        """Its packets, as the guest's kernel wrote them (vtime/kernel/capture.c): a stranger's."""
+        return open_within(self.shared, CAPTURE)
+
+
+class RawTerminal:
+    """This process's terminal as a cable: what is typed reaches the command's own terminal."""
+
+    def __enter__(self) -> None:
+        self.before = termios.tcgetattr(0)
+        tty.setraw(0)
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(0, termios.TCSADRAIN, self.before)
+
+
+def in_foreground(number: int) -> bool:
+    """Whether we may read a terminal, of that descriptor; True for what is no terminal."""
+    try:
+        return os.tcgetpgrp(number) == os.getpgrp()
+    except OSError:
+        return not os.isatty(number)
+
+
+def _size() -> tuple[int, int]:
+    """Rows and columns of the terminal."""
+    try:
+        rows, columns = struct.unpack("HHHH", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))[:2]
+    except OSError:
+        rows = columns = 0
+    return rows or 24, columns or 80

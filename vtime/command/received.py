@@ -1,0 +1,158 @@
+"""What a command wrote in its guest, written into a folder here as it arrives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from io import FileIO
+from pathlib import Path, PurePosixPath
+
+from base import files
+from base.errors import one_line
+from base.files import WriteError
+from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
+from vtime.command.guest import CommandEnd
+
+MODES = 0o777  # nothing runs with its owner's rights
+LAST_NS = (1 << 63) - 1  # since 1970: as much as 64 bits hold, in the year 2262
+
+
+class Received:
+    """Takes the frames of entries and of their content, a stranger's: names may lead anywhere.
+
+    A file gets its name once all of it is there. An entry that is wrong, or cannot be written, is
+    left out with a line; the next one is not affected. count: of files and links that were written.
+    Use as a context manager.
+    """
+
+    def __init__(self, folder: Path, room: Room, ahead_s: float, outcome: CommandEnd,
+                 announce: Callable[[str], None] | None = None) -> None:
+        """ahead_s: how much the wall's clock is ahead of the guest's: files have the wall's times.
+
+        room: for what comes back. outcome: is told what is left out, and what could not be saved.
+        announce: takes each name before it is written.
+        """
+        self.path, self.room, self.outcome, self.announce = folder, room, outcome, announce
+        self.ahead_ns = round(ahead_s * 1e9)
+        self.count = 0
+        self.folder: files.Folder | None = None  # made for the first entry
+        self.entry = Entry(FILE, b"")  # the last one
+        self.file: FileIO | None = None  # of that entry, while its content comes
+        self.rest = 0  # bytes of it that are to come
+        self.stack = ExitStack()  # gives the file its name, or takes it away
+
+    def __enter__(self) -> Received:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._finish()
+        if self.folder is not None:
+            self.folder.close()
+
+    def take(self, kind: bytes, content: bytes) -> None:
+        """Take a frame in: an ENTRY, or CONTENT. Raises ValueError for what is none."""
+        if kind == ENTRY:
+            self._finish()
+            self.entry = Entry.read(content)
+            if why := self.room.refuses(self.entry):
+                self.outcome.lose(self._line(why))
+            elif why := refusal(self.entry):
+                self.outcome.note(self._line(why))
+            else:
+                self._write(self.entry)
+        elif self.file is not None:
+            self.rest -= len(content)
+            if self.rest < 0:
+                self._give_up("it has more bytes than were announced")
+                return
+            try:
+                files.write_all(self.file, content)
+            except OSError as error:
+                self._give_up(error.strerror or str(error))
+                return
+            if self.rest == 0:
+                self._finish()
+
+    def _finish(self) -> None:
+        """Nothing more comes of the entry."""
+        if self.file is None:
+            return
+        if self.rest > 0:
+            self._give_up("it changed while it was read, or the guest ended before")
+            return
+        at_ns = max(0, min(self.entry.modified_ns + self.ahead_ns, LAST_NS))
+        try:
+            os.fchmod(self.file.fileno(), self.entry.mode & MODES)
+            os.utime(self.file.fileno(), ns=(at_ns, at_ns))
+        except OSError as error:
+            self._give_up(error.strerror or str(error))
+            return
+        self.file = None
+        try:
+            self.stack.close()
+            self.count += 1
+        except WriteError as error:
+            self.outcome.lose(str(error))
+
+    def _write(self, entry: Entry) -> None:
+        name = os.fsdecode(entry.name)
+        if self.announce is not None and entry.kind != FOLDER:
+            self.announce(one_line(name))
+        try:
+            self.folder = self.folder or files.Folder(self.path)
+            if entry.kind == FOLDER:
+                self.folder.make(name, replace_link=True)
+            elif entry.kind == LINK:
+                self.folder.link(name, os.fsdecode(entry.target))
+                self.count += 1
+            else:
+                self.stack = ExitStack()
+                self.file = self.stack.enter_context(self.folder.replacing(name))
+                self.rest = entry.size
+                if self.rest == 0:
+                    self._finish()
+        except WriteError as error:
+            self.outcome.lose(str(error))
+
+    def _give_up(self, why: str) -> None:
+        """Leave out the file that has begun: what had its name before stays."""
+        self.file = None
+        self.outcome.lose(self._line(why))
+        self.stack.__exit__(WriteError, WriteError(why), None)
+
+    def _line(self, why: str) -> str:
+        """What became of the entry."""
+        return f"{one_line(os.fsdecode(self.entry.name))}: {why}"
+
+
+def refusal(entry: Entry) -> str:
+    """Why an entry may not be written anywhere, "" where it may."""
+    path = PurePosixPath(os.fsdecode(entry.name))
+    if len(entry.name) > MOST_NAME:
+        return "its name is too long"
+    if has_controls(entry.name) or has_controls(entry.target):
+        return "its name, or what it leads to, has a control character"
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        return "its name leads elsewhere"
+    if entry.kind == LINK and not leads_inside(str(path), os.fsdecode(entry.target)):
+        return "a link that leads elsewhere"
+    return ""
+
+
+def has_controls(name: bytes) -> bool:
+    """Whether a name has bytes that move a terminal's cursor or end a line."""
+    return any(byte < 0x20 or byte == 0x7F for byte in name)
+
+
+def leads_inside(name: str, target: str) -> bool:
+    """Whether a link stays in its folder, whatever other links of the same folder there are.
+
+    So ".." may only come first: behind the name of another link it could lead anywhere.
+    """
+    parts = PurePosixPath(target).parts
+    up = 0
+    while up < len(parts) and parts[up] == "..":
+        up += 1
+    return bool(target) and not target.startswith("/") and ".." not in parts[up:] \
+        and up < len(PurePosixPath(name).parts)

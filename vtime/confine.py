@@ -1,0 +1,303 @@
+"""Runs a guest's kernel so that it can write to one folder and reach nothing else of the machine.
+
+Root in the guest may mount the machine's files anew and write to them, and a kernel made elsewhere
+may ask the machine for whatever it likes. So what a guest may do is enforced from outside, by the
+machine's own kernel and without root, and it holds whatever the guest becomes:
+
+    Landlock       reads what it is given (vtime/readable.py), the project and its kernel,
+                   reads and writes its own folder; no TCP; no other process
+    capabilities   of root only those that read and write the folders of users
+    seccomp        the system calls that a guest needs (ALLOWED, _with_arguments)
+                   and no other: nothing of a file but its content is changed, no
+                   process gets out of its group or at another one, no socket but pairs
+
+Namespaces stand around it where the machine has them (vtime/uml.py).
+
+Started as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; becomes
+the kernel. Each PATH is read: what every guest reads, the guest's root, where it is not
+the machine's, and what the user named.
+See Documentation/userspace-api/landlock.rst and seccomp_filter.rst.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+
+PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+READABLE = ("/proc/cpuinfo",
+            # Python's own, where it is none of the machine's: of those not all is everybody's.
+            *({sys.prefix} - {"/usr", "/usr/local"}))
+WRITABLE = ("/dev/null",)
+MEMORY = "/dev/shm"  # where a guest's memory is a file without a name
+# The folder of a run, of earlier ones, and what is hidden (.git) are no guest's business.
+NOT_OF_THE_PROJECT = ("results", "figures")
+
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT, _SECCOMP = 444, 445, 446, 317
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REGULAR = 1 << 4, 1 << 5, 1 << 7, 1 << 8
+_TRUNCATE = 1 << 14
+# By the first ABI that knows them: all that there is up to ABI 7 (Linux 6.15).
+_FILE_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: _TRUNCATE, 5: 1 << 15}
+_TCP, _TCP_ABI = 3, 4  # bind and connect
+_SCOPES, _SCOPES_ABI = 3, 6  # signals and abstract sockets of others
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+# Neither links nor sockets, pipes or devices: whoever reads the folder meets files only.
+_WRITE = (_WRITE_FILE | _READ_FILE | _READ_DIR | _TRUNCATE | _REMOVE_DIR | _REMOVE_FILE
+          | _MAKE_DIR | _MAKE_REGULAR)
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_KEPT_CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+_SECCOMP_SET_MODE_FILTER, _SECCOMP_ACTION_AVAILABLE, _SPEC_ALLOW = 1, 2, 4
+_ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ERRNO: EPERM, ENOSYS
+_X86_64, _X32_BIT = 0xC000003E, 0x40000000
+# A filter's input, struct seccomp_data: the call's number, its machine, its arguments.
+_NUMBER, _MACHINE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
+_LOAD, _AND, _EQUAL, _AT_LEAST, _GIVE = 0x20, 0x54, 0x15, 0x35, 0x06  # of classic BPF
+_Step = tuple[int, int, int, int]  # a code, how many steps to skip if so, if not, and an operand
+# What of seccomp_data, under which mask, has to be one of these values.
+_Condition = tuple[int, int, tuple[int, ...]]
+
+# System calls by their numbers on x86-64, the only machine that User-Mode Linux knows: what its
+# kernel, its processes (arch/um/kernel/skas/stub_exe.c) and glibc under them need, and a few that
+# do no more, with which a shell or Python can be tried in its place. These are allowed with all
+# arguments, the most frequent ones first.
+ALLOWED = {
+    "futex": 202, "rt_sigreturn": 15, "mmap": 9, "recvmsg": 47, "sendmsg": 46, "close": 3,
+    "access": 21, "pread64": 17, "statx": 332, "pwrite64": 18, "munmap": 11, "readlink": 89,
+    "getdents64": 217, "lseek": 8, "newfstatat": 262, "fstat": 5, "read": 0, "write": 1,
+    "writev": 20, "wait4": 61, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigsuspend": 130,
+    "sigaltstack": 131, "close_range": 436, "dup": 32, "dup2": 33, "execve": 59, "execveat": 322,
+    "vfork": 58, "exit": 60, "exit_group": 231, "arch_prctl": 158, "brk": 12, "mprotect": 10,
+    "mremap": 25, "madvise": 28, "memfd_create": 319, "getrandom": 318, "uname": 63,
+    "getpid": 39, "getppid": 110, "gettid": 186, "getpgrp": 111, "getuid": 102, "geteuid": 107,
+    "getgid": 104, "getegid": 108, "set_tid_address": 218, "set_robust_list": 273, "rseq": 334,
+    "clock_gettime": 228, "clock_nanosleep": 230, "nanosleep": 35, "pause": 34,
+    "timer_create": 222, "timer_settime": 223, "signalfd4": 289, "poll": 7, "epoll_create": 213,
+    "epoll_create1": 291, "epoll_ctl": 233, "epoll_wait": 232, "epoll_pwait": 281,
+    "statfs": 137, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "unlink": 87, "mkdir": 83,
+    "rmdir": 84, "rename": 82, "renameat2": 316, "getcwd": 79, "tgkill": 234}
+_TRUNCATE_CALL = 76  # Landlock knows it from ABI 3 on
+# glibc does without these where a kernel does not have them: clone3, whose flags no filter can
+# read, and what is newer than Linux 6.18.
+_CLONE3, _NEWER = 435, 470
+
+# Others are allowed with some arguments.
+_ALL = 0xFFFFFFFF
+_CREATES = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
+_SET_ID = 0o6000  # a file that runs with its owner's rights; no umask takes these off
+_STREAM = 1  # a pair's messages have no address then, as datagrams may
+_CLOEXEC_NONBLOCK = 0o2004000
+# clone: a signal, CLONE_VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
+# CHILD_CLEARTID, DETACHED, CHILD_SETTID. No namespace (CLONE_NEW…), no other parent.
+_CLONING = 0x17D4FFF
+# fcntl: no locks, leases or F_NOTIFY, which others would meet; F_SETSIG needs F_SETOWN.
+_OF_DESCRIPTORS = (0, 1, 2, 3, 4, 9, 10, 11, 1030, 1033, 1034)
+_F_SETOWN = 8
+# ptrace: of a process that asked for it (PTRACE_TRACEME); no PTRACE_ATTACH, no PTRACE_SEIZE.
+_TRACING = (*range(10), 12, 13, 14, 15, 18, 19, 24, 25, 26, 31, 32, *range(0x4200, 0x4206))
+# KILL, ALRM, TERM, CONT, STOP, IO. Not ABRT, which the first process of a PID namespace would send
+# itself for ever when its kernel panics (uml_abort in arch/um/os-Linux/util.c); refused, it exits.
+_SIGNALS = (0, 9, 14, 15, 18, 19, 29)
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_CAPBSET_READ = 1, 15, 23
+_PERSONALITIES = (0, 0x40000, _ALL)  # ADDR_NO_RANDOMIZE; to read it
+# ioctl: of terminals their modes, group and size, and FIONREAD, FIONBIO, FIOCLEX, FIONCLEX,
+# FIOASYNC. Not TIOCSTI, which types into one; not what changes a file's flags.
+_CONTROLS = (0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451,
+             0x5452)
+
+
+def _with_arguments(own: int) -> list[tuple[int, list[_Condition]]]:
+    """Calls and what has to hold of them; one that is here twice, for one of the two.
+
+    own: the number of the process that becomes the guest's kernel.
+    """
+    return [
+        (257, [(_THIRD, _CREATES, (0,))]), (257, [(_FOURTH, _SET_ID, (0,))]),  # openat
+        (2, [(_SECOND, _CREATES, (0,))]), (2, [(_THIRD, _SET_ID, (0,))]),  # open
+        (72, [(_SECOND, _ALL, _OF_DESCRIPTORS)]),  # fcntl
+        (72, [(_SECOND, _ALL, (_F_SETOWN,)), (_THIRD, _ALL, (own,))]),
+        (56, [(_FIRST, _ALL & ~_CLONING, (0,))]),  # clone
+        # socketpair: AF_UNIX
+        (53, [(_FIRST, _ALL, (1,)), (_SECOND, _ALL & ~_CLOEXEC_NONBLOCK, (_STREAM,))]),
+        (62, [(_FIRST, 1 << 31, (0,)), (_SECOND, _ALL, _SIGNALS)]),  # kill: one, or its own group
+        (101, [(_FIRST, _ALL, _TRACING)]),  # ptrace
+        (16, [(_SECOND, _ALL, _CONTROLS)]),  # ioctl
+        (302, [(_FIRST, _ALL, (0, own))]),  # prlimit64: its own
+        (157, [(_FIRST, _ALL, (_PR_SET_NAME, _PR_CAPBSET_READ, _PR_SET_NO_NEW_PRIVS))]),  # prctl
+        # … to die with its parent, and not to outlive it
+        (157, [(_FIRST, _ALL, (_PR_SET_PDEATHSIG,)), (_SECOND, _ALL, (9,))]),
+        (135, [(_FIRST, _ALL, _PERSONALITIES)]),  # personality
+        # seccomp: another filter, for all threads or one, and nobody to ask
+        (317, [(_FIRST, _ALL, (_SECCOMP_SET_MODE_FILTER,)), (_SECOND, _ALL & ~1, (0,))])]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def abi() -> int:
+    """The version of Landlock that this machine has, below 1 if none."""
+    return int(_libc.syscall(_LANDLOCK_CREATE, None, 0, 1))
+
+
+def lacking() -> str:
+    """What this machine lacks for it, "" if nothing."""
+    if abi() < 1:
+        return "Landlock (Linux 5.13 and newer have it, lsm= may switch it off)"
+    action = ctypes.byref(ctypes.c_uint32(_REFUSE & 0xFFFF0000))
+    if _libc.syscall(_SECCOMP, _SECCOMP_ACTION_AVAILABLE, 0, action) != 0:
+        return "seccomp filters"
+    return ""
+
+
+def confine(kernel: str, folder: str, *readable: str) -> str:
+    """Restrict this process, and what it becomes, for good. Return where its memory goes.
+
+    readable: what else it may read. Raises OSError; then it must not go on.
+    """
+    version = abi()
+    handled = sum(rights for since, rights in _FILE_RIGHTS.items() if since <= version)
+    rules = _ruleset(version, handled)
+    for path in (*READABLE, kernel, *readable, *_project()):
+        _allow(rules, path, handled & _READ)
+    _allow(rules, PROJECT, _READ_DIR)  # Python lists it to find what it imports
+    for path in (folder, *WRITABLE):
+        _allow(rules, path, handled & _WRITE)
+    memory = _memory(rules, handled & (_WRITE_FILE | _READ_FILE)) or folder
+    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise _error("no_new_privs")
+    _drop_capabilities()
+    _call(_LANDLOCK_RESTRICT, rules, 0)
+    refuse(version)
+    return memory
+
+
+def _project() -> list[str]:
+    return [f"{PROJECT}/{name}" for name in os.listdir(PROJECT)
+            if name not in NOT_OF_THE_PROJECT and not name.startswith(".")]
+
+
+def _ruleset(version: int, handled: int) -> int:
+    """landlock_create_ruleset(2): all that it can forbid is forbidden until a rule allows it."""
+    attributes = struct.pack("=Q", handled)
+    attributes += struct.pack("=Q", _TCP) if version >= _TCP_ABI else b""
+    attributes += struct.pack("=Q", _SCOPES) if version >= _SCOPES_ABI else b""
+    return _call(_LANDLOCK_CREATE, attributes, len(attributes), 0)
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    """Allow it below a path; one that there is not needs no rule."""
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    _allow_open(rules, place, rights if os.path.isdir(path) else rights & _OF_FILES)
+    os.close(place)
+
+
+def _allow_open(rules: int, place: int, rights: int) -> None:
+    _call(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, place), 0)
+
+
+def _memory(rules: int, rights: int) -> str:
+    """A folder in memory for a file without a name, itself without a name already.
+
+    The kernel opens the file there by O_TMPFILE (make_tempfile in
+    arch/um/os-Linux/mem.c), so nothing can stay behind, and nobody else's files
+    lie next to it. "" where there is no such place.
+    """
+    path = f"{MEMORY}/first-flight-{os.urandom(8).hex()}"
+    try:
+        os.mkdir(path, 0o700)
+    except OSError:
+        return ""
+    place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    os.rmdir(path)
+    _allow_open(rules, place, rights)
+    os.set_inheritable(place, True)
+    return f"/proc/self/fd/{place}"
+
+
+def _drop_capabilities() -> None:
+    """Let root's programs have few of its capabilities; other users have none to drop.
+
+    By the bounding set: a smaller permitted set alone would seem to grow with
+    every program started, which resets the personality that the guest's kernel
+    starts itself anew for (PER_CLEAR_ON_SETID in security/commoncap.c).
+    """
+    for capability in range(64):
+        if capability not in _KEPT_CAPABILITIES:
+            _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def refuse(version: int) -> None:
+    """Refuse all system calls but those listed, for good; no_new_privs has to be set.
+
+    version: of Landlock. Raises OSError.
+    """
+    load(program([*ALLOWED.values(), *([_TRUNCATE_CALL] if version >= 3 else [])],
+                 _with_arguments(os.getpid())))
+
+
+def program(allowed: list[int], lines: list[tuple[int, list[_Condition]]]) -> list[_Step]:
+    """A filter that allows these calls and lines, and refuses the rest.
+
+    Only the lower half of an argument is looked at: it is all that the kernel takes, or the
+    other half makes an error of it.
+    """
+    steps = [*_among(_MACHINE, _ALL, (_X86_64,), 2),
+             (_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32_BIT), (_GIVE, 0, 0, _REFUSE)]
+    for conditions in ([(_NUMBER, _ALL, tuple(allowed))],
+                       *([(_NUMBER, _ALL, (number,)), *more] for number, more in lines)):
+        line: list[_Step] = [(_GIVE, 0, 0, _ALLOW)]
+        for where, mask, values in reversed(conditions):
+            line = [*_among(where, mask, values, len(line)), *line]
+        steps += line
+    return [*steps, (_LOAD, 0, 0, _NUMBER), (_EQUAL, 1, 0, _CLONE3), (_AT_LEAST, 0, 1, _NEWER),
+            (_GIVE, 0, 0, _UNKNOWN), (_GIVE, 0, 0, _REFUSE)]
+
+
+def _among(where: int, mask: int, values: tuple[int, ...], skipped: int) -> list[_Step]:
+    """Go on where a condition holds; skip that many steps where it does not."""
+    last = len(values) - 1
+    return [(_LOAD, 0, 0, where), *([(_AND, 0, 0, mask)] if mask != _ALL else []),
+            *((_EQUAL, last - place, skipped if place == last else 0, value)
+              for place, value in enumerate(values))]
+
+
+def load(steps: list[_Step]) -> None:
+    """Put a filter before the system calls of this process, for good. Raises OSError."""
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    # Without SPEC_ALLOW kernels before 5.16 slow down every program with a filter.
+    _call(_SECCOMP, _SECCOMP_SET_MODE_FILTER, _SPEC_ALLOW,
+          struct.pack("HL", len(steps), ctypes.addressof(code)))
+
+
+def _call(number: int, *arguments: object) -> int:
+    """A system call; raises OSError."""
+    result: int = _libc.syscall(number, *arguments)
+    if result < 0:
+        raise _error(f"system call {number}")
+    return result
+
+
+def _error(what: str) -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, os.strerror(code), what)
+
+
+def main(command: list[str]) -> None:
+    """Become the command. Its environment holds nothing of this machine."""
+    readable = []
+    while command[0] == "--read":
+        _, path, *command = command
+        readable.append(path)
+    memory = confine(command[0], os.getcwd(), *readable)
+    os.execve(command[0], command, {"PATH": os.defpath, "TMPDIR": memory})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

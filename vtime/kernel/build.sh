@@ -1,0 +1,486 @@
+#!/usr/bin/env bash
+# Builds the guest kernel: Linux for User-Mode Linux, with time travel.
+#
+# The source is the distribution's own package where that is new enough, taken without root and
+# without changing the machine. Only the parts that kernel.config can need are unpacked. The kernel
+# goes into the cache under two hashes, of our part of what it is made from (cache_key) and of its
+# source, and only after it has booted once. A link of the first hash alone names the one that runs
+# use. A build that was interrupted is continued by the next one that would build the same.
+# shellcheck disable=SC2317  # main ends in an exit, traps and steps call the rest
+set -euo pipefail
+export LC_ALL=C
+unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here
+readonly RECIPE=7             # part of the cache's key: raise it when a kernel is built otherwise
+# Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
+readonly MIN_VERSION=6.13
+readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
+readonly NEEDED_FILES=26000   # how many they are
+readonly IMPORT_MB=50         # the same for a kernel that somebody else has built
+readonly IMPORT_FILES=100
+readonly OBJECTS=620          # about how many files are compiled; only for the progress line
+readonly MORE_OBJECTS=260     # for commands
+
+# shellcheck source=vtime/kernel/source.sh
+source "$here/source.sh"
+# shellcheck source=vtime/kernel/compile.sh
+source "$here/compile.sh"
+
+usage() {
+    cat <<EOF
+usage: build.sh [--mininet] [--path | --force | --export FILE | --import FILE] [--source PATH]
+
+Builds the guest kernel if the cache has none for this configuration, and prints its path.
+
+  --mininet       the kernel for commands (./run.sh -- COMMAND) in place of that for trials:
+                  also IPv6, Open vSwitch, NAT, more queues (mininet.config)
+  --path          only print the path of the kernel that runs use; exit 1 if there is none yet
+  --source PATH   kernel source to build from: a tree, a tarball or a linux-source package of
+                  Linux $MIN_VERSION or newer (default: FIRST_FLIGHT_KERNEL_SOURCE, else the kernel
+                  that is there, else the distribution's packages, else kernel.org). Runs use its
+                  kernel from then on. The word "default" instead of a path: the distribution's
+                  packages or kernel.org, also where the kernel of another source is used
+  --force         build even if the cache has it
+  --export FILE   write the cache's kernel to a file, for another machine
+  --import FILE   take the kernel from such a file instead of building it, if it is what this
+                  machine would build: the same configuration, the compiler where there is one,
+                  and the source where one is named
+  -h, --help      this text
+
+The cache is \${XDG_CACHE_HOME:-~/.cache}/first-flight/kernel. A build takes about two minutes on
+two cores and ${NEEDED_MB} MB of disk while it runs; the kernel itself has 6 MB. If it is
+interrupted, the same command continues it.
+Exit status: 0 built or there already, 1 failed, 2 usage, 4 this machine cannot run it.
+EOF
+}
+
+# ---------------------------------------------------------------- messages
+
+say() { printf '%sguest kernel: %s\n' "${clear_line-}" "$*" >&2; }
+
+die() {     # STATUS MESSAGE
+    local status=$1
+    shift
+    say "$*"
+    exit "$status"
+}
+
+fail() {    # MESSAGE: a failed step, whose log the user may want to see
+    # A full disk may have cut off the log as well.
+    if grep -qE 'No space left on device|Disk quota exceeded' "$log" || (( $(free_mb) == 0 )); then
+        keep_work=yes
+        die 4 "$*: no space left for $root; free $(needed_mb) MB there, or set XDG_CACHE_HOME"
+    fi
+    [[ -z $continued ]] || begin_anew
+    die 1 "$*; the log is $log"
+}
+
+# Why the last step failed, in the words of apt or curl.
+step_reason() {
+    tail -n +"$(( began_at + 1 ))" "$log" | grep -m 1 -E '^(E: |curl: )' ||
+        tail -n +"$(( began_at + 1 ))" "$log" | tail -n 1
+}
+
+show_progress() {   # TEXT: one line that rewrites itself on a terminal, else a line every 10 s
+    if [[ -n $clear_line ]]; then
+        printf '%sguest kernel: %s' "$clear_line" "$1" >&2
+    elif (( SECONDS >= next_line )); then
+        say "$1"
+        next_line=$(( SECONDS + 10 ))
+    fi
+}
+
+# ---------------------------------------------------------------- where things are
+
+cache_key() {
+    local -a modules
+    shopt -s nullglob
+    modules=("$here"/tcp_*.c)
+    shopt -u nullglob
+    {
+        echo "recipe $RECIPE"
+        cd "$here" && sha256sum kernel.config clock.{sed,c,h} vdso.c headers.h cc.sh "${modules[@]##*/}"
+        [[ -z $for_commands ]] || sha256sum mininet.config command{.sed,.c,_os.c} capture{.c,.h,_qdiscs.c}
+    } | sha256sum | cut -c 1-16
+}
+
+cache_root() {
+    local home=${HOME-}
+    # Under sudo the kernel belongs into the cache of the user who will run it.
+    if (( EUID == 0 )) && [[ -n ${SUDO_USER-} || -z $home ]]; then
+        home=$(getent passwd "${SUDO_USER:-root}" | cut -d : -f 6)
+    fi
+    echo "${XDG_CACHE_HOME:-$home/.cache}/first-flight/kernel"
+}
+
+# The folder in the cache of the kernel that runs use. Fails where there is none.
+chosen() {
+    local name
+    name=$(readlink "$root/$key") && [[ $name == "$key"-* && $name != */* && -x $root/$name/linux ]] &&
+        echo "$root/$name"
+}
+
+choose() {  # FOLDER: runs use its kernel from now on
+    ln -s "${1##*/}" "$root/.chosen-$$" && mv -T "$root/.chosen-$$" "$root/$key"
+}
+
+folder_of() {   # DIGEST: of a source
+    echo "$root/$key-${1:0:16}"
+}
+
+# Earlier versions had one kernel of each recipe, under a name that did not tell its source.
+take_over() {
+    local digest folder
+    [[ -d $root/$key && ! -L $root/$key ]] || return 0
+    digest=$(sed -n 's/^source \([0-9a-f]\{64\}\)$/\1/p' "$root/$key/inputs" 2>/dev/null) || true
+    if [[ -n $digest ]]; then
+        folder=$(folder_of "$digest")
+        mv -T "$root/$key" "$folder" && choose "$folder"
+    else
+        rm -rf "${root:?}/$key"     # nobody knows what it was made from
+    fi
+}
+
+# Compiling needs no root, and files made by the user need not be given back. Without a process in
+# between: it ends with whoever started it.
+become_the_invoking_user() {
+    (( EUID == 0 )) && [[ -n ${SUDO_USER-} && $SUDO_USER != root ]] || return 0
+    exec setpriv --reuid "$SUDO_USER" --regid "$(id -g "$SUDO_USER")" --init-groups \
+        --pdeathsig TERM env --default-signal=TERM HOME="$(getent passwd "$SUDO_USER" | cut -d : -f 6)" \
+        "$BASH" "$here/build.sh" "$@"
+}
+
+# ---------------------------------------------------------------- running the long steps
+
+# Each long step is a session of its own, so that it can be ended whole, and does not inherit the
+# lock (9), which must end with this script. If this script is killed, the shell at the head of the
+# step gets a TERM and kills all of it: make alone would leave its compilers running. The shell sees
+# whether this script was killed even earlier. A caller may have had TERM ignored, which is inherited.
+# shellcheck disable=SC2016  # of that shell
+readonly WITH_PARENT=(env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c
+    'trap "kill -KILL 0" TERM; [[ $PPID == "$0" ]] || exit; "$@" & wait "$!"')
+step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far it is
+    local label=$1 detail=$2 began=$SECONDS
+    shift 2
+    began_at=$(wc -l <"$log")
+    next_line=$(( SECONDS + 10 ))
+    setsid "${WITH_PARENT[@]}" "$$" "$@" </dev/null >>"$log" 2>&1 9>&- &
+    job=$!
+    while kill -0 "$job" 2>/dev/null; do
+        show_progress "$label$("$detail"), $(( SECONDS - began )) s"
+        sleep 0.2
+    done
+    local status=0
+    wait "$job" || status=$?
+    kill -KILL -- "-$job" 2>/dev/null || true   # what it may have left
+    job=
+    return "$status"
+}
+
+nothing() { :; }
+compiled() {
+    local count=$(( compiled_before + $(grep -cE '^  (CC|AS) ' "$log") )) all=$OBJECTS
+    [[ -z $for_commands ]] || all=$(( OBJECTS + MORE_OBJECTS ))
+    echo " $(( count < all ? count : all )) of about $all objects"
+}
+downloaded() {
+    local bytes
+    bytes=$(find "$work/source" -type f -printf '%s\n' 2>/dev/null | sort -n | tail -n 1)
+    echo " $(( ${bytes:-0} / 1000000 ))${download_mb:+ of $download_mb} MB"
+}
+
+clean_up() {
+    local status=$?
+    trap - EXIT INT TERM HUP
+    if [[ -n ${job-} ]]; then
+        kill -TERM -- "-$job" 2>/dev/null || true
+        wait "$job" 2>/dev/null || true
+    fi
+    [[ -z ${work-} || -n $keep_work ]] || discard_work
+    exit "$status"
+}
+
+discard_work() {
+    rm -f "$work/begun"     # first: what is half removed is not continued
+    rm -rf "$work" 2>/dev/null || rm -rf "$work" || true
+}
+
+interrupted() {     # STATUS
+    if [[ -n $work && -z $imported ]]; then
+        keep_work=yes
+        say "interrupted; ./install.sh continues the build ($(work_mb) MB are kept in $work)"
+    else
+        say "interrupted"
+    fi
+    exit "$1"
+}
+
+# ---------------------------------------------------------------- what the machine must have
+
+check_machine() {
+    [[ $(uname -sm) == "Linux x86_64" ]] ||
+        die 4 "the guest kernel needs Linux on x86-64, this is $(uname -sm); use the engine host"
+    local tool missing=()
+    for tool in gcc make flex bison bc ld xz tar flock setsid setpriv python3; do
+        command -v "$tool" >/dev/null || missing+=("$tool")
+    done
+    (( ${#missing[@]} == 0 )) ||
+        die 4 "missing: ${missing[*]}; ./install.sh installs what is needed"
+    gcc -fsyntax-only -include stdio.h -x c /dev/null 2>/dev/null ||
+        die 4 "gcc finds no C library headers; ./install.sh installs them (libc6-dev)"
+}
+
+free_mb() { df --output=avail -B 1M "$root" | tail -n 1; }
+
+work_mb() { du -sm "$work" 2>/dev/null | cut -f 1; }
+
+# What a build still needs: what an interrupted one has written is there already.
+needed_mb() {
+    local needed=$NEEDED_MB kept
+    kept=$(work_mb) || true
+    [[ -z $imported && ${kept:-0} -gt 1 ]] || kept=0
+    [[ -z $imported ]] || needed=$IMPORT_MB
+    (( needed > kept + IMPORT_MB )) && echo $(( needed - kept )) || echo $IMPORT_MB
+}
+
+check_disk() {
+    local free needed
+    free=$(( $(free_mb) )) needed=$(needed_mb)
+    (( free >= needed )) ||
+        die 4 "$root has $free MB free, the build needs $needed; free some," \
+            "or set XDG_CACHE_HOME"
+    free=$(df --output=iavail "$root" | tail -n 1) needed=$NEEDED_FILES
+    [[ -z $imported && -z $continued ]] || needed=$IMPORT_FILES
+    # Some file systems have no such limit and no number, and say 0 or -.
+    (( ${free//[^0-9]/} + 0 >= needed )) || (( $(df --output=itotal "$root" | tr -dc 0-9) + 0 == 0 )) ||
+        no_room "$root has room for ${free// /} more files, the build needs $needed"
+}
+
+no_room() {     # [WHAT]
+    die 4 "${1:-no file can be made in $root, as on a full disk}; free some, or set XDG_CACHE_HOME"
+}
+
+lock_cache() {
+    mkdir -p "$root" 2>/dev/null || true
+    [[ -w $root ]] ||
+        die 4 "cannot write to the cache $root;" \
+            "set XDG_CACHE_HOME to a folder that you can write to"
+    { exec 9>"$root/lock"; } 2>/dev/null || no_room
+    flock --nonblock 9 && return
+    say "another build is running, waiting for it"
+    until flock --nonblock 9; do sleep 0.2; done    # a trap runs between two of these
+}
+
+# What a build is begun for: it is continued only for the same.
+begun_for() {
+    echo "configuration $key"
+    echo "compiler $(compiler)"
+    echo "source ${named_digest:-default}"
+}
+
+prepare_cache() {
+    lock_cache
+    # Holding the lock, so what is left of imports belongs to dead ones. .build-*: of earlier versions.
+    rm -rf "$root"/.import-* "$root"/.build-*
+    find "$root" -maxdepth 1 -name '.chosen-*' -mmin +1 -delete
+    work=$root/.build continued='' keep_work=yes
+    if [[ -n $imported ]]; then
+        check_disk
+        work=$(mktemp -d "$root/.import-XXXXXX" 2>/dev/null) || no_room
+    elif [[ -z $force && "$(cat "$work/begun" 2>/dev/null)" == "$(begun_for)" ]]; then
+        continued=yes
+        check_disk
+    else
+        discard_work
+        check_disk
+        # Not later: all objects are made from these.
+        { mkdir "$work" && cp "$here/cc.sh" "$here/headers.h" "$work/"; } 2>/dev/null || no_room
+    fi
+    keep_work=''
+    rm -rf "$work/tmp"
+    { mkdir -p "$work/source" "$work/objects" "$work/kernel" "$work/tmp" &&
+        printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe" && : >"$log"; } 2>/dev/null || no_room
+    # Asked now, not after two minutes of compiling.
+    "$work/probe" 2>/dev/null ||
+        die 4 "$root is mounted noexec; set XDG_CACHE_HOME to a folder that is not"
+}
+
+# What is left of an interrupted build may be damaged, as by a power failure.
+begin_anew() {
+    say "what is left of an interrupted build cannot be used, building anew"
+    discard_work
+    exec "$BASH" "$here/build.sh" "${arguments[@]}"
+}
+
+# ---------------------------------------------------------------- the whole
+
+# What is done is noted in files of $work, each written when its part is whole: `begun`, `fetched`,
+# `unpacked`, `configured`. The kernel's make knows by itself which objects are whole.
+build() {
+    # Looked at again, since another build may have ended while this one waited for the lock.
+    is_cached && return
+    note begun "$(begun_for)" 2>/dev/null || no_room
+    if [[ -s $work/fetched ]]; then
+        { read -r source_hash && read -r source && read -r origin; } <"$work/fetched"
+    else
+        rm -rf "$work"/source/* "$work/apt"
+        find_source
+        source_hash=${named_digest:-$(hash_source "$source")}
+        note fetched "$source_hash" "$source" "$origin" 2>/dev/null || no_room
+    fi
+    if [[ -s $work/unpacked ]]; then
+        version=$(<"$work/unpacked")
+        say "continuing an interrupted build of Linux $version"
+    else
+        rm -rf "$work/tree" "$work/clock" "$work/objects"
+        mkdir "$work/tree" "$work/objects"
+        step "unpacking ${source##*/}" nothing \
+            "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
+            fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
+        prepare_tree
+        note unpacked "$version" 2>/dev/null || no_room
+    fi
+    # A tree of the user's was never to be changed, and is a copy by now.
+    [[ -n $named_source ]] || rm -rf "$work/source" "$work/apt"
+    if [[ ! -s $work/configured ]]; then
+        configure
+        note configured "$version" 2>/dev/null || no_room
+    fi
+    compile
+    try_kernel
+    publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
+    say "Linux $version built in $SECONDS s"
+}
+
+note() {    # NAME LINE...: the file is whole or not there
+    printf '%s\n' "${@:2}" >"$work/.$1" && mv "$work/.$1" "$work/$1"
+}
+
+# ---------------------------------------------------------------- a kernel as a file
+
+export_kernel() {
+    local folder
+    folder=$(chosen) || die 1 "no kernel of this configuration is in the cache: ./install.sh builds it"
+    python3 "$here/exchange.py" export "$folder" "$1" || die 1 "no $1 could be written; see above"
+    say "wrote Linux $(<"$folder/version") to $1"
+}
+
+# What this machine would build from, as far as it is known before a source is fetched.
+asked_inputs() {
+    echo "configuration $key"
+    [[ -z $(compiler) ]] || echo "compiler $(compiler)"
+    [[ -z $named_digest ]] || echo "source $named_digest"
+}
+
+import_kernel() {
+    local asked refused
+    can_confine || die 4 "a kernel that was made elsewhere runs only confined, and this machine has no Landlock"
+    readarray -t asked < <(asked_inputs)
+    refused=$(python3 "$here/exchange.py" import "$1" "$work/kernel" "${asked[@]}" 2>&1) ||
+        die 1 "$1 is not taken: $refused"
+    version=$(<"$work/kernel/version")
+    source_hash=$(sed -n 's/^source //p' "$work/kernel/inputs")
+    try_kernel
+    publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
+    rm -rf "$root/.build"   # nobody needs to continue it
+    say "took Linux $version from $1"
+}
+
+# Whether the kernel that is wanted is there; runs use it then.
+is_cached() {
+    local folder
+    [[ -z $force ]] || return
+    if [[ -n $named_digest ]]; then
+        folder=$(chosen) && grep -qx "source $named_digest" "$folder/inputs" 2>/dev/null && return
+        folder=$(folder_of "$named_digest")
+        [[ -x $folder/linux ]] || return
+    elif [[ -n $wants_default ]]; then
+        folder=$(default_kernel) || return
+    else
+        chosen >/dev/null
+        return
+    fi
+    [[ $(chosen) == "$folder" ]] || choose "$folder"
+}
+
+# The newest kernel of a source that nobody named. Fails where there is none.
+default_kernel() {
+    local folder newest=''
+    for folder in "$root/$key"-*; do
+        if [[ -x $folder/linux && -s $folder/source && $(<"$folder/source") != /* ]]; then
+            [[ -n $newest && $newest -nt $folder ]] || newest=$folder
+        fi
+    done
+    [[ -n $newest ]] && echo "$newest"
+}
+
+parse_arguments() {
+    only_path='' force='' for_commands='' exported='' imported='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
+    while (( $# )); do
+        case $1 in
+        --path) only_path=yes ;;
+        --mininet) for_commands=yes ;;
+        --force) force=yes ;;
+        --source | --export | --import)
+            [[ -n ${2-} ]] || die 2 "$1 needs a path"
+            case $1 in
+            --source) named_source=$2 ;;
+            --export) exported=$(realpath -m "$2") ;;
+            --import) imported=$(realpath -m "$2") ;;
+            esac
+            shift
+            ;;
+        --source=*) named_source=${1#*=} ;;
+        -h | --help) usage; exit 0 ;;
+        *) die 2 "what is $1? See build.sh --help" ;;
+        esac
+        shift
+    done
+}
+
+main() {
+    clear_line=''
+    parse_arguments "$@"
+    arguments=("$@")
+    key=$(cache_key)
+    root=$(cache_root)
+    if [[ -n $only_path ]]; then
+        local folder
+        if [[ -d $root/$key && ! -L $root/$key ]]; then     # of an earlier version
+            become_the_invoking_user "$@"
+            take_over || true
+        fi
+        folder=$(chosen) || { echo "$root/$key/linux"; exit 1; }
+        echo "$folder/linux"
+        exit
+    fi
+    become_the_invoking_user "$@"
+    [[ ! -t 2 ]] || clear_line=$'\r\033[K'
+    log=$root/$key.log version='' source_hash='' named_digest='' work='' job='' next_line=0 began_at=0
+    download_mb='' compiled_before=0 tried=() continued='' keep_work='' wants_default=''
+    trap 'interrupted 130' INT
+    trap 'interrupted 143' TERM HUP
+    take_over
+    name_source
+    if [[ -n $exported ]]; then
+        export_kernel "$exported"
+    elif [[ -n $imported ]] || ! is_cached; then
+        [[ -z $named_source ]] || check_named_source
+        [[ -n $imported ]] || check_machine
+        trap clean_up EXIT
+        prepare_cache
+        export work
+        export -f unpack tar_stream decompress kernel_make precompile
+        if [[ -n $imported ]]; then
+            import_kernel "$imported"
+        else
+            build
+        fi
+    fi
+    echo "$(chosen)/linux"
+    exit 0  # here: this file may have been changed meanwhile, and bash would read on in it
+}
+
+main "$@"

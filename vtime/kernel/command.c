@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a kernel for anybody's command does beside clock.c. Part of arch/um/kernel/time.c.
+ *
+ * A program that spins, waiting for the clock or for others, would wait for ever: computing costs
+ * no time here. Who spins makes a few system calls over and over, with the same results. So where
+ * SPIN_AFTER calls in a row are each one of the last SPIN_CALLS different ones (by process, number
+ * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns, up to
+ * CLOCK_MOST_NS: T ns pass in √(2T) calls. SPIN_SOON calls are enough where all of them only ask
+ * what is ready or what time it is, or are told to come again, for then no data move. Who has done
+ * that is known from there on: after SPIN_KNOWN such calls, each costs SPIN_KNOWN_NS at least.
+ * What is due meanwhile (timers, packets) comes at its own nanosecond. The count is the same in
+ * every run, and so is the time. For who spins in another way, without any call, whoever has
+ * started the guest sends SIGALRM to the process that runs, after seconds
+ * (vtime/command/guest.py), and that moves the clock, by wall time.
+ *
+ * Where a link has no rate, nothing else would end: packets move at one moment, as many as there
+ * is time for on the wall. So where PACKETS of them left devices within a time that no link with a
+ * rate lets them (PACKETS_WITHIN_NS, besides what they cost), each further one costs PACKET_NS, as
+ * about it does on a real machine. A packet that a process sends itself, not over TCP, costs that
+ * process DATAGRAM_NS: who paces its datagrams by the clock (iperf3) would else send any number at
+ * one moment.
+ *
+ * Starting a program takes START_US, in which others run. Without that a whole script would run at
+ * one moment, before what it has asked of others has an effect: Open vSwitch looks at its flows
+ * anew once in 5 ms.
+ *
+ * While a person is awaited at a terminal, time goes on as on the wall, or every clock in the guest
+ * would run on for hours: whoever forwards the terminal sets kernel.paced (inside.py), and then
+ * the idle machine waits for its next timer, or for input.
+ *
+ * Random numbers of a guest that was given a seed follow from it and from nothing of the machine's:
+ * they are a public function of the seed, and keep no secret.
+ */
+#include <linux/delay.h>
+#include <linux/kstrtox.h>
+#include <linux/sysctl.h>
+#include <net/sock.h>
+#include <asm/unistd.h>
+#include <init.h>
+#include "clock.h"
+
+#define START_US 1000
+#define SPIN_AFTER 100000ULL
+#define SPIN_SOON 1000ULL
+#define SPIN_KNOWN 50ULL
+#define SPIN_KNOWN_NS 5000ULL
+#define SPIN_CALLS 16
+#define SPINNERS 8
+#define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
+#define PACKETS 10000ULL
+#define PACKETS_WITHIN_NS 1000000ULL
+#define PACKET_NS 10000ULL	/* of up to 64 KB: 52 Gbit/s */
+#define DATAGRAM_NS 1000ULL
+#define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
+#define ALARM_MOST 100000000ULL
+
+static unsigned long long command_in_a_row;	/* calls that were among the last different ones */
+static unsigned long long command_asking;	/* those of them that moved no data, in a row */
+static struct {
+	const void *task;
+	long number, result;
+} command_calls[SPIN_CALLS];
+static unsigned int command_oldest;
+static pid_t command_spinners[SPINNERS];	/* the last that only asked, SPIN_SOON times in a row */
+static unsigned int command_oldest_spinner;
+static unsigned long long command_datagrams;	/* sent, and not paid for yet */
+/* Packets since a time, how many of them are free or paid for, and what was paid, ns. */
+static unsigned long long command_since, command_packets, command_paid = PACKETS, command_cost;
+static bool command_is_unlimited;	/* it was told that a link has no rate */
+static unsigned long long command_alarm_ns;
+static unsigned long long command_count, command_alarmed_at;	/* calls, and at the last alarm */
+static char command_told[TASK_COMM_LEN];
+static unsigned long long command_seed;
+static bool command_is_seeded;
+static int command_paced;
+static unsigned int clock_spins;	/* of clock.c: who reads the clock until it moves */
+static const void *clock_reader;
+
+int command_wait(unsigned long long ns);	/* in os-Linux/util.c */
+
+/*
+ * Called where nothing is to be done before the next timer or interrupt; true where there is
+ * input, which comes before that timer.
+ */
+static bool command_idle(void)
+{
+	struct time_travel_event *next = time_travel_first_event();
+
+	command_in_a_row = command_asking = 0;
+	command_alarm_ns = ALARM_LEAST;
+	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
+}
+
+/* Read by who has started the guest, on its console. */
+static void command_tell(void)
+{
+	if (strcmp(command_told, current->comm)) {
+		strscpy(command_told, current->comm);
+		pr_emerg("first-flight: spins: %s\n", current->comm);
+	}
+}
+
+/* Whether a process has made the same call, with the same result, among the last different ones. */
+static bool command_was_made(long number, long result)
+{
+	int each;
+
+	for (each = 0; each < SPIN_CALLS; each++)
+		if (command_calls[each].task == current && command_calls[each].number == number &&
+		    command_calls[each].result == result)
+			return true;
+	command_calls[command_oldest].task = current;
+	command_calls[command_oldest].number = number;
+	command_calls[command_oldest].result = result;
+	command_oldest = (command_oldest + 1) % SPIN_CALLS;
+	return false;
+}
+
+/* Whether a call only asks what is ready or what time it is, or was told to come again. */
+static bool command_asks(long number, long result)
+{
+	switch (number) {
+	case __NR_select:
+	case __NR_pselect6:
+	case __NR_poll:
+	case __NR_ppoll:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_sched_yield:
+	case __NR_clock_gettime:
+	case __NR_gettimeofday:
+	case __NR_time:
+	case __NR_times:
+		return true;
+	}
+	return result == -EAGAIN;
+}
+
+/* What a call costs that only asks, ns, by how many of them there were in a row. */
+static unsigned long long command_asking_ns(void)
+{
+	unsigned int each;
+
+	for (each = 0; each < SPINNERS; each++)
+		if (command_spinners[each] == current->pid)
+			return command_asking > SPIN_KNOWN ?
+			       max(command_asking - SPIN_KNOWN, SPIN_KNOWN_NS) : 0;
+	if (command_asking <= SPIN_SOON)
+		return 0;
+	command_spinners[command_oldest_spinner] = current->pid;
+	command_oldest_spinner = (command_oldest_spinner + 1) % SPINNERS;
+	return SPIN_KNOWN_NS;
+}
+
+/*
+ * Moves the clock. time_travel_update_time_rel() keeps interrupts off until the end of its step, so
+ * each step ends at the next event: timers and packets come at their own nanosecond.
+ */
+static void command_advance(unsigned long long ns)
+{
+	unsigned long long end = time_travel_time + ns;
+
+	while (time_travel_time < end) {
+		struct time_travel_event *next = time_travel_first_event();
+
+		time_travel_update_time_rel((next ? clamp(next->time, time_travel_time, end) : end) -
+					    time_travel_time);
+	}
+}
+
+/* A packet leaves a device. Called by capture.c, which sees them all. */
+void command_packet(const char *device)
+{
+	if (time_travel_time - command_since > command_cost + PACKETS_WITHIN_NS) {
+		command_since = time_travel_time;
+		command_packets = command_cost = 0;
+		command_paid = PACKETS;
+	}
+	command_packets++;
+	if (command_packets > PACKETS && !command_is_unlimited) {
+		command_is_unlimited = true;
+		pr_emerg("first-flight: unlimited: %s\n", device);
+	}
+}
+
+/* A packet comes to a device. Called by capture.c, too. */
+void command_queued(const struct sk_buff *skb)
+{
+	if (!in_serving_softirq() && skb->sk && sk_fullsock(skb->sk) &&
+	    skb->sk->sk_type != SOCK_STREAM)
+		command_datagrams++;
+}
+
+/* What packets cost that left since the last call, ns. */
+static unsigned long long command_packets_ns(void)
+{
+	unsigned long long more = command_packets > command_paid ? command_packets - command_paid : 0;
+	unsigned long long ns = more * PACKET_NS + command_datagrams * DATAGRAM_NS;
+
+	command_paid += more;
+	command_cost += more * PACKET_NS;
+	command_datagrams = 0;
+	return ns;
+}
+
+/* Called before every return to a process: from a system call, or from a page's fault (-1). */
+void command_spin(void)
+{
+	long number = PT_REGS_SYSCALL_NR(&current->thread.regs);
+	long result = regs_return_value(&current->thread.regs);
+	unsigned long long ns = 0;
+
+	if (time_travel_mode != TT_MODE_INFCPU)
+		return;
+	/* clock.c sees to those, and would begin anew if time moved otherwise. */
+	if (clock_spins && clock_reader == current) {
+		if (clock_spins > SPIN_TOLD)
+			command_tell();
+		return;
+	}
+	if (number < 0)
+		return;
+	if ((number == __NR_execve || number == __NR_execveat) && !result)
+		usleep_range(START_US, START_US);
+	command_count++;
+	if (!command_was_made(number, result))
+		command_in_a_row = command_asking = 0;
+	command_asking = command_asks(number, result) ? command_asking + 1 : 0;
+	if (++command_in_a_row > SPIN_AFTER)
+		ns = command_in_a_row - SPIN_AFTER;
+	ns = max(ns, command_asking_ns());
+	if (ns > SPIN_TOLD)
+		command_tell();
+	ns = min(ns, 0ULL + CLOCK_MOST_NS) + command_packets_ns();
+	if (ns)
+		command_advance(ns);
+}
+
+/*
+ * A process was stopped in the midst of its computing, by SIGALRM. It comes by wall time: where
+ * there were calls since the last one, the machine is only slow, and nothing moves.
+ */
+void command_alarm(void)
+{
+	if (time_travel_mode != TT_MODE_INFCPU)
+		return;
+	if (command_count != command_alarmed_at) {
+		command_alarmed_at = command_count;
+		return;
+	}
+	command_tell();
+	command_alarm_ns = clamp(2 * command_alarm_ns, ALARM_LEAST, ALARM_MOST);
+	command_advance(command_alarm_ns);
+}
+
+/* The time of the day in ns, for capture.c. */
+unsigned long long command_now(void)
+{
+	return time_travel_start + time_travel_time;
+}
+
+/*
+ * Fills a buffer with what follows from the seed (Vigna's splitmix64); false without one.
+ * In place of the machine's random numbers, which seed the guest's own generator.
+ */
+bool command_random(void *buffer, size_t bytes)
+{
+	unsigned char *place = buffer;
+
+	if (!command_is_seeded)
+		return false;
+	while (bytes) {
+		size_t part = min(bytes, sizeof(u64));
+		u64 word = command_seed += 0x9e3779b97f4a7c15ULL;
+
+		word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ULL;
+		word = (word ^ (word >> 27)) * 0x94d049bb133111ebULL;
+		word ^= word >> 31;
+		memcpy(place, &word, part);
+		place += part;
+		bytes -= part;
+	}
+	return true;
+}
+
+static const struct ctl_table command_table[] = {
+	{
+		.procname = "paced",
+		.data = &command_paced,
+		.maxlen = sizeof(command_paced),
+		.mode = 0644,
+		.proc_handler = proc_dointvec,
+	},
+};
+
+static int __init command_init(void)
+{
+	register_sysctl("kernel", command_table);
+	return 0;
+}
+subsys_initcall(command_init);
+
+static int __init command_setup_seed(char *word, int *add)
+{
+	*add = 0;
+	if (kstrtoull(word, 10, &command_seed))
+		return 1;
+	command_is_seeded = true;
+	return 0;
+}
+__uml_setup("seed=", command_setup_seed,
+"seed=<number>\n"
+"    Random numbers follow from it.\n\n");

@@ -1,0 +1,145 @@
+"""Another root file system for guests: the programs of a newer Debian, unpacked in the cache.
+
+Some trials ask for what this machine's programs lack. They run in guests whose root is this one
+(vtime/kernel/debian.py makes it), the project mounted into it. Before its first use in a run each
+of its files is compared with what was unpacked, by size and time, and by digest where those differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from base.files import PROJECT
+
+HERE, NEWER = "here", "debian13"  # what a trial's "system" may be
+NAME, RELEASE = "Debian 13", "trixie"
+PACKAGES = ("base-files", "base-passwd", "bash", "coreutils", "curl", "dash", "grep", "iproute2",
+            "libc-bin", "mininet", "mawk", "net-tools", "nginx-light", "openssl", "procps",
+            "python3", "python3-cryptography", "python3-pycurl", "sed", "util-linux")
+RECIPE = 1  # part of its name: raise it when it is made otherwise
+SHOWN_PACKAGES = ("curl", "libcurl4t64", "libssl3t64", "nginx", "python3.13")  # in run.json
+MOUNT_POINT = "first-flight"  # where the project is in it
+PYTHON = "/usr/bin/python3"  # of its own
+CONTENTS = "contents.json"
+ONLY_IN_GUESTS = (f"{NAME}'s programs run in guests only: ./install.sh --with-pq, and measure"
+                  " without --engine host")
+MISSING = f"needs {NAME}'s programs, which are not here: ./install.sh --with-pq brings them"
+
+
+class Damaged(Exception):
+    """It is not what was unpacked; its text is where."""
+
+
+class Missing(Damaged):
+    """It was never made, or removed."""
+
+
+def cache() -> Path:
+    """Where such systems are, under sudo in the folder of the user who will run guests."""
+    home = Path.home()
+    if os.geteuid() == 0 and (user := os.environ.get("SUDO_USER")):
+        home = Path(os.path.expanduser(f"~{user}"))
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "first-flight" / "system"
+
+
+def folder() -> Path:
+    """The system that this version of the project uses, made or not."""
+    requested = hashlib.sha256(f"{RECIPE} {RELEASE} {PACKAGES}".encode()).hexdigest()[:12]
+    return cache() / f"{NEWER}-{requested}"
+
+
+# What is in it -----------------------------------------------------------------------
+
+def describe(root: Path, versions: dict[str, str], file: Path) -> None:
+    """Write down the packages' versions and, of each file, what it has to be."""
+    files = {name: [*_looks(path), _content(path)] for name, path in _walk(root)}
+    file.write_text(json.dumps({"packages": versions, "files": files}))
+
+
+def check(root: Path) -> dict[str, str]:
+    """The versions of its packages, once every file looks as it did. Raises Damaged."""
+    return _checked(root, by_content=False)
+
+
+def check_content(root: Path) -> dict[str, str]:
+    """The same, each file read."""
+    return _checked(root, by_content=True)
+
+
+def _checked(root: Path, by_content: bool) -> dict[str, str]:
+    if not root.is_dir():
+        raise Missing(f"missing: {NAME}'s programs for guests; ./install.sh --with-pq brings them")
+    try:
+        contents: dict[str, Any] = json.loads((root / CONTENTS).read_text())
+        described, versions = contents["files"], contents["packages"]
+        files = dict(_walk(root))
+        for name, (size, changed_ns, digest) in described.items():
+            if name not in files:
+                raise Damaged(f"{root}: damaged: {name} is gone")
+            if ((by_content or _looks(files[name]) != (size, changed_ns))
+                    and _content(files[name]) != digest):
+                raise Damaged(f"{root}: damaged: {name} was changed")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise Damaged(f"{root}: damaged: {error}") from error
+    if more := sorted(files.keys() - described.keys()):
+        raise Damaged(f"{root}: damaged: {more[0]} was added")
+    return dict(versions)
+
+
+def _walk(root: Path) -> Iterator[tuple[str, str]]:
+    """Every file and link but the description, by its name within the root."""
+    start = len(str(root)) + 1
+    for above, folders, files in os.walk(root):
+        for name in (*files, *(link for link in folders if os.path.islink(f"{above}/{link}"))):
+            path = f"{above}/{name}"
+            if path[start:] != CONTENTS:
+                yield path[start:], path
+
+
+def _looks(path: str) -> tuple[int, int]:
+    status = os.lstat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+def _content(path: str) -> str:
+    """A file's digest, or where a link leads."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        return os.readlink(path)
+    with open(path, "rb") as file:
+        return f"{mode & 0o7777:o} {hashlib.sha256(file.read()).hexdigest()}"
+
+
+def shown_versions(versions: dict[str, str]) -> dict[str, str]:
+    """What a run reports of its packages."""
+    return {name: versions[name] for name in SHOWN_PACKAGES if name in versions}
+
+
+# Running in it -----------------------------------------------------------------------
+
+def starting(init: Path) -> str:
+    """Python that, as a guest's first process in it, mounts the project and goes on with init."""
+    mounted = f"/{MOUNT_POINT}/{init.relative_to(PROJECT)}"
+    return (f"import ctypes,runpy;ctypes.CDLL(None).mount(b'project',b'/{MOUNT_POINT}',b'hostfs',1,"
+            f"{os.fsencode(PROJECT)!r});runpy.run_path('{mounted}',run_name='__main__')")
+
+
+def command(root: Path, words: list[str]) -> list[str]:
+    """The command that runs its Python on this machine, with libraries of its own."""
+    return [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path",
+            str(root / "usr/lib/x86_64-linux-gnu"), str(root / "usr/bin/python3"), *words]
+
+
+def compile_programs(root: Path, patterns: tuple[str, ...]) -> None:
+    """Keep the byte code, in its Python's, of what of ours runs there; where it can be kept."""
+    paths = [str(path) for pattern in patterns for path in PROJECT.glob(pattern)]
+    subprocess.run(command(root, ["-E", "-S", "-m", "compileall", "-q", *paths]),
+                   env={"PYTHONHOME": str(root / "usr")}, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=False)

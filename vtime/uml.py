@@ -1,0 +1,259 @@
+"""Boots a User-Mode Linux guest whose clock skips idle time, behind walls.
+
+A guest is an ordinary process: no root, no network of the host's. Its root is
+the host's file system, or another one (vtime/system.py), read-only (hostfs);
+what it writes stays in its memory but for the folder in which it is started.
+With `time-travel=inf-cpu` computing costs no guest time and waiting costs no wall
+time (Documentation/virt/uml, time-travel).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+from base.files import PROJECT
+from vtime import confine, readable, system
+from vtime.console import EngineCannot
+
+BUILD = PROJECT / "vtime" / "kernel" / "build.sh"
+INIT = PROJECT / "vtime" / "kernel" / "init.py"
+# The most that a guest may take; it is allocated as it is touched.
+MEMORY_MB = 512
+# Files of the machine that a guest's process has open, those of all its programs: at least, and
+# as many as a large topology may take.
+LEAST_FILES, MOST_FILES = 1024, 1 << 16
+# On the kernel's command line: computing costs no guest time, waiting no wall time.
+VIRTUAL_TIME = "time-travel=inf-cpu"
+# What a kernel prints where a machine cannot run it, why that is and what to do about it.
+CANNOT = {
+    "check_ptrace": "ptrace and seccomp are both forbidden, of which a guest needs one (by a"
+                    " container's security profile?): allow them, or use --engine host",
+    "must be not mounted noexec": "a guest's memory is a file in /dev/shm, which is mounted"
+                                  " noexec: mount it without",
+    "mount likely just ran out of space": f"/dev/shm is full; each guest needs {MEMORY_MB} MB"
+                                          " there: enlarge it (docker run --shm-size), or ask"
+                                          " for fewer with --jobs",
+}
+# Where a kernel's source came from (`origin` in build.sh) if it is one that Debian, Ubuntu or
+# kernel.org gave and nobody has changed: the TCP that its model was checked against.
+KNOWN_ORIGIN = re.compile(r"(linux(-hwe-[0-9.]+)?-source-[0-9.]+ [^/ ]+"
+                          r"|linux-[0-9.]+\.tar\.xz of kernel\.org)(, imported)?")
+
+
+def find_kernel(*flags: str) -> Path | None:
+    """The cached guest kernel of this configuration, None if it is not built.
+
+    flags: of build.sh: --mininet for the kernel of commands.
+    """
+    done = subprocess.run([str(BUILD), *flags, "--path"], capture_output=True, text=True,
+                          check=False)
+    return Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def built_kernel() -> Path:
+    """The same. Raises EngineCannot where it is not built."""
+    kernel = find_kernel()
+    if kernel is None:
+        raise EngineCannot("the guest kernel is not built: run ./install.sh, it says what is"
+                           " missing")
+    return kernel
+
+
+def built_kernel_for_commands() -> Path:
+    """The kernel for ./run.sh -- COMMAND. Raises EngineCannot where there is none, or no guest."""
+    check_machine()
+    kernel = find_kernel("--mininet")
+    if kernel is None:
+        raise EngineCannot("the kernel for commands is not built: ./install.sh --with-mininet"
+                           " builds it")
+    return kernel
+
+
+def made_from(kernel: Path) -> dict[str, Any]:
+    """What run.json has of a guest kernel's source; of one without a record, that it is unknown.
+
+    kernel: in its folder of the cache, next to what compile.sh has written.
+    """
+    try:
+        inputs = dict(line.partition(" ")[::2] for line in
+                      (kernel.parent / "inputs").read_text().splitlines())
+        origin = (kernel.parent / "source").read_text().strip()
+    except (OSError, ValueError):
+        inputs, origin = {}, ""
+    return {"kernel_source": inputs.get("source", ""), "kernel_origin": origin,
+            "kernel_known": KNOWN_ORIGIN.fullmatch(origin) is not None}
+
+
+def check_machine() -> None:
+    """What a guest needs of this process. Raises EngineCannot with what to do.
+
+    A limit of open files that is too low is raised as far as this process may.
+    """
+    if not os.path.exists("/proc/self/exe"):
+        raise EngineCannot("/proc is not mounted: mount it (mount -t proc proc /proc)")
+    if missing := [name for name in ("setpriv", "taskset") if not shutil.which(name)]:
+        raise EngineCannot(f"{' and '.join(missing)}: on no folder of PATH, which is"
+                           f" {os.environ.get('PATH', '')!r}: run ./install.sh, or add /usr/bin")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if most < LEAST_FILES:
+        raise EngineCannot(f"only {most} files may be open at once, and a guest needs"
+                           f" {LEAST_FILES}: raise the limit, as root (ulimit -Hn {MOST_FILES})")
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def compile_programs(patterns: Iterable[str]) -> None:
+    """Keep the byte code of what runs in guests; each would compile it anew, its files read-only.
+
+    patterns: of its files, in the project.
+
+    Where Python may not or cannot write it, it does not, as for every import.
+    """
+    if sys.dont_write_bytecode:
+        return
+    for path in (path for pattern in patterns for path in PROJECT.glob(pattern)):
+        SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+
+
+def why_not(printed: str) -> str:
+    """Why this machine cannot run a guest that printed this, and what to do; "" if it can."""
+    return next((why for words, why in CANNOT.items() if words in printed), "")
+
+
+def processors(first: int | None = None) -> list[int]:
+    """Those that guests are bound to, beginning with another one for each process of ours.
+
+    first: the one to begin with, where it is known.
+
+    A guest is one kernel and one running process that wake each other at
+    every system call. Left to the scheduler they end up on two processors,
+    and each wake-up crosses from one to the other: that more than halves the
+    speed.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    place = allowed.index(first) if first in allowed else os.getpid() % len(allowed)
+    return allowed[place:] + allowed[:place]
+
+
+# Of a guest of trials: what its kernel prints is kept, and nothing is typed.
+CONSOLES = ("con=null", "con0=null,fd:1")
+
+
+def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] = (),
+                  memory_mb: int = MEMORY_MB, consoles: Sequence[str] = CONSOLES,
+                  more: Sequence[str] = (), places: readable.Places | None = None) -> list[str]:
+    """The command that, in a folder, boots a guest that may write there and nowhere else.
+
+    root: of its file system, None for the machine's; named: what it reads besides places, which
+    are by default those of every guest; consoles, more: words for its kernel. Raises EngineCannot.
+    """
+    if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
+        raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
+    confined = confining([*([str(root)] if root else []), *named], places=places)
+    init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
+    return [*confined, str(kernel),
+            f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "hostfs=/",
+            f'rootflags="{root}"' if root else "rootflags=/", "ro", f"init={init}", *consoles,
+            "ssl=null", *more, "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
+            "--", "-E", "-S", f'"{start}"', *([f'"{system.starting(INIT)}"'] if root else [])]
+
+
+MEMINFO = Path("/proc/meminfo")
+
+
+def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
+    """The number requested; by default one a core as far as memory goes, one at least.
+
+    flag: how it was requested. Raises EngineCannot where each of several could not have all that
+    it may take.
+    """
+    available_mb = available(meminfo)
+    room = max(1, available_mb // MEMORY_MB) if available_mb is not None else None
+    if requested is None:
+        cores = os.cpu_count() or 1
+        return cores if room is None else min(cores, room)
+    if room is not None and requested > room:
+        raise EngineCannot(f"{flag}{requested}: that many guests may take"
+                           f" {requested * MEMORY_MB} MB, and"
+                           f" {available_mb} MB are available; at most {flag}{room}")
+    return requested
+
+
+def available(meminfo: Path) -> int | None:
+    """MB that may be taken without swapping (MemAvailable), None where it is not known."""
+    try:
+        match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(match[1]) // 1024 if match else None
+
+
+# The walls around a guest ------------------------------------------------------------
+
+# vtime/confine.py restricts a process from within: its files, its system calls. Around it stand
+# namespaces of the kernel's, where this machine and this user may have them: of processes, so
+# that a guest meets no other one and all that it starts ends with it, of System V's memory and
+# message queues, and of networks. util-linux' unshare makes them, which every distribution has.
+NAMESPACES = ("pid", "ipc", "net")
+_TRY_S = 10.0
+
+
+def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
+              places: readable.Places | None = None) -> list[str]:
+    """What confines the command that follows it to the folder in which it is started.
+
+    named: what it may read besides places, which are by default those of every guest; around: the
+    namespaces, by default all that there are. Nothing where the machine cannot confine.
+    """
+    if confine.lacking():
+        return []
+    around = namespaces() if around is None else around  # tried while places are looked at
+    return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
+            *(word for path in (*(places or readable.Places()).paths, *named)
+              for word in ("--read", path))]
+
+
+def walls() -> dict[str, Any] | bool:
+    """For run.json: the walls that stand; false where there are none."""
+    if confine.lacking():
+        return False
+    return {"landlock_abi": confine.abi(), "system_calls": "only those listed",
+            "namespaces": list(namespaces())}
+
+
+@functools.cache
+def namespaces() -> tuple[str, ...]:
+    """Those of NAMESPACES that this user may make here; it is tried once."""
+    if _works(NAMESPACES):
+        return NAMESPACES
+    return tuple(name for name in NAMESPACES if _works((name,)))
+
+
+def _unshare(names: Sequence[str]) -> list[str]:
+    """A command that runs another one in namespaces, which die with it; nothing without names.
+
+    Who is not root needs one of users, too, in which files of other users are nobody's.
+    """
+    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    return ["unshare", *user, *(f"--{name}" for name in names), "--fork", "--kill-child",
+            "--"] if names else []
+
+
+def _works(names: Sequence[str]) -> bool:
+    try:
+        return subprocess.run([*_unshare(names), "true"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=_TRY_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

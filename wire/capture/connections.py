@@ -1,0 +1,470 @@
+"""What each TCP connection of a capture did: first flights, retransmissions, what limited it."""
+
+from __future__ import annotations
+
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy
+
+from net.headers import ACK, FIN, OPTION_SACK, OPTION_SCALE, RST, SYN, tcp_options
+from net.path import LEAST_TIMEOUT_US
+from net.segments import MS, MSS
+from wire.capture.conversations import Ends, TcpPackets
+from wire.capture.links import LinkDirection
+from wire.capture.pcapng import Flags, Numbers
+
+# What limits a transfer, in words.
+LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (
+    "the link", "the receive window", "the sender", "loss recovery", "the congestion window",
+    "the round trip")
+ARRIVED, UNDER_WAY = "the first copy had arrived", "the first copy was still under way"
+REFUSED, NOT_ANSWERED, RESET, BEFORE, OPEN = (
+    "refused", "not answered", "reset", "begun before the capture", "not closed")
+_STATES = (LINK, RECOVERY, NOTHING, SENDER, RECEIVER, WINDOW)  # the first that applies
+_CAME, _SENT, _LOST, _WAIT = range(4)  # what an event is; those of one moment are in this order
+_WAITING_NS = 50_000  # beyond propagation and serialisation: it waited in the queue
+_AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by it
+_MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
+_LEAST_MSS = 536  # RFC 9293, 3.7.1
+_LARGEST = 1 << 62
+
+class Flight(NamedTuple):
+    """The data that a side sent before any of its data was acknowledged.
+
+    at_once: whether it ended with a full segment, and the acknowledgement released more: then the
+    window was what ended it.
+    """
+
+    bytes: int
+    segments: int
+    at_once: bool
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What one side of a connection sent.
+
+    bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. shares: of the
+    time from its first data to the last acknowledgement, by what limited it. goodput_kbps: of its
+    data in that time; None where it takes none.
+    """
+
+    bytes: int = 0
+    mss: int = 0
+    segments: int = 0
+    first_flight: Flight | None = None
+    retransmitted: Counter[str] = field(default_factory=Counter)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    goodput_kbps: float | None = None
+
+    @property
+    def limited_by(self) -> str:
+        """What limited it for the longest time; "" where it sent nothing."""
+        return max(self.shares, key=lambda name: self.shares[name]) if self.shares else ""
+
+
+class Seen(NamedTuple):
+    """The packets of a connection at one of its hosts, in order of time, as arrays.
+
+    own: whether the host sent it. seq, end: of its data, relative to its side's SYN; ack: relative
+    to the other's, -1 without one. window: in bytes.
+    """
+
+    time_ns: Numbers
+    own: Flags
+    seq: Numbers
+    end: Numbers
+    ack: Numbers
+    window: Numbers
+    payload_bytes: Numbers
+
+
+@dataclass(frozen=True)
+class ObservedConnection:
+    """One connection as it was observed. Times in ns since the epoch.
+
+    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None where it was not
+    observed. state: "" for one that was opened and closed, else what was missing. links: places of
+    those that it passed. at_client, at_server: its packets there.
+    """
+
+    ends: Ends
+    begun_ns: int
+    ended_ns: int
+    handshake_ms: float | None
+    to_client: Direction
+    to_server: Direction
+    state: str
+    links: frozenset[int]
+    at_client: Seen
+    at_server: Seen
+
+    @property
+    def is_to_client(self) -> bool:
+        """Whether most of its data went to the client."""
+        return self.to_client.bytes >= self.to_server.bytes
+
+    @property
+    def main(self) -> Direction:
+        """The direction in which most of its data went."""
+        return self.to_client if self.is_to_client else self.to_server
+
+    @property
+    def retransmitted(self) -> Counter[str]:
+        """Segments of both directions, by cause."""
+        return self.to_client.retransmitted + self.to_server.retransmitted
+
+
+def observed(connections: Sequence[Ends], packets: TcpPackets, links: Sequence[LinkDirection],
+             data: Numbers) -> list[ObservedConnection | None]:
+    """All connections; None where neither host is known. links: all; data: the file's bytes."""
+    stream = _Stream(packets, links, data, len(connections))
+    down, up = stream.directions()
+    result: list[ObservedConnection | None] = []
+    ends = numpy.searchsorted(packets.connection, numpy.arange(len(connections) + 1)).tolist()
+    states, handshakes = stream.states(), stream.handshakes_ns()
+    for number, names in enumerate(connections):
+        at_client, at_server = stream.seen(2 * number), stream.seen(2 * number + 1)
+        times = [int(seen.time_ns[end]) for seen in (at_client, at_server) if len(seen.own)
+                 for end in (0, -1)]
+        waited_ns = int(handshakes[number])
+        result.append(ObservedConnection(
+            names, min(times), max(times), waited_ns / 1e6 if waited_ns > 0 else None,
+            down[number], up[number], states[number],
+            frozenset(packets.link[ends[number]:ends[number + 1]].tolist()),
+            at_client, at_server) if times else None)
+    return result
+
+
+class _Stream:
+    """What happened to all connections, in one array of events by host and time.
+
+    Host 2 × n is the client of connection n, and sends to the server; 2 × n + 1 is the server.
+    Events are packets that a host sent or that came to it, those of its own that were lost
+    anywhere, and when any of its own began and ended to wait in a queue.
+    """
+
+    def __init__(self, packets: TcpPackets, links: Sequence[LinkDirection], data: Numbers,
+                 count: int) -> None:
+        self.packets, self.links, self.hosts = packets, links, 2 * count
+        sender = 2 * packets.connection + packets.to_client
+        self._number(sender)
+        sent = _first_copies(packets.number, self.seq, numpy.flatnonzero(packets.is_sent))
+        came = numpy.flatnonzero(packets.is_come)
+        lost = numpy.flatnonzero(packets.dropped)
+        waiting, since_ns = self._waiting()
+        parts = ((came, sender[came] ^ 1, packets.time_ns[came], _CAME),
+                 (sent, sender[sent], packets.queued_ns[sent], _SENT),
+                 (lost, sender[lost], packets.time_ns[lost], _LOST),
+                 (waiting, sender[waiting], since_ns, _WAIT),
+                 (waiting, sender[waiting], packets.time_ns[waiting], _WAIT))
+        rows, host, times = (numpy.concatenate([part[column] for part in parts])
+                             for column in range(3))
+        kinds = numpy.repeat([part[3] for part in parts], [len(part[0]) for part in parts])
+        waits = numpy.zeros(len(rows), numpy.int64)
+        waits[len(rows) - 2 * len(waiting):] = -1
+        waits[len(rows) - 2 * len(waiting):len(rows) - len(waiting)] = 1
+        order = numpy.lexsort((times, host))
+        self.row, self.host, self.time_ns, self.kind = (
+            column[order] for column in (rows, host, times, kinds))
+        self.waits = numpy.cumsum(waits[order])
+        self.begins = numpy.searchsorted(self.host, numpy.arange(self.hosts + 1))
+        self.payload = packets.payload_bytes[self.row].astype(numpy.int64)
+        self.end = self.seq[self.row] + self.payload
+        self.is_data = (self.kind == _SENT) & (self.payload > 0)
+        self.is_come = self.kind == _CAME
+        self.flags = packets.flags[self.row]
+        self.window = packets.window[self.row].astype(numpy.int64) << numpy.where(
+            self.flags & SYN, 0, self._scales(data, sender)[self.host])
+        self.highest = self._most(numpy.where(self.is_data, self.end, 1))
+        self.highest_before = numpy.ones_like(self.highest)
+        self.highest_before[1:] = numpy.where(self.host[1:] == self.host[:-1],
+                                              self.highest[:-1], 1)
+        # A SACK block stands behind timestamps, or alone.
+        first, second = (data[numpy.minimum(packets.options + place, len(data) - 1)]
+                         for place in (2, 14))
+        sacked = (packets.options_bytes >= 12) & (first == OPTION_SACK) | (
+            packets.options_bytes >= 24) & (second == OPTION_SACK)
+        self.sacked = sacked[self.row] & (self.flags & SYN == 0)
+
+    def _number(self, sender: Numbers) -> None:
+        """Set seq and ack: relative to each side's SYN, going on above 32 bits; ack -1 for none.
+
+        Without a SYN its number is taken to be one below the first number observed.
+        """
+        packets = self.packets
+        acks = numpy.flatnonzero(packets.flags & ACK)
+        syns = numpy.flatnonzero(packets.flags & SYN)
+        starts = numpy.zeros(self.hosts, numpy.int64)
+        for rows, side, numbers in ((acks, sender[acks] ^ 1, packets.ack - 1),
+                                    (numpy.arange(len(sender)), sender, packets.seq - 1),
+                                    (syns, sender[syns], packets.seq)):
+            starts[side[::-1]] = numbers[rows[::-1]]  # the first of each remains
+        self.seq = _unwrapped(packets.seq, sender, starts)
+        self.ack = numpy.full(len(sender), -1)
+        self.ack[acks] = _unwrapped(packets.ack[acks], sender[acks] ^ 1, starts)
+
+    def _waiting(self) -> tuple[Numbers, Numbers]:
+        """Packets with data that waited in a queue, and since when each did."""
+        packets = self.packets
+        rows = numpy.flatnonzero(~packets.dropped & (packets.payload_bytes > 0) & (
+            packets.time_ns > packets.due_ns + _WAITING_NS))
+        return rows, packets.propagated_ns[rows]
+
+    def _scales(self, data: Numbers, sender: Numbers) -> Numbers:
+        """By how many bits the windows that come to a host are to be shifted."""
+        packets = self.packets
+        syns = numpy.flatnonzero(packets.flags & SYN)
+        scales = numpy.full(self.hosts, -1)
+        for row in syns[numpy.unique(sender[syns], return_index=True)[1]].tolist():
+            begin = int(packets.options[row])
+            options = tcp_options(bytes(data[begin:begin + int(packets.options_bytes[row])]))
+            with suppress(ValueError):  # it is damaged
+                scales[sender[row] ^ 1] = max((min(value[0], 14) for kind, value in options
+                                               if kind == OPTION_SCALE and value), default=-1)
+        both = (scales >= 0) & (scales[numpy.arange(self.hosts) ^ 1] >= 0)
+        return numpy.where(both, scales, 0)
+
+    def _most(self, values: Numbers) -> Numbers:
+        """The largest so far of each host's; values: -1 or more."""
+        room = int(values.max(initial=0)) + 2
+        most: Numbers = numpy.maximum.accumulate(values + self.host * room) - self.host * room
+        return most
+
+    def _first(self, chosen: Flags) -> Numbers:
+        """Of each host the place of the first event of those, or that of no event."""
+        places = numpy.flatnonzero(chosen)[::-1]
+        first = numpy.full(self.hosts, len(self.row))
+        first[self.host[places]] = places
+        return first
+
+    def _last(self, chosen: Flags) -> Numbers:
+        """Of each host the place of the last event of those, or -1."""
+        places = numpy.flatnonzero(chosen)
+        last = numpy.full(self.hosts, -1)
+        last[self.host[places]] = places
+        return last
+
+    def seen(self, host: int) -> Seen:
+        """The packets at a host."""
+        places = numpy.arange(self.begins[host], self.begins[host + 1])
+        places = places[self.kind[places] <= _SENT]
+        rows = self.row[places]
+        return Seen(self.time_ns[places], self.kind[places] == _SENT, self.seq[rows],
+                    self.end[places], self.ack[rows], self.window[places], self.payload[places])
+
+    def states(self) -> list[str]:
+        """Of each connection."""
+        packets = self.packets
+        there = packets.is_sent | packets.is_come
+        bits = numpy.zeros((2, self.hosts // 2), numpy.int64)  # flags by the client, by the server
+        numpy.bitwise_or.at(bits, (packets.to_client[there] * 1, packets.connection[there]),
+                            packets.flags[there])
+        by_client, by_server = bits
+        return list(numpy.select(
+            [by_client & SYN == 0, (by_server & SYN == 0) & (by_server & RST > 0),
+             by_server & SYN == 0, (by_client | by_server) & RST > 0,
+             by_client & by_server & FIN > 0],
+            [BEFORE, REFUSED, NOT_ANSWERED, RESET, ""], OPEN).tolist())
+
+    def handshakes_ns(self) -> Numbers:
+        """Of each connection, from the client's last SYN to the answer; 0 without both."""
+        has_syn = self.flags & SYN > 0
+        syn = self._last(has_syn & (self.kind == _SENT))[::2]
+        answer = self._first(has_syn & self.is_come)[::2]
+        times = numpy.append(self.time_ns, 0)
+        return numpy.where((syn >= 0) & (answer < len(self.row)), times[answer] - times[syn], 0)
+
+    def directions(self) -> tuple[list[Direction], list[Direction]]:
+        """What each connection's server sent, and what its client did."""
+        size = self._whole(self.end, self.is_data, 1) - 1
+        single = self.is_data & (self.packets.frame_bytes[self.row] <= _MOST_FRAME_BYTES)
+        merged = self._first(self.is_data & ~single) < len(self.row)
+        # Bytes of a full segment: of the largest that no offload has merged with others.
+        mss = numpy.maximum(self._whole(self.payload, single, 0),
+                            numpy.where(merged, MSS, _LEAST_MSS))
+        segments = -(-self.payload // mss[self.host])
+        count = numpy.bincount(self.host, segments * self.is_data, self.hosts).astype(int).tolist()
+        spent = self._spent(size + 1, mss)
+        flights = self._first_flights(mss, segments)
+        again = set(self.host[self.is_data & (self.seq[self.row] < self.highest_before)].tolist())
+        directions = []
+        for host, (bytes_sent, times) in enumerate(zip(size.tolist(), spent.tolist())):
+            whole = sum(times)
+            directions.append(Direction(
+                bytes_sent, int(mss[host]), count[host], flights[host],
+                self._retransmitted(host, int(mss[host])) if host in again else Counter(),
+                {name: time / whole for name, time in zip(_STATES, times) if time},
+                bytes_sent * 8e6 / whole if whole else None) if count[host] else Direction())
+        return directions[1::2], directions[::2]
+
+    def _whole(self, values: Numbers, chosen: Flags, least: int) -> Numbers:
+        """The largest of each host's chosen values."""
+        most = numpy.full(self.hosts, least, numpy.int64)
+        numpy.maximum.at(most, self.host[chosen], values[chosen])
+        return most
+
+    def _spent(self, end: Numbers, mss: Numbers) -> Numbers:
+        """Of each host the ns in each of _STATES, from its first data until all is acknowledged."""
+        acknowledged = self._most(numpy.where(self.is_come, self.ack[self.row], 1))
+        acknowledged = numpy.maximum(acknowledged, 1)
+        hole = self._most(numpy.where(
+            self.kind == _LOST, self.seq[self.row] + numpy.maximum(1, self.payload), 0))
+        places = numpy.arange(len(self.row))
+        last = numpy.maximum.accumulate(numpy.where(
+            self.is_come & (self.ack[self.row] >= 0), places, -1))
+        window = numpy.where(last >= self.begins[self.host], self.window[last], _LARGEST)
+        states = numpy.select(
+            [self.waits > 0, hole > acknowledged, self.highest >= end[self.host],
+             acknowledged >= self.highest,
+             self.highest - acknowledged + mss[self.host] > window], [0, 1, 2, 3, 4], 5)
+        goes_on = (places >= self._first(self.is_data)[self.host]) & (
+            acknowledged < end[self.host])
+        goes_on[:-1] &= self.host[1:] == self.host[:-1]
+        took = numpy.diff(self.time_ns, append=0) * goes_on
+        took[-1:] = 0
+        return numpy.bincount(self.host * len(_STATES) + states, took,
+                              self.hosts * len(_STATES)).reshape(-1, len(_STATES))
+
+    def _first_flights(self, mss: Numbers, segments: Numbers) -> list[Flight | None]:
+        """Of each host; None where it sent no data."""
+        places = numpy.arange(len(self.row))
+        fresh = self.is_data & (self.end > self.highest_before)
+        begin = self._first(fresh)
+        end = self._first(self.is_come & ((self.ack[self.row] > 1) | self.sacked)
+                          & (places > begin[self.host]))
+        flight = fresh & (places < end[self.host])
+        size = self._whole(self.end, flight, 1) - 1
+        count = numpy.bincount(self.host, segments * flight, self.hosts).astype(int)
+        last, following = self._last(flight), self._first(fresh & (places > end[self.host]))
+        times = numpy.append(self.time_ns, _LARGEST)
+        at_once = (following < len(self.row)) & (last >= 0) & (
+            self.payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
+        return [Flight(*flight) if flight[1] else None
+                for flight in zip(size.tolist(), count.tolist(), at_once.tolist())]
+
+    def _retransmitted(self, host: int, mss: int) -> Counter[str]:
+        """Retransmitted segments by cause: where the first copy was lost, or that it was not."""
+        causes: Counter[str] = Counter()
+        packets, links = self.packets, self.links
+        mine = slice(*self.begins[host:host + 2].tolist())
+        data = mine.start + numpy.flatnonzero(self.is_data[mine])
+        begins, ends, times = self.seq[self.row[data]], self.end[data], self.time_ns[data]
+        highest = self.highest_before[data]
+        again = numpy.flatnonzero(begins < highest)
+        theirs = slice(*self.begins[host ^ 1:(host ^ 1) + 2].tolist())
+        came = theirs.start + numpy.flatnonzero(self.is_come[theirs] & (self.payload[theirs] > 0))
+        came_begins, came_ends = self.seq[self.row[came]], self.end[came]
+        lost = self.row[mine][self.kind[mine] == _LOST]
+        lost = lost[numpy.lexsort((packets.number[lost], packets.time_ns[lost]))]
+        lost_begins = self.seq[lost]
+        lost_ends = lost_begins + numpy.maximum(1, packets.payload_bytes[lost])
+        # Of each byte that is sent again: copies that were sent, came and were lost, of all times.
+        missing = (_covering(begins, ends, begins[again])
+                   - _covering(lost_begins, lost_ends, begins[again])
+                   - _covering(came_begins, came_ends, begins[again]))
+        arrived = _first_arrivals(came_begins, came_ends, self.time_ns[came], begins[again])
+        passed = numpy.unique(packets.link[self.row[mine]]).tolist()
+        corrupting = [links[link].name for link in passed if any(
+            "corrupt" in word for queue in links[link].setting.queues for word in queue.also)]
+        had_arrived = ARRIVED + (f", or was corrupted, {corrupting[0]}" if corrupting else "")
+        holes: list[tuple[int, int, int]] = []  # what was lost so far: begin, end, which; apart
+        drops = [*zip(packets.time_ns[lost].tolist(), packets.number[lost].tolist(),
+                      lost_begins.tolist(), lost_ends.tolist())]
+        next_lost = 0
+        for turn, place in enumerate(again.tolist()):
+            now, begin = int(times[place]), int(begins[place])
+            end = int(min(ends[place], highest[place]))
+            # At one time a packet may be dropped, and sent again.
+            turn_there = now, int(packets.number[self.row[data[place]]])
+            while next_lost < len(drops) and drops[next_lost][:2] < turn_there:
+                _dig(holes, *drops[next_lost][2:], next_lost)
+                next_lost += 1
+            timer = (", after a timeout" if place and now - int(times[place - 1])
+                     >= 1000 * LEAST_TIMEOUT_US else "")
+            near = bisect_left(holes, (begin + 1, 0, 0)) - 1
+            inside = [hole for hole in holes[max(near, 0):near + 2]
+                      if hole[0] < end and hole[1] > begin]
+            causes[(self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
+                    else had_arrived if arrived[turn] < now else
+                    UNDER_WAY if missing[turn] <= 0 else "lost elsewhere") + timer] += -(
+                        -(end - begin) // mss)
+        return causes
+
+    def _loss_in_words(self, row: int) -> str:
+        link = self.links[self.packets.link[row]]
+        how = ("lost at random" if link.random_drops and self.packets.at_once[row] else
+               "discarded" if self.packets.discarded[row] else "dropped by the queue")
+        return f"{how}, {link.name}"
+
+
+def _unwrapped(numbers: Numbers, side: Numbers, starts: Numbers) -> Numbers:
+    """Sequence numbers relative to the start of their side, each near the one before it there."""
+    order = numpy.argsort(side, kind="stable")
+    raw, side = numbers[order], side[order]
+    begins = numpy.ones(len(raw), bool)
+    begins[1:] = side[1:] != side[:-1]
+    before = numpy.where(begins, starts[side], numpy.roll(raw, 1))
+    steps = (raw - before + (1 << 31)) % (1 << 32) - (1 << 31)
+    sums = numpy.cumsum(steps)
+    base = (sums - steps)[begins]
+    relative: Numbers = numpy.empty_like(sums)
+    relative[order] = sums - base[numpy.cumsum(begins) - 1]
+    return relative
+
+
+def _first_copies(number: Numbers, seq: Numbers, rows: Numbers) -> Numbers:
+    """Those of some rows that are no second copy: what a queue duplicates has its number."""
+    order = numpy.lexsort((rows, seq[rows], number[rows]))
+    ordered = rows[order]
+    is_first = numpy.ones(len(rows), bool)
+    is_first[1:] = (number[ordered[1:]] != number[ordered[:-1]]) | (
+        seq[ordered[1:]] != seq[ordered[:-1]]) | (number[ordered[1:]] == 0)
+    return numpy.sort(ordered[is_first])
+
+
+def _first_arrivals(begins: Numbers, ends: Numbers, times: Numbers, bytes_at: Numbers) -> Numbers:
+    """When each byte first came, as far as segments begin alike; _LARGEST for never."""
+    order = numpy.lexsort((times, begins))
+    if not len(order):
+        return numpy.full(len(bytes_at), _LARGEST)
+    place = numpy.searchsorted(begins[order], bytes_at, "right") - 1
+    begin = begins[order][numpy.maximum(place, 0)]
+    found = order[numpy.searchsorted(begins[order], begin)]
+    reaches = numpy.maximum.accumulate(ends[order])[numpy.maximum(place, 0)]
+    return numpy.where((place >= 0) & (reaches > bytes_at), times[found], _LARGEST)
+
+
+def _covering(begins: Numbers, ends: Numbers, bytes_at: Numbers) -> Numbers:
+    """How many intervals hold each byte."""
+    return (numpy.searchsorted(numpy.sort(begins), bytes_at, "right")
+            - numpy.searchsorted(numpy.sort(ends), bytes_at, "right"))
+
+
+def _dig(holes: list[tuple[int, int, int]], begin: int, end: int, which: int) -> None:
+    """Add an interval to a sorted list of such that do not overlap: where it lies, it is newer."""
+    place = max(bisect_left(holes, (begin, 0, 0)) - 1, 0)
+    while place < len(holes) and holes[place][0] < end:
+        first, last, older = holes[place]
+        if last <= begin:
+            place += 1
+            continue
+        del holes[place]
+        for rest in ((first, begin, older), (end, last, older)):
+            if rest[0] < rest[1]:
+                insort(holes, rest)
+                place += rest[1] <= begin
+    insort(holes, (begin, end, which))
+
+
+def _loss_in_words(packets: TcpPackets, row: int, links: Sequence[LinkDirection]) -> str:
+    link = links[packets.link[row]]
+    how = ("lost at random" if link.random_drops and packets.at_once[row] else
+           "discarded" if packets.discarded[row] else "dropped by the queue")
+    return f"{how}, {link.name}"

@@ -1,0 +1,376 @@
+"""What a command's network really did, as findings: links, connections, flows, and what is special.
+
+`reported` makes all of it of a capture; findings.render and drawing write it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile, pairwise
+from typing import Any
+
+from base.words import duration, short, span
+from findings.charts import Timeline
+from findings.findings import Answer, Cell, Column, Fact, Finding, Report, Statement, Table, Tile
+from wire.capture.charts import bottleneck_chart, slowest, throughput, timeline, waiting_ns
+from wire.capture.connections import (NOTHING, NOT_ANSWERED, REFUSED, RESET, Direction,
+                                      ObservedConnection, observed)
+from wire.capture.conversations import Conversations, Flow, conversations, written
+from wire.capture.fields import headers
+from wire.capture.links import MICROSECONDS, LinkDirection, Spaces, links
+from wire.capture.notes import notes
+from wire.capture.pcapng import Capture
+
+MOST_ROWS = 200  # of a table on the page; the CSV files have all
+MOST_TIMELINES = 2
+MOST_ALARMS = 40
+MOST_LINES = 12  # of what the terminal has
+NAME = "command"
+
+_LINKS = (
+    Column("from", is_text=True), Column("to", is_text=True), Column("device", is_text=True),
+    Column("rate", "kbit/s", "as set"), Column("delay", "ms", "as set", 3),
+    Column("jitter", "ms", "as set", 3), Column("loss", "%", "as set", 3),
+    Column("queue", "", "as set", is_text=True),
+    Column("highest rate", "kbit/s", "as seen", 0), Column("least delay", "ms", "as seen", 3),
+    Column("most queued", "packets", "as seen", 0),
+    Column("dropped by the queue", "packets", "as seen", 0),
+    Column("lost at random", "packets", "as seen", 0), Column("longest delay", "ms", "as seen", 3),
+    Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
+    Column("since", "s", digits=3), Column("set", is_text=True, rank=3),
+    Column("what differs", is_text=True))
+# What answers comes first: a page of 1300 pixels shows the columns up to the data in bytes.
+_CONNECTIONS = (
+    Column("number", digits=0), Column("client", is_text=True), Column("server", is_text=True),
+    Column("state", is_text=True), Column("limited by", is_text=True),
+    Column("retransmitted", "segments", digits=0), Column("why", is_text=True, rank=3),
+    Column("initial window", "segments", "to client", 0),
+    Column("initial window", "segments", "to server", 0),
+    Column("goodput", "kbit/s", digits=0), Column("handshake", "ms", digits=3),
+    Column("data", "bytes", "to client", 0), Column("first flight", "segments", "to client", 0),
+    Column("data", "bytes", "to server", 0), Column("first flight", "segments", "to server", 0),
+    Column("begins", "s", digits=6), Column("takes", "s", digits=6))
+_FLOWS = (
+    Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
+    Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
+    Column("sent", "bytes", digits=0), Column("least", "ms", "delay, or RTT of a ping", 3),
+    Column("mean", "ms", "delay, or RTT of a ping", 3),
+    Column("longest", "ms", "delay, or RTT of a ping", 3))
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The report of a capture, and two of its tables whole."""
+
+    report: Report
+    links: Table
+    connections: Table
+
+
+def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: int,
+             chosen: int = 0, proceed: Callable[[str], None] = lambda what: None) -> Reported:
+    """All that a capture shows.
+
+    facts: command.json of the command; path: of its folder. origin_ns: when its clock began.
+    chosen: the number of a connection whose packets are drawn; 0 for those with most data.
+    proceed: takes how far it is, while it is made.
+    """
+    spaces = Spaces(facts.get("namespaces", ()))
+    fields = headers(capture)
+    directions = links(capture, fields, spaces, proceed)
+    talks = conversations(capture, fields, directions)
+    proceed(f"{len(talks.connections)} TCP connections")
+    connections = [] if talks.tcp is None else [connection for connection in observed(
+        talks.connections, talks.tcp, directions, capture.data) if connection]
+    excluded = {**talks.excluded, "connections that could not be followed":
+                len(talks.connections) - len(connections)}
+    bottleneck = slowest(directions)
+    wrong = _alarms(capture, directions, connections, facts)
+    link_table = Table("Links, both directions", _LINKS, tuple(
+        _link_row(link, origin_ns) for link in directions), _link_notes(directions))
+    connection_table = Table("TCP connections", _CONNECTIONS, tuple(
+        _connection_row(number, connection, origin_ns)
+        for number, connection in enumerate(connections, start=1)))
+    command = " ".join(map(str, facts.get("command", ())))
+    report = Report(
+        NAME, "What the network really did", "What the network really did",
+        f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
+        (*_bottleneck_finding(directions, bottleneck, connections, talks, origin_ns),
+         _links_finding(directions, link_table, origin_ns), _connections_finding(connection_table),
+         _flows_finding(talks), _notes_finding(capture, directions, talks, spaces)),
+        alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
+        timelines=_timelines(connections, chosen), wire=(
+            "Packets of a connection, as the host saw them that sent most: each bar is data, from"
+            " its first to its last byte, at the moment it left; the line is what the other side"
+            " has acknowledged. ./run.sh --report FOLDER --connection NUMBER draws another one."),
+        tiles=_tiles(directions, connections), answer=Answer(
+            _sentence(directions, connections, talks, bottleneck),
+            notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
+        provenance=_provenance(facts, capture, excluded))
+    return Reported(report, link_table, connection_table)
+
+
+def _alarms(capture: Capture, directions: Sequence[LinkDirection],
+            connections: Sequence[ObservedConnection], facts: Mapping[str, Any]) -> list[str]:
+    """What a reader must not miss, the most important first."""
+    hints = set(facts.get("hints", ()))
+    wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
+    micro = [link for link in directions if link.microseconds]
+    if micro and MICROSECONDS not in hints:
+        number = min(micro[0].microseconds)
+        places = ", ".join(f"{link.name} ({link.sender})" for link in micro[:3])
+        wrong.insert(0, f"{places}{f' and {len(micro) - 3} more' if len(micro) > 3 else ''}: delay"
+                        f" {number:g} µs; did you mean {number:g} ms? Without a unit tc takes"
+                        " microseconds")
+        if any((link.packets.segments > 1).any() for link in micro):
+            wrong.insert(1, "with so short an RTT TCP sends packets of up to 64 kB (GSO:"
+                            " net.ipv4.tcp_tso_rtt_log), and each takes one place in a queue")
+    named = sorted(hint for hint in hints if hint != MICROSECONDS)
+    if named and not any(link.setting.is_shaping or len(link.settings) > 1 for link in directions):
+        wrong.insert(0, f"the script gives links {', '.join(named)}, and nothing was set on any:"
+                        " Mininet's plain Link ignores them; write link=TCLink (or --link tc)")
+    if capture.is_full:
+        wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
+    if capture.is_cut:
+        wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
+    if len(wrong) > MOST_ALARMS:
+        wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
+    return wrong
+
+
+def _bottleneck_finding(directions: Sequence[LinkDirection], link: LinkDirection | None,
+                        connections: Sequence[ObservedConnection], talks: Conversations,
+                        origin_ns: int) -> tuple[Finding, ...]:
+    if link is None:
+        return ()
+    passing = {number: connection for number, connection in enumerate(connections, start=1)
+               if directions.index(link) in connection.links}
+    return (Finding("bottleneck", "The slowest link", sentence=_bottleneck_words(link),
+                    chart=bottleneck_chart(link, passing, talks, origin_ns),
+                    text=f"Packets in the queue of {link.sender} and round-trip times over time."),)
+
+
+def _bottleneck_words(link: LinkDirection) -> str:
+    sent = ~link.packets.is_dropped
+    longest = waiting_ns(link).argmax()
+    queued_ns = link.packets.queued_ns[sent][longest]
+    setting = max((setting for setting in link.settings if setting.time_ns <= queued_ns),
+                  key=lambda setting: setting.time_ns, default=link.setting)
+    return (f"Packets waited longest at {link.name} ({link.sender}; {setting.words}): up to"
+            f" {short(int(waiting_ns(link)[longest]) / 1e6)} ms in its queue, which held up to"
+            f" {link.most_queued} and dropped {link.queue_drops + link.managed_drops}.")
+
+
+# Links ----------------------------------------------------------------------------------
+
+def _finite(number: float) -> float | None:
+    return None if math.isinf(number) else number
+
+
+def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
+    setting = link.setting
+    return (link.from_node, link.to_node, link.sender, _finite(setting.rate_kbps),
+            setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
+            setting.queue_words, link.highest_kbps, link.least_ms, link.most_queued,
+            link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms, link.sent,
+            link.sent_bytes,
+            (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns),
+            "; ".join(link.wrong))
+
+
+def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
+    """How a link was set, in order; what came before its first limit is left out."""
+    limited = [*dropwhile(lambda setting: not setting.is_shaping, link.settings)]
+    first, *later = limited or link.settings or (link.setting,)
+    return "; ".join([first.words, *(
+        f"from {(setting.time_ns - origin_ns) / 1e9:.3f} s: {setting.words}"
+        for before, setting in pairwise((first, *later)) if before.words != setting.words)])
+
+
+def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
+    judged = [link for link in directions if link.judged]
+    notes = ["As set: what the kernel said of the queues when the last packet had passed. As seen:"
+             " by each packet; the highest rate is over a second, a delay is from coming to the"
+             " queue until leaving the link. Where a link was set anew meanwhile, the row has its"
+             " last setting and the delays under it, and links.csv has all settings."]
+    if judged:
+        notes.append(
+            f"{sum(link.judged for link in judged)} packets of {len(judged)} directions were"
+            " compared one by one with when their queue has to let them go, or to drop them;"
+            f" the largest difference was {max(link.worst_us for link in judged):.1f} µs.")
+    unjudged = sorted({link.unjudged for link in directions if link.unjudged})
+    if unjudged:
+        count = sum(1 for link in directions if link.unjudged)
+        notes.append(f"Of {count} directions only rate, delay and losses were compared:"
+                     f" {'; '.join(unjudged[:4])}.")
+    return tuple(notes)
+
+
+def _short_links(table: Table) -> Table:
+    """What a terminal shows."""
+    names = (("from", ""), ("to", ""), ("rate", "as set"), ("highest rate", "as seen"),
+             ("delay", "as set"), ("least delay", "as seen"), ("most queued", "as seen"),
+             ("dropped by the queue", "as seen"), ("lost at random", "as seen"))
+    places = [next(place for place, column in enumerate(table.columns)
+                   if (column.name, column.group) == name) for name in names]
+    return replace(table, columns=tuple(table.columns[place] for place in places), notes=(),
+                   rows=tuple(tuple(row[place] for place in places)
+                              for row in table.rows)).first(MOST_LINES).without_empty()
+
+
+def _links_finding(directions: Sequence[LinkDirection], table: Table, origin_ns: int) -> Finding:
+    chart = throughput(directions, origin_ns, "Throughput by link")
+    text = "; ".join(f"{link.name}: {link.sent_bytes} bytes" for link in directions[:6])
+    return Finding("links", "Links", (table.without_empty().first(MOST_ROWS),), chart=chart,
+                   text=f"Throughput of each link over time. {text}.",
+                   missing="" if directions else "no link between two hosts or switches was made")
+
+
+# Connections and flows ------------------------------------------------------------------
+
+def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
+                    ) -> tuple[Cell, ...]:
+    ends, main, causes = connection.ends, connection.main, connection.retransmitted
+    why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
+    also = f" (NAT: {', '.join(map(written, ends.also))})" if ends.also else ""
+    (flight, window), (other_flight, other_window) = (
+        _flight(side) for side in (connection.to_client, connection.to_server))
+    return (number, f"{ends.client_node} {written(ends.client)}",
+            f"{ends.server_node} {written(ends.server)}{also}", connection.state,
+            _limit(main), causes.total(), why, window, other_window, main.goodput_kbps,
+            connection.handshake_ms, connection.to_client.bytes, flight,
+            connection.to_server.bytes, other_flight, (connection.begun_ns - origin_ns) / 1e9,
+            (connection.ended_ns - connection.begun_ns) / 1e9)
+
+
+def _flight(direction: Direction) -> tuple[Cell, Cell]:
+    """The first flight, and the initial window where that ended it."""
+    flight = direction.first_flight
+    if flight is None or not flight.bytes:
+        return None, None
+    return flight.segments, flight.segments if flight.at_once else None
+
+
+def _limit(direction: Direction) -> str:
+    name = direction.limited_by
+    return f"{name} {100 * direction.shares[name]:.0f} %" if name else ""
+
+
+def _connections_finding(table: Table) -> Finding:
+    notes = ("First flight: the data that left before any of it was acknowledged. Where the window"
+             " ended it, it is the initial window; else there was no more to send.",
+             f"Limited by: what held the data back for the longest part of the time; {NOTHING}:"
+             " all had been sent.")
+    return Finding("connections", "TCP connections",
+                   (replace(table, notes=notes).without_empty().first(MOST_ROWS),),
+                   missing="" if table.rows else "there was none")
+
+
+def _flows_finding(talks: Conversations) -> Finding:
+    table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, talks.flows)))
+    return Finding("flows", "UDP and pings", (table.without_empty().first(MOST_ROWS),),
+                   missing="" if table.rows else "there was none")
+
+
+def _flow_row(flow: Flow) -> tuple[Cell, ...]:
+    delays = flow.delays_ms
+    sender, receiver = ((flow.sender[0], flow.receiver[0]) if flow.kind == "ping" else
+                        (written(flow.sender), written(flow.receiver)))
+    measured = (min(delays), sum(delays) / len(delays), max(delays)) if delays else (None,) * 3
+    return (flow.kind, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
+            flow.sent, flow.sent - len(delays), flow.bytes, *measured)
+
+
+def _notes_finding(capture: Capture, directions: Sequence[LinkDirection], talks: Conversations,
+                   spaces: Spaces) -> Finding:
+    statements = (*(Statement(f"{link.name} ({link.sender}):", f"{remark}.")
+                    for link in directions for remark in link.remarks),
+                  *notes(capture, directions, talks, spaces))
+    return Finding("remarks", "What real machines would do otherwise", statements=statements,
+                   missing="" if statements else "nothing special was seen")
+
+
+def _timelines(connections: Sequence[ObservedConnection], chosen: int) -> tuple[Timeline, ...]:
+    numbered = sorted(enumerate(connections, start=1), key=lambda pair: -pair[1].main.bytes)
+    shown = [pair for pair in numbered if pair[0] == chosen or not chosen][:MOST_TIMELINES]
+    return tuple(timeline(number, connection) for number, connection in shown
+                 if connection.main.bytes)
+
+
+def _tiles(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection]
+           ) -> tuple[Tile, ...]:
+    right = sum(1 for link in directions if not link.wrong)
+    retransmitted = sum(connection.retransmitted.total() for connection in connections)
+    return (Tile(f"{right} of {len(directions)}", "directions of links as set"),
+            Tile(str(sum(link.sent for link in directions)), "packets that left a link's queue"),
+            Tile(str(sum(link.drops for link in directions)), "dropped or lost"),
+            Tile(str(len(connections)), "TCP connections"),
+            Tile(str(retransmitted), "segments retransmitted"))
+
+
+# In words -------------------------------------------------------------------------------
+
+def _sentence(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
+              talks: Conversations, bottleneck: LinkDirection | None) -> str:
+    if not directions:
+        return "The command made no link between two hosts or switches."
+    wrong = [link for link in directions if link.wrong]
+    untested = sum(link.is_untested and not link.wrong for link in directions)
+    drops = sum(link.queue_drops + link.managed_drops for link in directions)
+    lost = sum(link.random_drops for link in directions)
+    packets = sum(link.sent for link in directions) + drops + lost
+    if wrong:
+        sentence = f"{len(wrong)} of {len(directions)} directions of links did not do what was set"
+    elif untested:
+        sentence = (f"{len(directions) - untested} of {len(directions)} directions of links did"
+                    " what was set")
+    elif any(link.setting.is_shaping for link in directions):
+        sentence = f"All {len(directions)} directions of links did what was set"
+    else:
+        sentence = f"No rate, delay or loss was set on the {len(directions)} directions of links"
+    if untested:
+        sentence += (f", and on {untested} nothing shows what was set, since no packet"
+                     " came")
+    sentence += (f": of {packets} packets {drops} {_were(drops)} dropped by queues and {lost}"
+                 f" {_were(lost)} lost at random.")
+    if connections:
+        states = Counter(connection.state for connection in connections
+                         if connection.state != RESET or not connection.main.bytes)
+        several = len(connections) > 1
+        bad = ", ".join(f"{states[state]} {state}" if several else state for state in _FAILED
+                        if states[state])
+        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
+        sentence += f", {bad}" if bad else ""
+        limit = _limit(max((connection.main for connection in connections),
+                           key=lambda main: main.bytes))
+        sentence += (f"; {'the largest' if several else 'it'} was limited by {limit} of its time."
+                     if limit else ".")
+    if bottleneck:
+        sentence += f" {_bottleneck_words(bottleneck)}"
+    pings = [delay for flow in talks.flows if flow.kind == "ping" for delay in flow.delays_ms]
+    if pings:
+        sentence += f" Pings took {span(pings, 'ms')}."
+    return sentence
+
+
+_FAILED = (REFUSED, NOT_ANSWERED, RESET)
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[str, int]
+                ) -> tuple[Fact, ...]:
+    lines = [Fact("command", " ".join(map(str, facts.get("command", ()))) or "not known"),
+            Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
+    if isinstance(facts.get("virtual_s"), float) and isinstance(facts.get("wall_s"), float):
+        lines.append(Fact("time", f"{duration(facts['virtual_s'])} of virtual time in"
+                                 f" {duration(facts['wall_s'])}"))
+    lines.append(Fact("packets", f"{capture.packets.size}, each once for each device that sent it"))
+    if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:
+        lines.append(Fact("excluded", ", ".join(rest)))
+    return tuple(lines)
