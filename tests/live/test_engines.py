@@ -74,7 +74,7 @@ def test_a_kernel_that_does_not_boot_is_named(tmp_path: Path) -> None:
 def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
         kernel: Path, tmp_path: Path) -> None:
     """As the security profile of a container may: both are refused to the whole run."""
-    forbidding = ("import ctypes, os, sys; from engines import confine;"
+    forbidding = ("import ctypes, os, sys; from vtime import confine;"
                   " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
                   " confine.load([(0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 317),"
                   " (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]);"
@@ -92,7 +92,7 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
 def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_path: Path) -> None:
     """It refuses memfd_create with MFD_EXEC (16) as an unknown flag, with EINVAL (22)."""
     (tmp_path / "command.json").write_text(json.dumps(["echo", "from the guest"]))
-    older = ("import ctypes, os, sys; from engines import confine;"
+    older = ("import ctypes, os, sys; from vtime import confine;"
              " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
              " confine.load([(0x20, 0, 0, 0), (0x15, 0, 3, 319), (0x20, 0, 0, 24), (0x45, 0, 1, 16),"
              " (6, 0, 0, 0x50000 | 22), (6, 0, 0, 0x7fff0000)]);"

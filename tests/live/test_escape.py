@@ -187,7 +187,7 @@ def asked_of(place: Path, owner: int, expression: str) -> Any:
         for room in ("base", "net", "testbed", "vtime"):
             shutil.copytree(PROJECT / room, project / room,
                             ignore=shutil.ignore_patterns("__pycache__"))
-    asking = f"import json; from engines import uml; print(json.dumps({expression}))"
+    asking = f"import json; from vtime import uml; print(json.dumps({expression}))"
     done = subprocess.run([*as_user(owner), sys.executable, "-B", "-c", asking], cwd=project,
                           capture_output=True, text=True, timeout=300, check=True)
     return json.loads(done.stdout)

@@ -97,7 +97,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
     everything = parse_connections(join_rows(Killed.files))
     assert observation["ended_servers"] == [1]
     assert not record.ok and record.verdict == FAIL and "died" in record.error
-    late = everything.where(everything.arrival_s > 5.5)
+    late = everything.select(everything.arrival_s > 5.5)
     assert len(late.ended("ok")) == 0 and len(late.ended("failed")) > 50
     # Those that it did answer took what a transfer takes.
     assert everything.ended("ok").total_ms.min() > 300

@@ -7,7 +7,6 @@ import html
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,7 +123,8 @@ def test_without_a_folder_of_figures_the_runs_own_are_drawn(
     for pngs, images, said in ((lambda told: {told.findings[0].name: PIXEL}, 1, ""),
                                (fails, 0, f"report.py: {folder}: nothing is drawn: zhao2019: no"
                                 " ink\n")):
-        monkeypatch.setitem(sys.modules, "findings.drawing", SimpleNamespace(images=pngs, for_page=dict))
+        monkeypatch.setattr("findings.drawing", SimpleNamespace(images=pngs, for_page=dict),
+                            raising=False)
         assert report_command.main(["--run", str(folder)]) == errors.OK
         assert (folder / "report.html").read_text().count("<img ") == images
         assert capsys.readouterr().err == said

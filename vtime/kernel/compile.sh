@@ -198,7 +198,7 @@ try_kernel() {
     mkdir -p "$work/boot"
     write_trial_init
     ! can_confine || mapfile -t confined < <(PYTHONPATH=$here/../.. python3 -c \
-        'from engines import uml; print(*uml.confining(), sep="\n")')
+        'from vtime import uml; print(*uml.confining(), sep="\n")')
     # Not pinned here, but a guest that works should be (taskset): its kernel and its programs take
     # turns, and on one core they do so 4 times faster (60 fetches and 60 MB over a network: 8 s,
     # 32 s on two cores). Twice: a machine may have been stopped or asleep meanwhile.
@@ -217,7 +217,7 @@ try_kernel() {
 
 can_confine() {
     PYTHONPATH=$here/../.. python3 -c \
-        'import sys; from engines import confine; sys.exit(confine.lacking() != "")'
+        'import sys; from vtime import confine; sys.exit(confine.lacking() != "")'
 }
 
 boot_failure() {

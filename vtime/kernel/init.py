@@ -1,8 +1,8 @@
 """PID 1 of the guest: mounts what programs need, runs the one that it is told, powers off.
 
 The file PROGRAM of its folder names a module of the project, whose main(folder, project)
-runs. Without that file, a command.json (a list of words) is a command that runs in the
-project's folder; its exit status goes to the file status.
+runs. Where there is a command.json (a list of words), that command runs instead in the
+project's folder, and its exit status goes to the file status.
 
 Python instead of a shell script, since each process that the guest forks
 costs ten milliseconds and this one is needed anyway. Started by the kernel as
@@ -61,13 +61,13 @@ def power_off() -> None:
 
 
 def run(folder: Path, project: Path) -> None:
-    if (folder / PROGRAM).exists():
-        sys.path += site.getsitepackages()
-        import_module((folder / PROGRAM).read_text()).main(folder, project)
+    command = folder / "command.json"
+    if command.exists():
+        done = subprocess.run(json.loads(command.read_text()), cwd=project, check=False)
+        (folder / "status").write_text(f"{done.returncode}\n")
         return
-    done = subprocess.run(json.loads((folder / "command.json").read_text()), cwd=project,
-                          check=False)
-    (folder / "status").write_text(f"{done.returncode}\n")
+    sys.path += site.getsitepackages()
+    import_module((folder / PROGRAM).read_text()).main(folder, project)
 
 
 def main() -> None:
