@@ -261,6 +261,13 @@ def test_a_response_has_its_cliff_too() -> None:
     assert "in 1 write: 14480 bytes (10 segments)" in second
 
 
+@pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
+def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: bool) -> None:
+    study = registry.cliff_question(search.CHAIN, Overrides({**ASKED, "initcwnd": [3]}))
+    (agrees, _), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
+    assert agrees is is_as_the_model_has_it
+
+
 def test_the_ends_of_the_range_are_told() -> None:
     question = registry.cliff_question(search.CHAIN, Overrides({**ASKED, "initcwnd": [100]}))
     sysctls = question.head.sysctls  # buffers as large as that window needs
