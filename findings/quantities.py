@@ -52,6 +52,9 @@ class Length(Quantity):
                 raise ValueError(f"{word!r} is a length in bytes; a queue holds packets, here"
                                  f" {packets} of {FULL_FRAME_BYTES} bytes: write {packets}, 50ms or"
                                  " 1bdp")
+            if re.fullmatch(r"\d*\.\d*[1-9]\d*", low):
+                raise ValueError(f"{word!r} is no whole number of packets; write {low}bdp,"
+                                 f" {low}ms or whole packets")
             if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
                 low = f"{plain(typed.number(seconds[0], 'ms'))}ms"
             lengths.append(low)
