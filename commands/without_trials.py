@@ -51,9 +51,9 @@ def check(arguments: argparse.Namespace) -> int:
     name = arguments.check
     study = run.study_of(name, arguments)
     print(f"{name}: {study.head.claim}")
-    expected_s = measuring.expected_s(study, "uml", arguments.jobs or os.cpu_count() or 1)
-    print(f"{len(study.trials)} trials, about {expected_s:.0f} s (uml engine); nothing is wrong"
-          " with it")
+    time = measuring.expected(study, "uml", arguments.jobs or os.cpu_count() or 1,
+                              arguments.results)
+    print(f"{len(study.trials)} trials, {time} (uml engine); nothing is wrong with it")
     return errors.OK
 
 
