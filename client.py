@@ -315,6 +315,11 @@ def load(program: str) -> dict[str, Any]:
 
 
 def main() -> int:
+    if len(sys.argv) > 1 or sys.stdin.isatty():
+        print("client.py: takes no flags; it reads a JSON request a line from standard input, such"
+              ' as {"program": "curl", "urls": ["http://127.0.0.1:8080/1000"], "deadline_s": 60}',
+              file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         for request in requests():
             answer = (load(request["load"]) if "load" in request

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs everything the project needs: packages, then the guest kernel. Safe to run twice, and quick then.
 # shellcheck disable=SC2317  # main ends in an exit, traps and steps call the rest
+[ -n "${BASH_VERSION-}" ] || exec /bin/bash "$0" "$@"  # as sh install.sh
 set -euo pipefail
 [[ -n $(type -P env) ]] || export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

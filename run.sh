@@ -1,5 +1,6 @@
 #!/bin/bash
 # The driver: read the flags, install what is missing, measure, draw. Flags go to experiment.py (--help).
+[ -n "${BASH_VERSION-}" ] || exec /bin/bash "$0" "$@"  # as sh run.sh
 set -euo pipefail
 trap 'exit 130' INT     # whatever it was at has said so
 [[ -n $(type -P env) ]] || export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin

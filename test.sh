@@ -3,6 +3,7 @@
 #   ./test.sh                    everything
 #   ./test.sh -k verdict         flags go to pytest
 #   ./test.sh --with-pq          also what needs Debian 13's programs: fetches them (install.sh)
+[ -n "${BASH_VERSION-}" ] || exec /bin/bash "$0" "$@"  # as sh test.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # Of Debian 12. Other versions, with other libraries' types, find other things.

@@ -105,6 +105,16 @@ class Parser(argparse.ArgumentParser):
             self.error(self._hint(unknown))
         return arguments
 
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        """As argparse does; where values are missing, also which."""
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError as error:
+            form = self._get_formatter()
+            values = form._format_args(action, action.dest.upper())
+            raise argparse.ArgumentError(
+                action, f"{error.message}: {'|'.join(action.option_strings)} {values}") from None
+
     def _hint(self, unknown: Sequence[str]) -> str:
         """What to type in the place of the first word that is none of the flags."""
         flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")

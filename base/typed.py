@@ -78,11 +78,30 @@ def spread(words: str, unit: str, whole: bool) -> Iterator[str]:
     for word in words.split(","):
         match = _RANGE.fullmatch(word)
         if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
+            _asked_back(word.strip(), unit)
             yield word.strip()
             continue
         low, high = number(match[1], unit), number(match[2], unit)
         step = number(match[3], unit) if match[3] else None
         yield from _range(word.strip(), low, high, step, whole)
+
+
+def _asked_back(word: str, unit: str) -> None:
+    """Raises ValueError of a plain number that may be in another unit; with a unit it is taken.
+
+    14600 segments are the bytes of 10, and a loss of 0.01 is 1 % elsewhere.
+    """
+    try:
+        value = float(word)
+    except ValueError:  # it has a unit
+        return
+    if unit == "segments" and value in (*range(1460, 65_536, 1460), *range(1448, 65_536, 1448)):
+        size = 1448 if value % 1460 else 1460
+        raise ValueError(f"{word} segments, or bytes? {plain(value // size)} segments of {size}"
+                         f" bytes are {word}: write {plain(value // size)}, or '{word} segments'")
+    if unit == "%" and 0 < value < 0.1:
+        raise ValueError(f"{word} in percent, or as a part of 1? Write {word}% or"
+                         f" {plain(float(f'{value * 100:.12g}'))}%")
 
 
 def _range(word: str, low: float, high: float, step: float | None, whole: bool) -> Iterator[str]:

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def dry(study: Study, arguments: argparse.Namespace) -> int:
     """Print what a search would measure."""
     with engine_errors():
-        dry_run(study, *planned(arguments))
+        dry_run(study, *planned(arguments), arguments.results)
     print("--find-cliff: of each of them other sizes, round after round, until the largest that"
           " fits and the smallest that does not are one byte apart; the time is of one round")
     return errors.OK

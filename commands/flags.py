@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -98,7 +100,11 @@ SYNONYMS = {
     **dict.fromkeys(("--scenarios", "--ls"), "write --list"),
     **dict.fromkeys(("--repeats", "--runs", "--count", "-n"), "write --repeat 10"),
     **dict.fromkeys(("--threads", "--parallel", "-j"), "write --jobs 2"),
-    **dict.fromkeys(("--output", "--out", "-o"), "write --results DIR"),
+    **dict.fromkeys(("--output", "--out", "-o"),
+                    "write --results DIR: the folder; --export csv FILE is one file"),
+    **dict.fromkeys(("--json", "--csv", "--md"),
+                    "--export json FILE (md, csv) writes the findings of one scenario"),
+    "--capture": "it is of a command: ./run.sh --capture -- COMMAND",
     **dict.fromkeys(("--log", "--logs", "--accesslog"), "write --users FILE"),
     **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
                     _TWO_OBJECTS),
@@ -114,7 +120,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
-    add("--list", action="store_true", help="list the scenarios and what each claims")
+    add("--list", action="store_true",
+        help="list the scenarios and what each claims; with words those in whose files they are")
     add("names", nargs="*", metavar="SCENARIO", type=filled,
         help="what to measure: names of --list, or files of your own, path/to/my.toml"
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
@@ -132,6 +139,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_own_server(parser)
     add_questions(parser)
     add_how(parser)
+    check_command(parser, argv)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]
     check_names(parser, arguments.names, argv)
@@ -153,6 +161,14 @@ def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> No
             flag = before.partition("=")[0] or "--iw"
             parser.error(f"{name!r} belongs to no flag: the values of a list have commas between"
                          f" them and no spaces, such as {flag} 10,{name.strip(',')}")
+
+
+def check_command(parser: Parser, argv: Sequence[str]) -> None:
+    """Exits with a line where a command stands in a scenario's place: its flags are not ours."""
+    word = argv[0] if argv and argv[0] not in scenario_file.names() else ""
+    if word.endswith((".py", ".sh")) or word[:1].isalpha() and shutil.which(word):
+        parser.error(f"{word} is no scenario; a command runs with -- before it: ./run.sh --"
+                     f" {shlex.join(argv)}")
 
 
 def as_typed(quantity: Quantity) -> Callable[[str], list[Any]]:

@@ -1,13 +1,22 @@
-"""Ctrl-C while a program is imported ends it without a traceback; imports as good as nothing."""
+"""How a program begins: with the system's Python, and Ctrl-C ends it without a traceback.
+
+Imports as good as nothing.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+
+PYTHON = "/usr/bin/python3"  # has the packages; another one may come first on the PATH
 
 
 def quietly(program: str) -> None:
     """From here on, until base.command_line.run_main takes over."""
+    if sys.executable != PYTHON and os.access(PYTHON, os.X_OK):
+        os.execv(PYTHON, [PYTHON, *sys.argv])
+
     def leave(*_: object) -> None:
         """Without raising anything: numpy's C code would print a traceback of it."""
         os.write(2, f"{program}: interrupted\n".encode())

@@ -56,7 +56,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario and show its report; return the exit status."""
     if arguments.dry_run:
         with engine_errors():
-            dry_run(study, *planned(arguments))
+            dry_run(study, *planned(arguments), arguments.results)
         return errors.OK
     return show(study, measured(study, arguments), arguments)
 
@@ -117,8 +117,8 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     return "\n".join(lines)
 
 
-def dry_run(study: Study, engine: str, jobs: int) -> None:
-    """Print what a run would do, on so many guests."""
+def dry_run(study: Study, engine: str, jobs: int, results: Path) -> None:
+    """Print what a run would do, on so many guests; results: where earlier ones are."""
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
@@ -128,8 +128,7 @@ def dry_run(study: Study, engine: str, jobs: int) -> None:
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(f"  {command}")
-    print(f"expected time: about {measuring.expected_s(study, engine, jobs):.0f} s"
-          f" ({engine} engine)")
+    print(f"expected time: {measuring.expected(study, engine, jobs, results)} ({engine} engine)")
 
 
 def options_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:

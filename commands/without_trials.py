@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -24,16 +25,24 @@ from study import registry
 def list_scenarios(arguments: argparse.Namespace) -> int:
     """Print what each scenario claims; a broken file is reported, and the others are listed.
 
-    Returns the exit status: USAGE where a file is broken.
+    With words only of those in whose file each of them begins a word. Returns the exit status:
+    USAGE where a file is broken. Raises UsageError where no file has the words.
     """
-    status, names = errors.OK, scenario_file.names()
+    status, names, listed = errors.OK, scenario_file.names(), 0
     width = max(map(len, names), default=0)
     for name in names:
         try:
-            print(f"{name:<{width}}  {scenario_file.find(name).head().claim}")
+            file = scenario_file.find(name)
+            if all(re.search(rf"(?i)(?<![a-z]){re.escape(word)}", f"{name} {file.text}")
+                   for word in arguments.names):
+                print(f"{name:<{width}}  {file.head().claim}")
+                listed += 1
         except FirstFlightError as error:
             say(f"run.sh: {error}")
             status = error.exit_status
+    if arguments.names and not listed:
+        raise UsageError(f"--list: no scenario has {' and '.join(arguments.names)} in its file;"
+                         f" ./run.sh --list alone shows all {len(names)}")
     return status
 
 
@@ -42,9 +51,9 @@ def check(arguments: argparse.Namespace) -> int:
     name = arguments.check
     study = run.study_of(name, arguments)
     print(f"{name}: {study.head.claim}")
-    expected_s = measuring.expected_s(study, "uml", arguments.jobs or os.cpu_count() or 1)
-    print(f"{len(study.trials)} trials, about {expected_s:.0f} s (uml engine); nothing is wrong"
-          " with it")
+    time = measuring.expected(study, "uml", arguments.jobs or os.cpu_count() or 1,
+                              arguments.results)
+    print(f"{len(study.trials)} trials, {time} (uml engine); nothing is wrong with it")
     return errors.OK
 
 

@@ -52,6 +52,9 @@ class Length(Quantity):
                 raise ValueError(f"{word!r} is a length in bytes; a queue holds packets, here"
                                  f" {packets} of {FULL_FRAME_BYTES} bytes: write {packets}, 50ms or"
                                  " 1bdp")
+            if re.fullmatch(r"\d*\.\d*[1-9]\d*", low):
+                raise ValueError(f"{word!r} is no whole number of packets; write {low}bdp,"
+                                 f" {low}ms or whole packets")
             if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
                 low = f"{plain(typed.number(seconds[0], 'ms'))}ms"
             lengths.append(low)
@@ -124,15 +127,17 @@ _ALL: tuple[Quantity, ...] = (
          flag="--qdisc", default="fifo", known=("fifo", "fq", "fq_codel", "cake"),
          flag_help="queueing disciplines: fifo, fq_codel and cake are the bottleneck's queue; fq"
          " paces the server, before a fifo"),
-    Quantity("loss_percent", "a loss rate", "%", 0, 99, head="loss",
+    # A smaller one in bursts of 1000 would be 0 in the kernel's 32 bits.
+    Quantity("loss_percent", "a loss rate", "%", 0, 99, above=0.0001, head="loss",
              label="random loss towards the client", flag="--loss",
              flag_help="random loss towards the client", default="0"),
     Quantity("loss_burst", "a burst of losses", "packets", 1, 1000, head="burst",
              label="mean burst of losses", flag="--burst-loss", default="1",
              flag_help="how many packets --loss takes in a row on average (Gilbert's model; 1:"
              " each by itself)"),
-    Quantity("jitter_ms", "a jitter", "ms", 0, 60_000, head="jitter",
+    Quantity("jitter_ms", "a jitter", "ms", 0, 2147, above=0.001, head="jitter",
              label="jitter of the delay towards the client", flag="--jitter", default="0",
+             why=" (netem holds no more nanoseconds than 31 bits, and tc whole microseconds)",
              flag_help="standard deviations of the delay towards the client, normal distribution"),
     Quantity("bdp_bytes", "a bandwidth-delay product", "bytes", 0.01, 1e12, head="BDP",
              label="bandwidth-delay product"),

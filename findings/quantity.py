@@ -47,7 +47,7 @@ class Quantity:
     flag, flag_help: of the command line, "" for none. default: the values where none are
     given, as on the command line: of a question of one's own, and of a trial. why:
     behind the range in the message that refuses a value. more_is_better: an
-    improvement is a gain of it, not a saving.
+    improvement is a gain of it, not a saving. above: the least that is not 0, where 0 is none.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Quantity:
     default: str = ""
     why: str = ""
     more_is_better: bool = False
+    above: float = 0.0
 
     def check(self, value: object, where: str) -> Any:
         """The value as a number; raises UsageError beginning with `where`."""
@@ -75,10 +76,10 @@ class Quantity:
             raise UsageError(f"{where}: {value} is not a finite number")
         if self.whole and value != int(value):
             raise UsageError(f"{where}: {value:g} is not a whole number")
-        if not self.lowest <= value <= self.highest:
+        if not self.lowest <= value <= self.highest or 0 < value < self.above:
             unit = f" {self.unit}" if self.unit else ""
             raise UsageError(f"{where}: {self.what} of {plain(value)}{unit} is out of range; it"
-                             f" can be {plain(self.lowest)} to {plain(self.highest)}{unit}"
+                             f" can be {self._ends}{unit}"
                              f"{self.why}")
         return int(value) if self.whole else float(value)
 
@@ -110,8 +111,12 @@ class Quantity:
     @property
     def range(self) -> str:
         """The unit and what may be requested: "ms, 0.1 to 100000"."""
-        ends = f"{plain(self.lowest)} to {plain(self.highest)}"
-        return f"{self.unit}, {ends}" if self.unit else ends
+        return f"{self.unit}, {self._ends}" if self.unit else self._ends
+
+    @property
+    def _ends(self) -> str:
+        none = f"0, or {plain(self.above)}" if self.above else plain(self.lowest)
+        return f"{none} to {plain(self.highest)}"
 
     @property
     def help(self) -> str:

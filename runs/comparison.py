@@ -2,20 +2,23 @@
 
 A cell is all parameters of a trial but for its number and what is drawn at random.
 Of each cell the runs' means are compared, over repeats; the whole is the mean
-difference over all cells that the runs share.
+difference over all cells that the runs share. Its interval is over what was drawn, repeats or
+clients: which cells there are was chosen.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 from base import words
 from base.errors import UsageError
-from base.stats import Estimate, estimate
+from base.stats import CONFIDENCE, Estimate
 from findings import quantities
 from findings.charts import Line, LineChart, Plot
 from findings.findings import Cell, Column, Finding, Interval, Report, Table
@@ -26,6 +29,7 @@ from runs.results.records import Record, varied
 
 METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
+MOST_TOLD = 6  # differences, in a sentence
 # Keys of run.json that hold what was requested and with what, and what differs each time anyway.
 OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
               "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
@@ -35,12 +39,15 @@ Key = tuple[tuple[str, object], ...]
 
 @dataclass(frozen=True)
 class ComparedCells:
-    """One cell of two runs: the means in both, and the second less the first."""
+    """One cell of two runs: of both the values by what was drawn for them; _drawn()."""
 
     cell: dict[str, object]
-    first: float
-    second: float
-    difference: Estimate
+    first: Mapping[Key, float]
+    second: Mapping[Key, float]
+
+    @cached_property
+    def difference(self) -> Estimate:
+        return _over([self])
 
 
 def names(folders: Sequence[Path]) -> dict[Path, str]:
@@ -63,6 +70,7 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
         if not cells:
             raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
                              " they measured the same network, response and window")
+    differs = _differs(runs, metric)
     return Report(
         name="comparison", title=f"{base_name} beside {', '.join(pairs)}",
         claim="Runs compared", source="", path="", facts={},
@@ -70,11 +78,11 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
         count=sum(len(run.records) for _, run in runs),
         findings=(Finding(
             "comparison", "The same cells in each run",
-            (_whole(pairs, metric), _differs(runs), _each(pairs, metric)),
+            (differs, _whole(pairs, metric), _each(pairs, metric)),
             text="The difference of each cell that the runs share. " + " ".join(
                 _sentence(name, cells) for name, cells in pairs.items()),
             chart=_chart(base_name, pairs, metric)),),
-        summary=tuple(_sentence(name, cells) for name, cells in pairs.items()))
+        summary=(_different(differs), *(_sentence(name, cells) for name, cells in pairs.items())))
 
 
 # Cells -------------------------------------------------------------------------------
@@ -89,11 +97,16 @@ def _metric(run: RunData) -> str:
 
 def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
     """The cells that both runs have, in the order of the first; values in that of the repeats."""
-    base, other = ({cell: numbers for cell, records in grouped(run.records, _cell).items()
-                    if (numbers := Cells(records).numbers(metric))} for run in (first, second))
-    return [ComparedCells(dict(cell), sum(values) / len(values),
-                          sum(other[cell]) / len(other[cell]), _difference(values, other[cell]))
+    base, other = _values(first, metric), _values(second, metric)
+    return [ComparedCells(dict(cell), values, other[cell])
             for cell, values in base.items() if cell in other]
+
+
+def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
+    """By cell, the values that count by what was drawn for each."""
+    return {cell: values for cell, records in grouped(run.records, _cell).items()
+            if (values := {_drawn(record): number for record in records
+                           for number in Cells([record]).numbers(metric)})}
 
 
 def _cell(record: Record) -> Key:
@@ -101,28 +114,60 @@ def _cell(record: Record) -> Key:
                  for column in fields(record.trial) if column.name not in DRAWN)
 
 
-def _difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """Paired where both were measured as often: repeats of one number meet the same chance."""
-    if len(first) == len(second):
-        return estimate([after - before for before, after in zip(first, second)])
-    return Estimate(sum(second) / len(second) - sum(first) / len(first), None, len(second))
+def _drawn(record: Record) -> Key:
+    """What was drawn for a record: its client where it has one, and its repeat, or its seed."""
+    trial = record.trial
+    names = (*(("part", "sample") if hasattr(trial, "sample") and trial.sample else ()),
+             "repeat" if hasattr(trial, "repeat") else "seed")
+    return tuple((name, getattr(trial, name)) for name in names)
+
+
+def _mean(values: Mapping[Key, float]) -> float:
+    return math.fsum(values.values()) / len(values)
+
+
+def _over(pairs: Sequence[ComparedCells]) -> Estimate:
+    """The mean difference, and its Student interval over what was drawn.
+
+    Each draw moves the mean by how far its values are from what is expected of them: the mean of
+    their cell, and of a client's, which no other client has, that of all. One draw's values in
+    several cells, and in both runs, move it together.
+    """
+    moved: dict[Key, float] = {}
+    ends, draws, of_clients = [], [], pairs[0].cell.get("sample")
+    for sign, side in ((-1, [pair.first for pair in pairs]), (1, [pair.second for pair in pairs])):
+        means = list(map(_mean, side))
+        whole = math.fsum(means) / len(means)
+        for values, mean in zip(side, means):
+            expected = whole if of_clients else mean
+            for draw, value in values.items():
+                moved[draw] = moved.get(draw, 0.0) + sign * (value - expected) / len(values)
+        ends.append(whole)
+        draws.append(len(set().union(*side)) if of_clients else max(map(len, side)))
+    mean, n = ends[1] - ends[0], min(draws)
+    if n == 1:
+        return Estimate(mean, None, n)
+    from scipy import stats
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) / len(pairs) * math.sqrt(
+        math.fsum(by ** 2 for by in moved.values()) * n / (n - 1))
+    return Estimate(mean, (mean - half, mean + half), n)
 
 
 # Tables ------------------------------------------------------------------------------
 
 def _sentence(name: str, pairs: Sequence[ComparedCells]) -> str:
-    over = estimate([pair.difference.value for pair in pairs])
-    interval = f" ({words.between(over.interval)})" if over.interval else ""
+    over = _over(pairs)
+    interval = f" ({words.between(over.interval)}, over {over.n} draws)" if over.interval else ""
     return (f"{name}: {words.number(over.value, signed=True)} ms{interval} in the mean of"
-            f" {len(pairs)} cells.")
+            f" {len(pairs)} cells{'.' if interval else ', with nothing drawn more than once.'}")
 
 
 def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, cells in pairs.items():
-        over = estimate([pair.difference.value for pair in cells])
-        rows.append((name, len(cells), sum(pair.first for pair in cells) / len(cells),
-                     sum(pair.second for pair in cells) / len(cells), over.value,
+        over = _over(cells)
+        rows.append((name, len(cells), math.fsum(_mean(pair.first) for pair in cells) / len(cells),
+                     math.fsum(_mean(pair.second) for pair in cells) / len(cells), over.value,
                      "" if over.interval is None else Interval(*over.interval),
                      min(pair.difference.value for pair in cells),
                      max(pair.difference.value for pair in cells)))
@@ -135,14 +180,29 @@ def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
         Column("most", "ms", "difference", digits=3, signed=True)), tuple(rows))
 
 
-def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
-    """What differs between the runs' run.json: kernel, sysctls, seed, tools, machine."""
-    descriptions = [dict(_flat(run.facts)) for _, run in runs]
-    names = sorted({name for facts in descriptions for name in facts})
+def _different(differs: Table) -> str:
+    """In a sentence, the first of what differs."""
+    told = [f"{name} ({' / '.join(str(value)[:24] or 'not said' for value in values)})"
+            for name, *values in differs.rows[:MOST_TOLD]]
+    if len(differs.rows) > len(told):
+        told.append(f"{len(differs.rows) - len(told)} more")
+    return f"Not the same: {', '.join(told)}." if told else differs.notes[0]
+
+
+def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
+    """What differs between the runs: cells, repeats; of run.json kernel, sysctls, seed, tools."""
+    descriptions = []
+    for _, run in runs:
+        counts = sorted(map(len, _values(run, metric).values()))
+        repeats = "–".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else "0"
+        descriptions.append({"cells": str(len(counts)), "repeats of a cell": repeats}
+                            | dict(_flat(run.facts)))
+    names = list(dict.fromkeys(("cells", "repeats of a cell", *sorted(
+        name for facts in descriptions for name in facts))))
     rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
             if len({facts.get(name, "") for facts in descriptions}) > 1]
     return Table("What was requested or used differently", (
-        Column("of run.json", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
+        Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
         tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
 
 
@@ -167,12 +227,11 @@ def _each(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, cells in pairs.items():
         for pair in cells:
-            base = pair.first
-            rows.append((name, *(_plain(pair.cell.get(column)) for column in swept), pair.first,
-                         pair.second, pair.difference.value,
-                         "" if pair.difference.interval is None else
-                         Interval(*pair.difference.interval),
-                         100 * pair.difference.value / base if base else None))
+            base, difference = _mean(pair.first), pair.difference
+            rows.append((name, *(_plain(pair.cell.get(column)) for column in swept), base,
+                         _mean(pair.second), difference.value,
+                         "" if difference.interval is None else Interval(*difference.interval),
+                         100 * difference.value / base if base else None))
     return Table("Each cell", (
         Column("run", is_text=True, is_filter=True), *columns, Column("first", "ms", "mean"),
         Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,12 +13,13 @@ from base import files
 from base.command_line import Progress, say
 from base.errors import FirstFlightError, note_kept
 from net.segments import capture_file
-from runs import runs
+from runs import runs, scenario_file
 from runs.kinds import Kind, ObservedTrial, RunData, Study
 from runs.runs import Run
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
+MOST_RUNS = 20  # stored ones that are looked at, for the expected time
 GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 
 
@@ -227,8 +228,28 @@ def kept(path: Path) -> bytes:
         raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
 
 
+def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
+    """How long measuring will take, in words: what the last such run took, or roughly.
+
+    That is of the same engine and scenario, or of the same question, and of the number of trials
+    that is nearest, at least half as many.
+    """
+    count, took, named = len(study.trials), [], study.head.name in scenario_file.names()
+    for folder in runs.newest_first(results / study.head.name)[:MOST_RUNS]:
+        facts = runs.read_facts(folder)
+        rows = facts.get("trials", {}).get("rows")
+        if isinstance(rows, int) and 2 * rows >= count > 0 and (
+                facts.get("state"), facts.get("engine")) == (runs.COMPLETE, engine) and (
+                    named or facts.get("scenario_file") == study.head.text):
+            each_s = facts.get("wall_s", 0) * min(facts.get("jobs", 1), rows) / rows
+            took.append((abs(rows - count), each_s * count / min(jobs, count)))
+    if took:
+        return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
+    return f"roughly {expected_s(study, engine, jobs):.0f} s, since no such run is stored"
+
+
 def expected_s(study: Study, engine: str, jobs: int) -> float:
-    """Wall seconds that measuring will take, roughly."""
+    """Wall seconds that measuring will take, roughly: of traffic it may be several times that."""
     if engine == "uml" and study.trials:
         return GUEST_START_S + (sum(map(study.kind.guest_s, study.trials))
                                 / min(jobs, len(study.trials)))

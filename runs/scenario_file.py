@@ -103,7 +103,7 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
         return _own(Path(name), folder)
     path, known = folder / f"{name}.toml", names(folder)
     if name not in known:
-        raise UsageError(_unknown(name, known))
+        raise UsageError(_unknown(name, known, folder))
     return read(path)
 
 
@@ -112,7 +112,7 @@ ARITHMETIC = ("nothing of it is measured: docs/PAPER_ARITHMETIC.md has the paper
               " arithmetic, and /usr/bin/python3 -m paper.arithmetic writes it")
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown(name: str, known: list[str], folder: Path) -> str:
     """What is wrong with a name that is no scenario's, and what is meant, as far as one can see."""
     if name == "paper_arithmetic":
         return f"{name}: {ARITHMETIC}"
@@ -120,7 +120,11 @@ def _unknown(name: str, known: list[str]) -> str:
         return f"{name!r} is a folder: name a scenario, or a file in it that ends in .toml"
     if os.path.exists(name):
         return f"{name!r} is a file that does not end in .toml, as scenarios do"
-    near = near_words(name.lower(), known, most=3)
+    if figure := re.fullmatch(r"fig(?:ure)?[ _-]?(\d+)", name.lower()):
+        its = f"paper_figure{figure[1]}."
+        near = [other for other in known if its in (folder / f"{other}.toml").read_text("utf-8")]
+    else:
+        near = near_words(name.lower(), known, most=3)
     meant = f"did you mean {' or '.join(near)}? " if near else ""
     return f"unknown scenario {name!r}; {meant}./run.sh --list shows all {len(known)}"
 

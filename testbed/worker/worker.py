@@ -33,6 +33,7 @@ from testbed.network.kernel import KernelLacks, NetworkError
 from vtime import shared_folder
 
 NEAR_NS = 1_000_000  # the last sleep before a trial
+FURTHEST = 4  # standard deviations of jitter, in tc's table of the normal distribution
 _TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None)
 
@@ -109,7 +110,7 @@ class Worker:
             bench.prepare(trial)
             if bench.sysctls != known:  # a network of the trial's own
                 self.write({"stage": "alive", "facts": {"sysctls": bench.sysctls}})
-            self._align()
+            self._align(trial.get("shape", {}).get("jitter_ms", 0))
             observation["started_at"], started = time.time(), time.monotonic()
             bench.measure(trial, observation)
             observation["duration_s"] = time.monotonic() - started
@@ -124,17 +125,19 @@ class Worker:
         observation.update(bench.recorded(trial))
         return observation
 
-    def _align(self) -> None:
+    def _align(self, jitter_ms: float) -> None:
         """Start on a fixed grid of the guest's clock, where waiting is free.
 
         TCP's timers round to the kernel's timer wheel, whose slots are up to
         0.5 s wide for timers of some seconds. On a grid of the wheel's, a
         trial meets the same rounding whenever it runs. A long sleep ends a nanosecond or two
-        late, by its length; a short one always by the same.
+        late, by its length; a short one always by the same. netem takes up to FURTHEST of the
+        jitter from the clock, and a packet that would be due before 0 is never sent.
         """
         grid_ns = round(self.job["align_s"] * 1e9)
         if grid_ns > 0:
-            at_ns = -(-(time.monotonic_ns() + NEAR_NS) // grid_ns) * grid_ns
+            earliest_ns = max(time.monotonic_ns() + NEAR_NS, round(FURTHEST * jitter_ms * 1e6))
+            at_ns = -(-earliest_ns // grid_ns) * grid_ns
             sleep_until(at_ns - NEAR_NS)
             sleep_until(at_ns)
 

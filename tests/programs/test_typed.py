@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from base import typed
+from base import files, typed
 from base.errors import UsageError
-from commands import flags, run
+from commands import flags, run, without_trials
 
 # What is typed, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
@@ -29,6 +31,8 @@ UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
     ("--size 1.5kb", {"response_bytes": [1500]}), ("--size 30kB,1mib", {
         "response_bytes": [30_000, 1_048_576]}),
     ("--loss 1%", {"loss_percent": [1]}), ("--loss 0.5", {"loss_percent": [0.5]}),
+    ("--loss 0.01%", {"loss_percent": [0.01]}), ("--iw '14600 segments'", {"initcwnd": [14600]}),
+    ("--iw 1000..3000:460", {"initcwnd": [1000, 1460, 1920, 2380, 2840]}),
     ("--jitter 5ms", {"jitter_ms": [5]}), ("--think 0.1s", {"gap_ms": [100]}),
     ("--idle 2min", {"idle_ms": [120_000]}),
     ("--iw 10-12", {"initcwnd": [10, 11, 12]}), ("--iw 10..12", {"initcwnd": [10, 11, 12]}),
@@ -47,6 +51,13 @@ ANSWERED = [
     (f"--tickets {'1' * 400}", "1… is out of any range"), ("--rtt 1e400", "out of any range"),
     ("--bw 1e300..1e301:1e299", "out of any range"), ("--queue 1e99ms", "1e99ms"),
     (f"--iw 1..{'9' * 400}", "out of any range"), ("--size 1e19", "out of any range"),
+    ("--iw 14600", "write 10, or '14600 segments'"), ("--iw 3,2896", "write 2, or '2896 segments'"),
+    ("--loss 0.01", "Write 0.01% or 1%"), ("--queue 0.5", "write 0.5bdp, 0.5ms or whole packets"),
+    ("fig5", "did you mean dukkipati2010 or zhao2019?"), ("figure99", "./run.sh --list shows all"),
+    ("python3 x.py --size 3", "-- before it: ./run.sh -- python3 x.py --size 3"),
+    ("x.py", "./run.sh -- x.py"), ("--capture", "./run.sh --capture -- COMMAND"),
+    ("--output x.csv", "--export csv FILE is one file"), ("--json", "--export json FILE"),
+    ("--find-cliff", "--find-cliff {chain,response,early}"), ("--probe", "--probe URL"),
     ("--iw 10 20", "commas between them and no spaces, such as --iw 10,20"),
     ("--iw 10:20", "'10:20' is not a number; write 10"), ("--iw 10.5", "'10.5' is not a whole number of segments"),
     ("--iw 1..1000", "is 1000 values, more than 200; give a step"),
@@ -110,6 +121,34 @@ def test_it_is_answered_in_one_line(words: str, answer: str, monkeypatch: pytest
         line = capsys.readouterr().err.rstrip("\n")
         assert line.startswith("run.sh: ")
     assert answer in line and "\n" not in line and len(line) < 400
+
+
+def test_a_list_by_words_has_the_scenarios_in_whose_files_they_are(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    assert without_trials.list_scenarios(flags.parse(["--list", "tls", "records"])) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert "tls_records" in listed and not {"zhao2019", "handley1999_clock"} & {*listed}
+    with pytest.raises(UsageError, match="no scenario has nonsense in its file"):
+        without_trials.list_scenarios(flags.parse(["--list", "nonsense"]))
+
+
+def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:
+    """sh, which is no bash; and a python3 without the packages, first on the PATH."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/bash\nexec -a other /usr/bin/python3 -S \"$@\"\n")
+    other.chmod(0o755)
+    for command in (["sh", "run.sh"], ["sh", "install.sh"], [str(other), "plot.py"],
+                    [str(other), "report.py"]):
+        said = subprocess.run([*command, "--nonsense"], cwd=files.PROJECT, capture_output=True,
+                              text=True, check=False)
+        assert said.returncode == 2 and "--nonsense" in said.stderr, said
+        assert "Traceback" not in said.stderr and "pipefail" not in said.stderr
+
+
+def test_the_client_says_what_it_reads() -> None:
+    said = subprocess.run([sys.executable, "client.py", "http://x"], cwd=files.PROJECT,
+                          capture_output=True, text=True, check=False)
+    assert said.returncode == 2 and "a JSON request a line" in said.stderr
 
 
 def test_help_fits_a_screen_and_all_of_it_has_every_flag(

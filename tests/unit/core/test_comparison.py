@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,19 @@ class Measured(Record):
     total_ms: float | None = None
 
 
+@dataclass(frozen=True)
+class Client:
+    scenario: str
+    part: str
+    sample: int
+    initcwnd: int
+    repeat: int = 1
+
+    @property
+    def id(self) -> str:
+        return f"{self.sample}-{self.initcwnd}"
+
+
 def run(values: dict[tuple[float, int, int], float], **facts: Any) -> RunData:
     """Of (RTT, window, repeat); a time below 0 is a failed verdict."""
     return RunData(Path("results/x/run"), facts, [
@@ -50,7 +64,7 @@ OTHER = run({(20, 3, 1): 103.0, (20, 3, 2): 115.0, (80, 3, 1): 290.0, (80, 3, 2)
 
 def test_cells_are_paired_and_repeats_too() -> None:
     (finding,) = comparison.report([("one", BASE), ("two", OTHER)]).findings
-    whole, differs, cells = finding.tables
+    differs, whole, cells = finding.tables
     assert whole.rows[0][:5] == ("two", 2, pytest.approx(207.5), pytest.approx(205.0),
                                  pytest.approx(-2.5))
     assert cells.column("RTT") == ["20", "80"], "the uplink goes with it and is not told"
@@ -62,18 +76,51 @@ def test_cells_are_paired_and_repeats_too() -> None:
     assert (first.low, first.high) == (pytest.approx(4 - 12.706, abs=1e-3),
                                        pytest.approx(4 + 12.706, abs=1e-3))
     assert differs.rows == (("seed", "1", "2"), ("sysctls.server.a", "1", "0"))
+    # Of both repeats the cells' mean differs by -3.5 and -1.5: mean -2.5, standard error 1.
+    over = whole.rows[0][5]
+    assert isinstance(over, comparison.Interval)
+    assert (over.low, over.high) == (pytest.approx(-2.5 - 12.706, abs=1e-3),
+                                     pytest.approx(-2.5 + 12.706, abs=1e-3))
+
+
+def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
+    """100 repeats beside 1000 of one question: their difference is chance, in both cells."""
+    draw = random.Random(4)
+    few, many = (run({(rtt_ms, 3, number): 100 + rtt_ms + draw.gauss(0, 40) for rtt_ms in (20, 21)
+                      for number in range(1, repeats + 1)}, kernel=kernel)
+                 for repeats, kernel in ((100, "7.2"), (1000, "7.3")))
+    told = comparison.report([("few", few), ("many", many)])
+    assert told.summary[0] == "Not the same: repeats of a cell (100 / 1000), kernel (7.2 / 7.3)."
+    interval = told.findings[0].tables[1].rows[0][5]
+    assert isinstance(interval, comparison.Interval) and "over 100 draws" in told.summary[1]
+    assert interval.low < 0 < interval.high and 8 < interval.high - interval.low < 16
+
+
+def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
+    def made(scale: float) -> RunData:
+        return RunData(Path("results/x/1"), {}, [
+            Measured(Client("x", "avg", sample, initcwnd), True, verdict=PASS,
+                     total_ms=100 + scale * sample) for sample in (1, 2, 3) for initcwnd in (3, 10)])
+
+    whole = comparison.report([("a", made(1)), ("b", made(2))]).findings[0].tables[1]
+    assert whole.title.startswith("All shared cells")
+    # Differences of 1, 2, 3: mean 2, standard error 0.577, Student's t of two degrees 4.303.
+    assert whole.rows[0][5].low == pytest.approx(2 - 4.303 * 3 ** -0.5, abs=1e-3)
+    alone = comparison.report([("a", run({(20, 3, 1): 1.0, (80, 3, 1): 2.0})),
+                               ("b", run({(20, 3, 1): 2.0, (80, 3, 1): 5.0}))])
+    assert alone.summary[1] == "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once."
 
 
 def test_what_does_not_count_is_left_out() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
     told = comparison.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
-    assert told.summary == ("two: +6.0 ms in the mean of 1 cells.",)
-    assert finding.text.endswith(told.summary[0]) and (told.verified, told.count) == (8, 9)
+    assert told.summary[1] == "two: +6.0 ms (−110.5 … 122.5, over 2 draws) in the mean of 1 cells."
+    assert finding.text.endswith(told.summary[1]) and (told.verified, told.count) == (8, 9)
     assert (told.title, told.source, told.path) == ("one beside two", "", "")
-    assert finding.tables[0].column("cells") == [1]
-    assert finding.tables[0].rows[0][5] == "", "one cell alone has no interval"
-    assert finding.tables[2].column("95 % interval", "difference") == [""], "not the same repeats"
+    assert finding.tables[1].column("cells") == [1]
+    assert finding.tables[2].column("95 % interval", "difference") == finding.tables[1].column(
+        "95 % interval", "difference"), "of other repeats, too"
 
 
 @dataclass(frozen=True)
@@ -111,7 +158,7 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
 
     told = comparison.report([("a", made("a", 0.0, 10.0, 20.0, None)),
                               ("bb", made("bb", 5.0, 15.0, 10.0, 30.0))])
-    whole, differs, cells = told.findings[0].tables
+    differs, whole, cells = told.findings[0].tables
     assert whole.title.startswith(f"All shared cells: {title}") and whole.rows[0][1] == 3
     assert [tuple(row[:5]) for row in cells.rows] == [
         ("bb", "builtin", "0", 0.0, 5.0), ("bb", "builtin", "1", 10.0, 15.0),
@@ -119,8 +166,9 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
     assert [row[-1] for row in cells.rows] == [None, 50.0, -50.0], "of nothing there is no percent"
     assert [(column.name, column.is_text) for column in cells.columns[:3]] == [
         ("run", True), ("server", True), ("loss", False)]
-    assert differs.rows == () and differs.notes == (
-        "Nothing: the runs say the same of themselves.",)
+    assert differs.rows == (("cells", "3", "4"),) and whole.rows[0][5] == ""
+    assert comparison.report([("a", BASE), ("b", BASE)]).summary[0] == (
+        "Nothing: the runs say the same of themselves.")
 
 
 def test_runs_without_a_common_cell_and_of_nothing() -> None:

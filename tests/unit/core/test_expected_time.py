@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from base import files
 from runs import scenario_file
 from runs.kinds import HOST_OVERHEAD_S, Overrides
-from runs.measuring import GUEST_START_S, expected_s
+from runs.measuring import GUEST_START_S, expected, expected_s
 from study import registry
 
 
@@ -42,3 +45,28 @@ def test_a_run_is_shared_by_its_guests_and_one_at_a_time_on_the_host() -> None:
     on_host = sum(study.kind.network_s(trial) for trial in study.trials)
     assert expected_s(study, "host", 2) == on_host > 0
     assert expected_s(replace(study, trials=()), "uml", 2) == 0
+
+
+def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of("ietf78_connections")
+    count = len(study.trials)
+    assert expected(study, "uml", 2, tmp_path).startswith("roughly ")
+
+    def stored(name: str, wall_s: float, rows: int, **facts: Any) -> None:
+        files.write(tmp_path / study.head.name / name / "run.json", json.dumps({
+            "state": "complete", "engine": "uml", "scenario_file": study.head.text, "jobs": 2,
+            "wall_s": wall_s, "trials": {"rows": rows}} | facts))
+    stored("20260101T000000.000Z-uml", 9, count, engine="host")
+    stored("20260102T000000.000Z-uml", 9, count, state="running")
+    stored("20260104T000000.000Z-uml", 9, 1)
+    assert expected(study, "uml", 2, tmp_path).startswith("roughly ")
+    stored("20260105T000000.000Z-uml", 2100, count, scenario_file="with another comment")
+    stored("20260106T000000.000Z-uml", 2, 2 * count)
+    assert expected(study, "uml", 2, tmp_path) == "about 2100 s, as the last such run took"
+    assert expected(study, "uml", 4, tmp_path).startswith("about 1050 s")
+    half = replace(study, trials=study.trials[:count // 2])
+    assert expected(half, "uml", 2, tmp_path).startswith(
+        f"about {2100 * (count // 2) / count:.0f} s")
+    monkeypatch.setattr(scenario_file, "names", list)
+    assert expected(study, "uml", 2, tmp_path).startswith("about 1 s"), "of a file or question"

@@ -123,11 +123,11 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     resumed = measure(study(), OneMachine(Engine()), requested(tmp_path, arguments=["b"]))
     assert stopped.facts.keys() < resumed.facts.keys()
     told = comparison.report([("stopped", stopped), ("resumed", resumed)])
-    assert told.findings[0].tables[0].column("cells") == [3]
-    assert told.findings[0].tables[1].rows == (("kernel", "", "7.2"),), "told at the end"
+    assert told.findings[0].tables[1].column("cells") == [3]
+    assert told.findings[0].tables[0].rows == (("cells", "3", "4"), ("kernel", "", "7.2")), "at the end"
     other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)), requested(tmp_path, "2", arguments=["c"]))
     told = comparison.report([("resumed", resumed), ("other", other)])
-    assert told.findings[0].tables[1].rows == (
+    assert told.findings[0].tables[0].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))
 
 

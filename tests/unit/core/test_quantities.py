@@ -30,6 +30,10 @@ def test_limits_themselves_are_allowed_and_nothing_beyond(known: Quantity) -> No
     ("rtt_ms", math.inf, "here: inf is not a finite number"),
     ("initcwnd", 3.5, "here: 3.5 is not a whole number"),
     ("initcwnd", 16**300, "here: a number of 301 hexadecimal digits is out of range"),
+    ("jitter_ms", 15_000, "here: a jitter of 15000 ms is out of range; it can be 0, or 0.001 to 2147"
+     " ms (netem holds no more nanoseconds than 31 bits, and tc whole microseconds)"),
+    ("loss_percent", 1e-8, "here: a loss rate of 1e-08 % is out of range; it can be 0, or 0.0001 to"
+     " 99 %"),
     ("load", 2, "here: an offered load of 2 is out of range; it can be 0.001 to 1 (over 1 the"
                 " queue only grows, and no run is long enough)"),
 ])

@@ -138,6 +138,17 @@ def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,
     assert slept == [next_ns - worker.NEAR_NS, next_ns] * len(TRIALS)
 
 
+def test_a_jitter_does_not_take_a_packet_back_before_the_clock_began(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[int] = []
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
+    monkeypatch.setattr(worker.time, "monotonic_ns", lambda: 10**9)
+    monkeypatch.setattr(worker, "sleep_until", slept.append)
+    trials = [TRIALS[0] | {"shape": {"jitter_ms": jitter_ms}} for jitter_ms in (0, 2147)]
+    assert worker.main(JobFolder(tmp_path / "job", trials, {}, 4.096).path, tmp_path) == 0
+    assert slept[1::2] == [4_096_000_000, 3 * 4_096_000_000]
+
+
 def test_a_sleep_ends_at_the_nanosecond_and_not_before() -> None:
     """Also far from 0, where a number of seconds has no nanoseconds left."""
     for later_ns in (-1, 0, 1_000_001):

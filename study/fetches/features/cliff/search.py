@@ -93,12 +93,19 @@ def question(what: str, requested: Overrides) -> Overrides:
             raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
                              " response begins: say --find-cliff chain")
         _one_window(what, lists, "over HTTP/3 no route sets the window")
+    if any(lists.get("idle_ms", ())):  # nor with the client that can pause
+        raise UsageError(_first_request(what))
     if what == CHAIN:
         lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # whatever its parts
         lists.setdefault("response_bytes", [1000])
     elif what == RESPONSE:
         lists["response_bytes"] = [1]
     return replace(requested, lists=lists, client=requested.client or "curl")
+
+
+def _first_request(what: str) -> str:
+    return (f"--find-cliff {what}: looks at a connection's first request, without --resumed,"
+            " --kept, --idle, --think")
 
 
 def _one_window(what: str, lists: dict[str, Any], why: str) -> None:
@@ -113,8 +120,7 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
     kind = WHATS[what]
     for trial in trials:
         if what != EARLY and not is_computable(trial):
-            raise UsageError(f"--find-cliff {what}: looks at a connection's first request, without"
-                             " --resumed, --kept, --think")
+            raise UsageError(_first_request(what))
     ranges = {trial: _least(kind, trial) for trial in trials}
     # The last that fits and the first that does not, as far as known.
     ends = {trial: (least - 1, kind.most + 1) for trial, least in ranges.items()}

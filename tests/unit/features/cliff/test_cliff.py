@@ -291,7 +291,8 @@ def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], 
 @pytest.mark.parametrize(("what", "lists", "words"), [
     (search.CHAIN, {"chain_bytes": [4000]}, "--chain is what is searched for"),
     (search.RESPONSE, {"response_bytes": [4000]}, "--size is what is searched for"),
-    (search.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --think")])
+    (search.RESPONSE, {"idle_ms": [600_000]}, "looks at a connection's first request"),
+    (search.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --idle, --think")])
 def test_what_makes_no_sense_is_refused(what: str, lists: dict[str, list[Any]],
                                         words: str) -> None:
     with pytest.raises(UsageError, match=words):
