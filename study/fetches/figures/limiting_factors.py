@@ -1,38 +1,43 @@
-"""What limited a transfer: why a larger window changed its time, or why none can.
+"""Why a larger window changed a time, or why it did not: only what the packets prove.
 
-A reason is named only where it explains what was measured: one for a loss of time is not
-named where time was saved.
+A cause is named where it is counted in the packets of the trials that are compared, has the sign
+of the difference, and accounts for four fifths of it. Else the answer says that no cause is known,
+and what differs most. Nothing is said of a window that was not measured, unless the packets prove
+it for all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from base.words import number, plain, short
+from base.words import number, plain
 from findings.quantities import AUTO
 from net.segments import HEADER_BYTES
-from study.fetches.figures.cells import Reason, WindowChange, mean, where
+from study.fetches.figures.cells import (
+    SAME_PART, SAME_RTT_PART, CellSetting, Reason, WindowChange, mean, where)
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
-from study.fetches.verify.notes import LARGER_WINDOW, remedy_of
+from study.fetches.verify.notes import remedy_of
 from study.fetches.verify.record import Record
 from wire.delivery.qdiscs import CHOOSING
 
-MOSTLY = 0.6  # of the time, in which the bottleneck sends
+ACCOUNTED = 0.8  # of the difference, at least; at most its inverse
+MODEL_MS = 0.05  # to which the model follows a transfer that loses nothing (tests/golden)
+Value = Callable[[Record], float | None]
 
 
 def reasons(change: WindowChange) -> list[Reason]:
-    """The reasons of one cell, the most important first; [] where slow start alone decides."""
-    if change.experiment.requested.is_secure:
-        return [*_handshake(change), *_queue(change)]
-    factors = [*_first_flight(change)]
-    if not any(reason.word == RECEIVE_WINDOW for reason in factors):
-        factors += _later_window(change)
-    factors += _queue(change)
-    if not factors:
-        factors += _random_loss(change) or _bandwidth(change) or _flights(change)
-    return factors
+    """What limited the first flight, and the cause of the difference, or of there being none."""
+    same_ms = min(SAME_PART * change.base_ms, SAME_RTT_PART * change.base.requested.rtt_ms)
+    if abs(change.absolute_ms) < same_ms:
+        return _limits(change) or _unchanged(change, same_ms)
+    for cause in CAUSES:
+        if change.effect and accounts(change, cause):
+            return [*_limits(change), Reason(cause.word, cause.text(change), cause.kind)]
+    return [*_limits(change), *_unknown(change)]
 
 
 def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
@@ -59,173 +64,215 @@ def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
     return lines
 
 
-# The reasons, each of which may apply ------------------------------------------------
+# Causes of a difference ----------------------------------------------------------------
 
-def _first_flight(change: WindowChange) -> list[Reason]:
-    """What made the window unimportant, or the first flight smaller than it."""
-    base, larger = change.base, change.experiment
-    requested, window = larger.requested, larger.requested.initcwnd
-    first, flight = (mean(cell.records, "seen_first_flight") for cell in (base, larger))
-    limited = {record.limited_by for record in larger.counting} - {*BY_RESPONSE}
-    # After an idle time too, where the kernel keeps the window (tcp_slow_start_after_idle = 0).
-    grown = max((int(record.response_flights.partition("+")[0]) for record in base.counting
-                 if record.response_flights), default=0)
-    kept = not requested.idle_ms or grown > base.requested.initcwnd
-    if requested.before and kept and not change.effect:
-        return [Reason("earlier responses", "the window had grown with the earlier responses on"
-                       " the connection: its initial value no longer matters", "earlier")]
-    size = _segments(base.records)
-    if size <= base.requested.initcwnd and not change.effect:
-        return [Reason("response size", f"a larger window cannot help: the whole response"
-                       f" ({_counted(size)}) fits in {base.requested.initcwnd}", "fits")]
-    if RECEIVE_WINDOW in limited and flight is not None and first is not None:
-        return [_receive_window(change, flight, first)]
-    if limited:
-        names = sorted(limited)
-        return [Reason(", ".join(names), f"the {' and the '.join(names)} let {short(flight)} of"
-                       f" {window} segments leave at first", f"limited by {names}")]
-    return []
+@dataclass(frozen=True)
+class Cause:
+    """events: of a transfer, counted in its packets; took_ms: the time that these took of it.
+
+    Either is None where the transfer does not show it.
+    """
+
+    word: str
+    kind: str
+    events: Value
+    took_ms: Value
+    text: Callable[[WindowChange], str]
 
 
-def _handshake(change: WindowChange) -> list[Reason]:
-    """Where the larger window saves round trips of TLS's handshake, or there is none to save."""
-    before, after = (mean(cell.records, "handshake_round_trips")
-                     for cell in (change.base, change.experiment))
-    windows = change.base.requested.initcwnd, change.experiment.requested.initcwnd
-    if before is None or after is None:
-        return []
-    if before > after:
-        return [Reason("TLS handshake", f"the server's certificates take {plain(before)} round"
-                       f" trips with {windows[0]} segments and {plain(after)} with {windows[1]}",
-                       "handshake")]
-    if not change.effect:
-        return [Reason("TLS handshake", "a larger window cannot help: handshake and response fit"
-                       f" in {windows[0]} segments and in what these have grown to", "fits")]
-    return []
+def accounts(change: WindowChange, cause: Cause) -> bool:
+    """Whether the slower side has more of the events, and these took the time that it lost."""
+    events = _difference(change, cause.events)
+    took_ms = _difference(change, cause.took_ms)
+    if not events or took_ms is None or (events > 0) != (change.absolute_ms > 0):
+        return False
+    return ACCOUNTED <= took_ms / change.absolute_ms <= 1 / ACCOUNTED
 
 
-def _segments(records: Iterable[Record]) -> float:
-    """Of the response, its headers included; infinite where they are not known."""
-    return min((math.ceil((record.header_bytes + record.trial.response_bytes) / record.trial.mss)
-                for record in records if record.header_bytes is not None), default=math.inf)
+def _difference(change: WindowChange, value: Value) -> float | None:
+    """By which the mean of the smaller window is above that of the larger one."""
+    base, larger = (_mean(cell, value) for cell in (change.base, change.experiment))
+    return None if base is None or larger is None else base - larger
 
 
-def _counted(segments: float) -> str:
-    return f"{plain(segments)} segment{'' if segments == 1 else 's'}"
+def _mean(cell: CellSetting, value: Value) -> float | None:
+    """Over the transfers that count, None where one of them does not show it."""
+    values = [found for record in cell.counting if (found := value(record)) is not None]
+    return sum(values) / len(values) if values and len(values) == len(cell.counting) else None
 
 
-def _receive_window(change: WindowChange, flight: float, first: float) -> Reason:
+def _undisturbed(record: Record) -> bool:
+    """Nothing was lost, or sent twice."""
+    return record.retransmissions == 0 and not (
+        record.handshake_retransmissions or record.queue_drops or record.random_drops
+        or record.uplink_queue_drops or record.lost_segments)
+
+
+def _handshake_ms(record: Record) -> float | None:
+    return record.appconnect_ms if _undisturbed(record) else None
+
+
+def pauses_ms(record: Record) -> float | None:
+    """How long the link waited between the response's flights for acknowledgements.
+
+    A flight's first segment is acknowledged a round trip after it has left; until then the link
+    sends the others.
+    """
+    flights = [int(count) for count in re.findall(r"\d+", record.response_flights)]
+    if not flights or not _undisturbed(record):
+        return None
+    trial = record.trial
+    segment_ms = (trial.mss + HEADER_BYTES) * 8 / trial.bandwidth_kbps
+    waits_ms = [max(0.0, trial.rtt_ms - (count - 1) * segment_ms) for count in flights]
+    if (record.response_round_trips or 0) > len(flights):  # more flights than are listed
+        return sum(waits_ms) if not waits_ms[-1] else None
+    return sum(waits_ms[:-1])
+
+
+def _lost_ms(lost: Value, other: Value) -> Value:
+    """The time above that of the model, which loses nothing; None where all else may take it."""
+    def took_ms(record: Record) -> float | None:
+        if (record.total_ms is None or record.model_ms is None or other(record)
+                or record.uplink_queue_drops or record.handshake_retransmissions
+                or record.retransmission_cause):
+            return None
+        late_ms = record.total_ms - record.model_ms
+        return late_ms if lost(record) or abs(late_ms) < MODEL_MS else None
+    return took_ms
+
+
+def _queue_drops(record: Record) -> float | None:
+    return record.queue_drops
+
+
+def _random_drops(record: Record) -> float | None:
+    return record.random_drops
+
+
+def _say_lost_handshakes(change: WindowChange) -> str:
+    return f"the handshake was sent again, {_both(change, 'handshake_retransmissions', ' packets')}"
+
+
+def _say_handshake(change: WindowChange) -> str:
+    return ("the server's handshake takes"
+            f" {_both(change, 'handshake_round_trips', ' round trips')}")
+
+
+def _say_queue(change: WindowChange) -> str:
     trial = change.experiment.requested
-    hint = remedy_of(trial, RECEIVE_WINDOW)
-    hint = f" ({hint})" if hint else ""
-    if flight <= first:
-        return Reason(RECEIVE_WINDOW, "a larger window cannot help: the client's receive window,"
-                      f" {trial.initrwnd} segments, lets only {short(flight).removesuffix('.0')}"
-                      f" leave at first whatever the initial window{hint}", "receive window, all")
-    return Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments, lets"
-                  f" only {short(flight).removesuffix('.0')} of {trial.initcwnd} leave at first: a"
-                  f" larger window cannot help further{hint}", "receive window")
-
-
-def _later_window(change: WindowChange) -> list[Reason]:
-    """Where the client's receive window held later flights back."""
-    base, larger = (mean(cell.records, "receive_window_waits") or 0.0
-                    for cell in (change.base, change.experiment))
-    if not larger:
-        return []
-    trial = change.experiment.requested
-    times = f"{_few(larger)} time{'' if larger == 1 else 's'}"
-    return [Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments at"
-                   f" first, held later flights back {times} with {trial.initcwnd} segments and"
-                   f" {_few(base)} with {change.base.requested.initcwnd} ({LARGER_WINDOW})",
-                   "receive window, later")]
-
-
-def _queue(change: WindowChange) -> list[Reason]:
-    """Where what the queue drops explains time that the larger window costs, or saves."""
-    base, larger = (mean(cell.records, "queue_drops") or 0.0
-                    for cell in (change.base, change.experiment))
-    if not larger and not base:
-        return []
-    trial = change.experiment.requested
-    windows = change.base.requested.initcwnd, trial.initcwnd
     name = trial.qdisc if trial.qdisc in CHOOSING else f"the queue of {trial.queue_packets} packets"
-    dropped = (f"{name} dropped {_packets(larger)} with {windows[1]} segments and {_few(base)}"
-               f" with {windows[0]}")
-    if change.effect < 0 and larger <= base:
-        return [Reason("queue", f"{dropped}: fewer, but the first loss ends slow start, and came"
-                       " before the window had grown", "queue, early")] if larger else []
-    if change.effect > 0 and larger > base:
-        return [Reason("queue", f"{dropped}, and still it was faster", "queue, faster")]
-    return [Reason("queue", dropped, "queue")]
+    return f"{name} dropped {_both(change, 'queue_drops', ' packets')}"
 
 
-def _packets(count: float) -> str:
-    return f"{_few(count)}{' packet' if count == 1 else ' packets' if count else ''}"
+def _say_random_loss(change: WindowChange) -> str:
+    return f"random loss took of a transfer {_both(change, 'random_drops', ' packets')}"
+
+
+def _say_flights(change: WindowChange) -> str:
+    listed = [cell.counting[0].response_flights for cell in (change.base, change.experiment)]
+    counted = _both(change, "response_round_trips", " flights")
+    return (f"the response takes {counted} ({' and '.join(listed)}), and the link waits between"
+            " them")
+
+
+CAUSES = (
+    Cause("repeated handshake", "handshake, lost",
+          lambda record: record.handshake_retransmissions, lambda record: record.connect_ms,
+          _say_lost_handshakes),
+    Cause("TLS handshake", "handshake", lambda record: record.handshake_round_trips, _handshake_ms,
+          _say_handshake),
+    Cause("queue", "queue", _queue_drops, _lost_ms(_queue_drops, _random_drops),
+          _say_queue),
+    Cause("random loss", "random loss", _random_drops, _lost_ms(_random_drops, _queue_drops),
+          _say_random_loss),
+    Cause("round trips", "flights", pauses_ms, pauses_ms, _say_flights))
+
+COUNTED = {"retransmissions": "retransmissions", "handshake_retransmissions":
+           "retransmissions of the handshake", "queue_drops": "packets dropped by the queue",
+           "uplink_queue_drops": "dropped towards the server", "random_drops":
+           "packets lost at random", "receive_window_waits": "waits for the receive window",
+           "handshake_round_trips": "round trips of the handshake",
+           "response_round_trips": "flights of the response"}
+
+
+def _unknown(change: WindowChange) -> list[Reason]:
+    """With the two counts of the packets that differ most, by their part of the larger one.
+
+    [] where flights were not counted: in stored runs of older versions, and of the model alone.
+    """
+    if any(record.response_round_trips is None for cell in (change.base, change.experiment)
+           for record in cell.counting):
+        return []
+    differ = []
+    for column in COUNTED:
+        base, larger = (mean(cell.counting, column) for cell in (change.base, change.experiment))
+        if base is not None and larger is not None and base != larger:
+            differ.append((-abs(base - larger) / max(base, larger), column))
+    most = [f"{COUNTED[column]}, {_both(change, column)}"
+            for _, column in sorted(differ, key=lambda part: part[0])[:2]]
+    sure = "" if change.effect else "a difference is not sure, and "
+    return [Reason("not known", f"{sure}the cause is not known; "
+                   + (f"what differs most in the packets: {'; '.join(most)}" if most else
+                      "no count of the packets differs"), "not known")]
+
+
+def _both(change: WindowChange, column: str, unit: str = "") -> str:
+    """Such as "2.5 packets with 3 segments and 0 with 10"."""
+    return " and ".join(
+        f"{_few(mean(cell.counting, column) or 0.0)}{unit} with {cell.requested.initcwnd}"
+        + (" segments" if cell is change.base else "")
+        for cell, unit in ((change.base, unit), (change.experiment, "")))
 
 
 def _few(count: float) -> str:
-    return "none" if not count else number(count, 0 if count == int(count) else 1)
+    return number(count, 0 if count == int(count) else 1)
 
 
-def _random_loss(change: WindowChange) -> list[Reason]:
-    """Where random loss took more under one window: the larger one also sends more at risk."""
-    base, larger = (mean(cell.counting, "random_drops") or 0.0
-                    for cell in (change.base, change.experiment))
-    if change.effect >= 0 or not (base or larger):
+# Where nothing changed, and what limited -----------------------------------------------
+
+def _unchanged(change: WindowChange, same_ms: float) -> list[Reason]:
+    """Where both windows sent alike, or the link never waited: [] where it is not shown."""
+    cells = change.base, change.experiment
+    requested, windows = change.base.requested, [cell.requested.initcwnd for cell in cells]
+    records = [record for cell in cells for record in cell.counting]
+    trips = {(record.handshake_round_trips, record.response_round_trips) for record in records}
+    if not all(map(_undisturbed, records)):
         return []
-    trial = change.experiment.requested
-    return [Reason("random loss", f"random loss took {_packets(larger)} of a transfer with"
-                   f" {trial.initcwnd} segments and {_few(base)} with"
-                   f" {change.base.requested.initcwnd}", "random loss")]
-
-
-def _bandwidth(change: WindowChange) -> list[Reason]:
-    """Where the bottleneck sends nearly all the time, there is little else to save."""
-    trial, segments = change.experiment.requested, _segments(change.experiment.records)
-    if not math.isfinite(segments):
+    size = max((math.ceil((record.header_bytes + record.trial.response_bytes) / record.trial.mss)
+                for record in records if record.header_bytes is not None), default=0)
+    plain_http = not requested.is_secure and not requested.before and not requested.gap_ms
+    if plain_http and size and all(record.seen_first_flight == size for record in records):
+        return [Reason("response size", f"a larger window cannot help: the whole response ({size}"
+                       f" segment{'' if size == 1 else 's'}) left at once with {windows[0]}",
+                       "fits")]
+    waits_ms = [_mean(cell, pauses_ms) for cell in cells]
+    if None in waits_ms or len({trip[0] for trip in trips}) > 1:
         return []
-    sending_ms = (trial.response_bytes + segments * HEADER_BYTES) * 8 / trial.bandwidth_kbps
-    trips = [mean(cell.counting, "response_round_trips")
-             for cell in (change.base, change.experiment)]
-    # Fewer flights, and no faster: acknowledgements came before the link had sent a flight.
-    never_waits = not change.effect and trips[0] != trips[1]
-    if sending_ms < MOSTLY * change.base_ms and not never_waits or change.effect < 0:
+    if len(trips) == 1 and abs((waits_ms[0] or 0.0) - (waits_ms[1] or 0.0)) < same_ms:
+        ((handshake, response),) = trips
+        before = f"the handshake takes {handshake} and " if handshake else ""
+        flights = [cell.counting[0].response_flights for cell in cells]
+        listed = flights[0] if flights[0] == flights[1] else f"{flights[0]} and {flights[1]}"
+        return [Reason("same flights", f"{before}the response takes {response}"
+                       f" flight{'' if response == 1 else 's'} with either window ({listed})",
+                       "same flights")]
+    if max(waits_ms[0] or 0.0, waits_ms[1] or 0.0) < same_ms:
+        return [Reason("bandwidth", "the link sent the response without a pause under either"
+                       " window", "bandwidth")]
+    return []
+
+
+def _limits(change: WindowChange) -> list[Reason]:
+    """What made the first flight of every transfer smaller than the larger window."""
+    larger, trial = change.experiment, change.experiment.requested
+    names = sorted({record.limited_by for record in larger.counting})
+    flight = mean(larger.counting, "seen_first_flight")
+    if flight is None or set(names) & {*BY_RESPONSE}:
         return []
-    return [Reason("bandwidth", f"the bandwidth decides: {short(sending_ms)} of"
-                   f" {short(change.base_ms)} ms is the time that the link needs for the bytes,"
-                   " which no window changes", "bandwidth")]
-
-
-def _flights(change: WindowChange) -> list[Reason]:
-    """How many flights the response takes under either window, as observed."""
-    before, after = (next((record for record in cell.counting if record.response_flights), None)
-                     for cell in (change.base, change.experiment))
-    windows = change.base.requested.initcwnd, change.experiment.requested.initcwnd
-    size = _segments(change.experiment.records)
-    if change.effect > 0 and size <= windows[1]:
-        return [Reason("response size", f"{windows[1]} segments hold the whole response"
-                       f" ({_counted(size)}): a larger window cannot help further", "holds")]
-    if before is None or after is None:
-        return []
-    if not change.effect and before.response_round_trips == after.response_round_trips:
-        return [Reason("same flights", f"the response takes {_trips(before)} with {windows[0]}"
-                       f" segments ({before.response_flights}) and with {windows[1]}"
-                       f" ({after.response_flights})", "same flights")]
-    if change.effect <= 0:
-        return []
-    if before.response_round_trips == after.response_round_trips:
-        return [Reason("last flight", f"the response takes {_trips(after)} with either window"
-                       f" ({before.response_flights} and {after.response_flights}); what differs"
-                       " is how much of it is left for the last one", "last flight")]
-    return [Reason("round trips", f"the response takes {_trips(after)} with {windows[1]} segments"
-                   f" ({after.response_flights}) in place of {before.response_round_trips} with"
-                   f" {windows[0]} ({before.response_flights})", "fewer flights")]
-
-
-def _trips(record: Record) -> str:
-    count = record.response_round_trips
-    return f"{count} flight{'' if count == 1 else 's'}"
+    hint = remedy_of(trial, RECEIVE_WINDOW) if RECEIVE_WINDOW in names else ""
+    return [Reason(", ".join(names), f"the {' and the '.join(names)} let {plain(round(flight, 1))}"
+                   f" of {trial.initcwnd} segments leave at first{f' ({hint})' if hint else ''}",
+                   f"limited by {names}")]
 
 
 # Queues far from the path's bandwidth-delay product ------------------------------------
