@@ -86,11 +86,14 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         from findings.render import data
         form, path = arguments.export
         keep(lambda: [files.write(Path(path), data.exported(form, report))])
-    if study.whole and not arguments.no_figures:
+    if ((study.whole or any(finding.bars for finding in report.findings))
+            and not arguments.no_figures):
         from findings import drawing  # and with it matplotlib: only where it draws
         from findings.render import page
         images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
-        keep(lambda: drawing.save(report.name, images, arguments.figures, arguments.format))
+        is_apart = not study.whole and arguments.figures == files.PROJECT / "figures"
+        folder = run.folder if is_apart else arguments.figures  # the whole scenario's stay
+        keep(lambda: drawing.save(report.name, images, folder, arguments.format))
         keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
     was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")

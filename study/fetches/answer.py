@@ -35,10 +35,15 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
                if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
     if own is None and answers:
         own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
+    bars = [made.judged for _, made in figures if made.judged is not None]
+    if own is None and analysis.cells and not analysis.scenario.cells and any(
+            judged.panel.n + judged.panel.excluded.total == len(analysis.records)
+            for judged in bars):  # a figure has all that a part measured
+        own = Answer(table=figures_table(bars), notes=tuple(explained(
+            analysis.changes)[:MOST_REASONS]))
     if own is None and analysis.cells:
         own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
-    return own or Answer(table=figures_table([made.judged for _, made in figures
-                                           if made.judged is not None]))
+    return own or Answer(table=figures_table(bars))
 
 
 # Of single cells ---------------------------------------------------------------------

@@ -24,8 +24,8 @@ from study.fetches.verify import notes
 def report(study: Study, run: RunData) -> Report:
     """All findings of a run; study.whole: of the whole scenario, or else of a part of it.
 
-    A part of a scenario has its cells first; the figures that it does not cover
-    are excluded. Raises FirstFlightError where a file of paper/ is missing or wrong.
+    A part of a scenario has its cells first, and of each figure the buckets that it measured.
+    Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
     scenario: Scenario = study.scenario
     if study.whole and scenario.as_published is not None:
@@ -39,7 +39,7 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
 
     Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
-    panels, missing = kinds.panels(scenario, run.records)
+    panels, missing = kinds.panels(scenario, run.records, is_whole)
     is_covered = is_whole and not scenario.cells and (
         any(kinds.shows_all(figure, panels) for figure in scenario.figures)
         or scenario.users is not None)

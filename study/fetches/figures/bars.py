@@ -37,7 +37,12 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
     if figure.name in analysis.missing:
         raise NoPanel(analysis.missing[figure.name])
     scenario = analysis.scenario
-    of_figure = judge_panel(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
+    panel = analysis.panels[figure.name]
+    labels = {bucket.label for bucket in panel.buckets}
+    of_figure = judge_panel(panel, [
+        claim for claim in scenario.claims if analysis.is_whole  # else the highest is not known
+        or claim.highest_percent is None and labels.issuperset((*claim.larger, *claim.equal))],
+        analysis.run.exact)
     return Made(Finding(
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
         statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),

@@ -261,14 +261,17 @@ ByCell = dict[tuple[Cell, int], list[Record]]
 
 
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
-            records: Sequence[Record]) -> tuple[list[Record], ByCell]:
-    """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
+            records: Sequence[Record], is_whole: bool = True) -> tuple[list[Record], ByCell]:
+    """The records of the figure's sweep, also by cell and window.
+
+    Raises NoPanel where a cell was not measured; of a part of a scenario, where none was.
+    """
     sweep = scenario.sweep(figure.sweep)
     chosen, cells = of_sweep(sweep, records), sweep.cells
     made = grouped(chosen, lambda record: (cell_of(record.trial), record.trial.initcwnd))
     missing = [cell for cell in cells
                if any((cell, initcwnd) not in made for initcwnd in windows)]
-    if missing:
+    if missing and (is_whole or len(missing) == len(cells)):
         named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
                           for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
         raise NoPanel(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"

@@ -59,15 +59,16 @@ class FigureKind:
 
     make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
     claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
-    what is measured on a sweep; has_down: whether it may have a second quantity; is_of_pairs:
-    whether it compares two windows, and no more; is_answer: its sentence answers by itself.
+    what is measured on a sweep, on the whole or a part; has_down: whether it may have a
+    second quantity; is_of_pairs: whether it compares two windows, and no more; is_answer:
+    its sentence answers by itself.
     """
 
     check: Callable[[Scenario, Figure, str], None] | None
     make: Callable[[Analysis, Figure], Made | None]
     claims: tuple[str, ...] = ()
     by: str = ANY
-    rows: Callable[[Scenario, Figure, Sequence[Record]], Panel] | None = None
+    rows: Callable[[Scenario, Figure, Sequence[Record], bool], Panel] | None = None
     has_down: bool = False
     is_of_pairs: bool = False
     is_answer: bool = False

@@ -170,9 +170,12 @@ FIGURES: dict[str, FigureKind] = {
     "percentiles": FigureKind(None, bars.bars, OF_BARS, "percentile", is_of_pairs=True)}
 
 
-def panels(scenario: Scenario,
-           records: Sequence[Record]) -> tuple[dict[str, Panel], dict[str, str]]:
-    """The rows of each figure of bars by its name, and why the others have none."""
+def panels(scenario: Scenario, records: Sequence[Record],
+           is_whole: bool = True) -> tuple[dict[str, Panel], dict[str, str]]:
+    """The rows of each figure of bars by its name, and why the others have none.
+
+    Of a part of a scenario a figure has the buckets that were measured.
+    """
     made: dict[str, Panel] = {}
     missing: dict[str, str] = {}
     drawn = [figure for figure in scenario.figures if scenario.population(figure.sweep)]
@@ -184,7 +187,7 @@ def panels(scenario: Scenario,
         if of_sweep is None or figure in drawn:
             continue
         try:
-            made[figure.name] = of_sweep(scenario, figure, records)
+            made[figure.name] = of_sweep(scenario, figure, records, is_whole)
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing

@@ -42,26 +42,33 @@ class CellPair:
     lossless: bool
 
 
-def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
+                is_whole: bool = True) -> Panel:
     """The rows of one improvement figure.
 
     A bucket is the mean over its cells, weighted by the shares of the other
     axis. A cell of which nothing counts loses its weight to the others, and
     shows in `cells` and `excluded`. Raises NoPanel where a cell was not
-    measured at all or nothing of a bucket counts.
+    measured at all or nothing of a bucket counts. Of a part of a scenario there
+    are the buckets of which every cell was measured.
     """
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
-    chosen, cells = by_cell(scenario, figure, windows, records)
+    chosen, cells = by_cell(scenario, figure, windows, records, is_whole)
     axis, bars = scenario.axis_of(figure), published_bars(figure)
     buckets = []
     every: dict[Cell, CellPair] = {}
     behind: list[tuple[CellPair, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
+        if not is_whole and any((cell, window) not in cells for cell, _ in weighted
+                                for window in windows):
+            continue
         pairs = [pair_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
         every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
         buckets.append(bucket_of(figure, axis, value, pairs, bars.get(axis.label(value))))
         share, total = axis.share_percent(value) or 1.0, sum(pair.weight for pair in pairs)
         behind += [(pair, share * pair.weight / total) for pair in pairs]
+    if not buckets:
+        raise NoPanel(f"{figure.name}: no bucket was measured in all of its cells")
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control,
                  counted=sum(len(pair.base) + len(pair.experiment) for pair in every.values()),
@@ -72,17 +79,21 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
                                                for pair, weight in behind])))
 
 
-def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
+                 is_whole: bool = True) -> Panel:
     """The rows of a figure of values against windows: each window against the baseline's.
 
     n counts a window's own fetches. Raises as `improvement`.
     """
     sweep = scenario.sweep(figure.sweep)
-    chosen, cells = by_cell(scenario, figure, sweep.initcwnd, records)
+    measured = {record.trial.initcwnd for record in records}
+    windows = [window for window in sweep.initcwnd
+               if is_whole or window in measured or window == figure.baseline_initcwnd]
+    chosen, cells = by_cell(scenario, figure, windows, records)
     (cell,) = sweep.cells
     axis, bars = scenario.axis_of(figure), published_bars(figure)
     buckets, samples = [], []
-    for initcwnd in sweep.initcwnd:
+    for initcwnd in windows:
         pair = pair_of(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
         buckets.append(replace(
@@ -91,7 +102,7 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
         samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples),
-                 remarks=_remarks(cells, sweep.initcwnd))
+                 remarks=_remarks(cells, windows))
 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:

@@ -21,8 +21,12 @@ from study.fetches.verify.record import Record
 HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
 
 
-def panel_of_loss(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
-    """The rows of one improvement figure by random loss. Raises as `improvement`."""
+def panel_of_loss(scenario: Scenario, figure: Figure, records: Sequence[Record],
+                  _is_whole: bool = True) -> Panel:
+    """The rows of one improvement figure by random loss. Raises as `improvement`.
+
+    Of a part too it needs every bucket: they are compared with the lossless one.
+    """
     return replace(improvement(scenario, figure, records), is_of_loss=True)
 
 

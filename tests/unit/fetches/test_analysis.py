@@ -311,3 +311,18 @@ def test_of_a_metric_of_which_more_is_better_the_gain_improves(
     # base / experiment - 1 is there experiment / base - 1, of the experiment's value.
     assert of_experiment(50, sign=-1) == pytest.approx(100 / 3)
     assert of_baseline(of_experiment(50, sign=-1), sign=-1) == pytest.approx(50)
+
+
+@pytest.mark.parametrize(("rtts", "row"), [
+    ({200}, ("fig5_rtt", "3 → 10", "177 ms", "26.8 %", "45.2 ms", "7.6 %", "0 of 1 bars")),
+    ({20, 200}, ("fig5_rtt", "3 → 10", "6.8 to 177 ms", "5.3 to 26.8 %", "9.6 to 45.2 ms",
+                 "3.1 to 7.6 %", "1 of 2 bars"))])
+def test_a_part_has_the_buckets_that_it_measured(stored: list[Record], rtts: set[int],
+                                                 row: tuple[str, ...]) -> None:
+    """With their published values; a bucket of which a cell is missing is none."""
+    part = [record for record in stored if record.trial.rtt_ms in rtts]
+    report = stored_fetches.report("zhao2019", part, whole=False)
+    assert report.answer.table is not None and report.answer.table.rows[0] == row
+    assert [finding.name for finding in report.findings if finding.bars] == ["fig5_rtt"]
+    lacking = stored_fetches.report("zhao2019", part[1:], whole=False)
+    assert sum(sum(finding.bars.values()) for finding in lacking.findings) == len(rtts) - 1
