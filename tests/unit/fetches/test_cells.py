@@ -61,9 +61,10 @@ def test_the_finding_has_a_row_for_each_cell_and_a_note_for_each_reason(
     assert seen.column("IW", "requested") == [3, 10] and seen.column("total")[1] == pair[1].total_ms
     assert seen.column("diff.")[0] == pytest.approx(0.04)
     (row,) = changed.rows
-    assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-2:] == ("1, 1", "response size")
-    assert isinstance(row[-4], Estimate) and row[-4].value == pytest.approx(76.3, abs=0.05)
-    assert row[-3] == pytest.approx(21.4, abs=0.05)
+    # These records are older than the columns of flights: no cause is said of them.
+    assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-1] == "1, 1"
+    assert isinstance(row[-3], Estimate) and row[-3].value == pytest.approx(76.3, abs=0.05)
+    assert row[-2] == pytest.approx(21.4, abs=0.05)
 
 
 def test_records_without_any_measurement(stored: list[Record]) -> None:
