@@ -18,7 +18,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
         capture_bytes: int = 0, readable: Sequence[Path] = (),
         environment: Mapping[str, str] | None = None, clock_limit_s: float | None = None,
         wall_limit_s: float | None = None, most_bytes: int = 1 << 30, most_files: int = 100_000,
-        write_back: bool = False, watcher: Watcher | None = None) -> Result:
+        write_back: bool = False, watcher: Watcher | None = None,
+        kernel: Path | None = None) -> Result:
     """Run a command as root of a machine of its own, and keep what it leaves in the folder `into`.
 
     folder: where it starts; it reads this folder, and what it writes there goes to into/files, or
@@ -26,7 +27,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     most so many bytes of packets are kept, 0 for none. readable: what else it reads. environment:
     variables besides what every command has. seed: of everything random in the machine.
     clock_limit_s, wall_limit_s: the command is ended after so many seconds of the machine's clock,
-    or of ours. most_bytes, most_files: of what comes back.
+    or of ours. most_bytes, most_files: of what comes back. kernel: to boot, by default the one that
+    ./install.sh --with-mininet has built.
 
     Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;
     EngineError where the machine ended before it ran the command; base.files.WriteError where
@@ -39,4 +41,4 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
         list(command), folder.resolve(), [str(path.resolve()) for path in readable],
         dict(environment or {}), memory_mb, seed, clock_limit_s, wall_limit_s, most_bytes,
         most_files, capture_bytes, watcher.reads_input)
-    return attend(request, into, write_back, watcher)
+    return attend(request, into, write_back, watcher, kernel)

@@ -16,7 +16,7 @@ from vtime.command.received import Received
 from vtime.console import EngineCannot, EngineError
 from vtime.readable import OF_COMMANDS, Places
 from vtime.result import Result, Watcher
-from vtime.uml import built_kernel_for_commands, check_machine
+from vtime.uml import built_kernel_for_commands
 
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 OUTPUT_FILE, WRITTEN = "output.txt", "files"
@@ -27,11 +27,11 @@ PIECE_BYTES = 1 << 20
 LAST_BLOCK = 1 << 16  # bytes: of a capture that is full, the block that filled it stays whole
 
 
-def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watcher) -> Result:
+def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watcher,
+           kernel: Path | None) -> Result:
     """Run the request until its guest has ended; see vtime.run."""
-    check_machine()
     places = Places(OF_COMMANDS)  # looks at them while the kernel is found
-    kernel = built_kernel_for_commands()
+    kernel = kernel or built_kernel_for_commands()
     began = time.time()
     with ExitStack() as stack:
         guest = stack.enter_context(CommandGuest(kernel, into / GUEST, request, watcher.terminal,

@@ -86,7 +86,7 @@ def run(argv: Sequence[str]) -> int:
                 capture_bytes=arguments.capture, readable=arguments.readable,
                 environment=environment_of(arguments), clock_limit_s=virtual_s, wall_limit_s=wall_s,
                 most_bytes=most_bytes, most_files=most_files, write_back=arguments.write_back,
-                watcher=terminal)
+                watcher=terminal, kernel=kernel)
     facts = {"command": list(words), "folder": str(Path.cwd()), "seed": arguments.seed,
              "status": result.status, "virtual_s": round(result.clock_s, 9),
              "wall_s": round(result.wall_s, 3), "files": result.file_count,
