@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/RESULTS.md, its pages and README's chapter on results; measures only with --measure.
+"""Write docs/RESULTS.md, its pages, docs/REPRODUCE.md and README's chapter on results.
 
 The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
 where they replace those of an older run. All documents are rendered from there: the page
-docs/results/<scenario>.md, the index docs/RESULTS.md and the chapter of README.
+docs/results/<scenario>.md, the index docs/RESULTS.md, and by templates with quotes in place of
+numbers docs/REPRODUCE.md and the chapter of README. Only --measure measures.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
 README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
-# The index, with words in place of its table and of what the results are called.
-WORDS = files.PROJECT / "docs" / "results_words.md"
+# Documents with quotes in place of numbers, or with words in place of tables.
+TEMPLATES = DOCS / "templates"
+REPRODUCE = "REPRODUCE.md"  # beside the index
 GALLERY_HEAD = """\
 # Gallery
 
@@ -49,11 +51,8 @@ scenario. [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first fi
 a scenario. `./run.sh` draws all of them into `figures/`.
 
 """
-# README's chapter on results with quotes in place of numbers, and its heading there.
-TEMPLATE = files.PROJECT / "docs" / "what_comes_out.md"
-# Behind MORE is what only docs/RESULTS.md has.
+# README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
-MORE = "\n\n---\n\n"
 WIDTH = 88
 
 
@@ -129,19 +128,18 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     return reports
 
 
-def documents(reports: Mapping[str, Report], index: Path, findings: Path,
-              text: str = "") -> dict[Path, str]:
-    """The pages, which lie where findings are kept, and the index, which links to them.
+def template(name: str) -> str:
+    return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")
 
-    text: what the index reports besides its table.
-    """
+
+def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
+    """The pages, which lie where findings are kept, and the index, which links to them."""
     unmeasured = [name for name in scenario_file.names() if name not in reports]
     back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
     pages = {findings / f"{name}.md": markdown.page(report, back)
              for name, report in reports.items()}
-    return {**pages, index: WORDS.read_text(encoding="utf-8").format(
+    return {**pages, index: template("RESULTS").format(
         table=markdown.index(list(reports.values()), unmeasured, folder),
-        together=f"## What comes out\n\n{text}\n\n" if text else "",
         within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
         least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
         too_few=claims.in_full(claims.TOO_FEW), direction_only=claims.DIRECTION_ONLY,
@@ -149,16 +147,14 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path,
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
-    """The index, its pages, and README's chapter unless it quotes what is not kept."""
-    long = ""
-    try:
-        short, long = what_comes_out(reports.values())
-        readme = in_readme(files.content(arguments.readme).decode(), short)
-        print(files.write(arguments.readme, readme))
-    except FirstFlightError as error:
-        say(f"results.py: {arguments.readme}: left unchanged: {error}")
-    for path, document in documents(reports, arguments.output or OUTPUT, arguments.findings,
-                                    long).items():
+    """The index, its pages, and what quotes them, unless it quotes what is not kept."""
+    index = arguments.output or OUTPUT
+    for path, made in ((arguments.readme, in_readme), (index.with_name(REPRODUCE), reproduce)):
+        try:
+            print(files.write(path, made(path, reports.values())))
+        except FirstFlightError as error:
+            say(f"results.py: {path}: left unchanged: {error}")
+    for path, document in documents(reports, index, arguments.findings).items():
         print(files.write(path, document))
 
 
@@ -184,27 +180,30 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 
 
 def first_figure(name: str, results: Path) -> Report | None:
-    """The report of the newest whole run with its first figure only; None where it has none."""
+    """The report of the newest whole run with one figure only; None where it has none.
+
+    It is the one that joins the panels of the paper's Figure 5, else the first.
+    """
     folders = runs.whole(name, results)
     report = stored_report(folders[0]) if folders else None
-    first = next((finding for finding in report.findings if finding.chart is not None), None) \
-        if report else None
+    drawn = [finding for finding in report.findings if finding.chart is not None] if report else []
+    together = [finding for finding in drawn if finding.name == "fig5"]
+    first = next(iter(together or drawn), None)
     return replace(report, findings=(replace(first, also=()),)) if report and first else None
 
 
-def what_comes_out(reports: Iterable[Report]) -> tuple[str, str]:
-    """README's chapter, and the longer text of the index. Raises FirstFlightError."""
-    text = filled(quoted(TEMPLATE.read_text(encoding="utf-8").strip(), reports))
-    short, _, long = text.partition(MORE)
-    return short, long
-
-
-def in_readme(text: str, chapter: str) -> str:
+def in_readme(path: Path, reports: Iterable[Report]) -> str:
     """README's text with its chapter on results replaced. Raises FirstFlightError."""
-    before, heading, after = text.partition(HEADING)
+    before, heading, after = files.content(path).decode().partition(HEADING)
     if not heading:
         raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
+    chapter = filled(quoted(template("README").strip(), reports))
     return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
+
+
+def reproduce(_: Path, reports: Iterable[Report]) -> str:
+    """docs/REPRODUCE.md: each published claim, with ours. Raises FirstFlightError."""
+    return quoted(template("REPRODUCE"), reports)
 
 
 def filled(text: str) -> str:
