@@ -28,7 +28,7 @@ from base.command_line import Parser, file_path, output_file, positive, run_main
 from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
-from findings.findings import Report
+from findings.findings import Finding, Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
 from runs import runs, scenario_file
@@ -46,14 +46,16 @@ REPRODUCE = "REPRODUCE.md"  # beside the index
 GALLERY_HEAD = """\
 # Gallery
 
-Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every
-scenario. [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first figure of
-a scenario. `./run.sh` draws all of them into `figures/`.
+Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every scenario.
+Each picture leads to the page with its numbers. It is the first figure of its scenario, or the
+three panels of Figure 5 together. `./run.sh SCENARIO` draws all of its figures into `figures/`.
 
 """
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
 WIDTH = 88
+# A page has the first rows of a table that is longer, and a CSV file has the table.
+MOST_ROWS, FIRST_ROWS = 200, 20
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -136,14 +138,34 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
     """The pages, which lie where findings are kept, and the index, which links to them."""
     unmeasured = [name for name in scenario_file.names() if name not in reports]
     back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
-    pages = {findings / f"{name}.md": markdown.page(report, back)
-             for name, report in reports.items()}
+    pages = {}
+    for name, report in reports.items():
+        short, long_tables = without_long_tables(report)
+        pages[findings / f"{name}.md"] = markdown.page(short, back)
+        pages |= {findings / file: data.table_csv(table) for file, table in long_tables.items()}
     return {**pages, index: template("RESULTS").format(
         table=markdown.index(list(reports.values()), unmeasured, folder),
         within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
         least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
         too_few=claims.in_full(claims.TOO_FEW), direction_only=claims.DIRECTION_ONLY,
         not_reproduced=claims.NOT_REPRODUCED)}
+
+
+def without_long_tables(report: Report) -> tuple[Report, dict[str, Table]]:
+    """The report with the first rows of its longest tables, and these tables by their files."""
+    long_tables: dict[str, Table] = {}
+    findings: list[Finding] = []
+    for finding in report.findings:
+        tables: list[Table] = []
+        for number, table in enumerate(finding.tables, start=1):
+            if len(table.rows) > MOST_ROWS:
+                file = f"{report.name}_{finding.name}_{number}.csv"
+                long_tables[file] = table
+                note = f"{file} in this folder has {len(table.rows)} rows."
+                table = replace(table.first(FIRST_ROWS), notes=(note, *table.notes))
+            tables.append(table)
+        findings.append(replace(finding, tables=tuple(tables)))
+    return replace(report, findings=tuple(findings)), long_tables
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
@@ -173,10 +195,8 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
                 print(files.write(GALLERY / f"{name}.png", content))
         if (GALLERY / f"{name}.png").exists():
             shown.append(measured or report)
-    page = DOCS / "GALLERY.md"
-    print(files.write(page, GALLERY_HEAD + markdown.gallery(
-        shown, {report.name: f"gallery/{report.name}.png" for report in shown},
-        page.read_text(encoding="utf-8") if page.exists() else "")))
+    pictures = {report.name: f"gallery/{report.name}.png" for report in shown}
+    print(files.write(DOCS / "GALLERY.md", GALLERY_HEAD + markdown.gallery(shown, pictures)))
 
 
 def first_figure(name: str, results: Path) -> Report | None:

@@ -19,6 +19,7 @@ from runs import scenario_file
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 results.py writes it anew"
+MOST_PAGE_BYTES = 25_000
 MOST_BYTES = 900_000  # of all together; the map of windows has a sixth
 
 
@@ -46,6 +47,16 @@ def test_the_documents_are_what_the_kept_findings_say(reports: dict[str, Report]
     for path, text in written.items():
         assert text == path.read_text(encoding="utf-8"), ANEW
         assert markdown.UNRENDERED not in text
+
+
+def test_a_long_table_is_a_file_beside_its_page(reports: dict[str, Report]) -> None:
+    short, files = results.without_long_tables(reports["map_of_windows"])
+    assert len(markdown.page(short, "").encode()) < MOST_PAGE_BYTES
+    for name, table in files.items():
+        written = (results.FINDINGS / name).read_text(encoding="utf-8")
+        assert len(written.splitlines()) == len(table.rows) + 1 > results.MOST_ROWS
+        assert "Estimate(" not in written
+        assert f"{name} in this folder has {len(table.rows)} rows." in markdown.page(short, "")
 
 
 def test_readme_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
