@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -56,19 +57,21 @@ RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecor
 # Of what several tables have, or what says itself to those who know the file.
 COMMON = {
     "sizes": "a distribution of sizes by its name, or fixed",
-    "compares": "what the claim is about", "quantity": "of what it is",
-    "name": "tells it from the others", "title": "one line", "sweep": "the sweep, by its name",
-    "figure": "the figure, by its name", "by": "the quantity that buckets are of",
-    "values": "its buckets", "labels": "of the buckets; without any, the values",
-    "metric": "what is compared, a column of the records, like total_ms",
-    "kind": "how it is drawn", "says": "what was published, in words", "client": "what fetches",
-    "file": "in paper/", "why": "in words", "mark": "a letter", "extra_why": "in words",
-    "series": "the quantity that lines are of", "panel": "of the published file",
+    "compares": "the two windows", "quantity": "the column that is compared",
+    "name": "its name, unique in its table", "title": "one line", "sweep": "the name of a sweep",
+    "figure": "the name of a figure", "by": "the quantity of the buckets",
+    "values": "the buckets' values", "labels": "the buckets' names (without: the values)",
+    "metric": "what is compared: a column such as total_ms",
+    "kind": "how it is drawn", "says": "the published claim", "client": "the program that fetches",
+    "file": "a file in paper/", "why": "the reason", "mark": "a letter",
+    "extra_why": "the reason for extra_rtts",
+    "series": "the quantity of the lines", "panel": "a panel of the published file",
     "defect": "tables of their own", "paced": "whether fq paces the servers",
     "population": "who the clients are, by its name", "clients": "who they are, or how many",
-    "writes": "of one response, in order of time", "requests": "one after another",
-    "schedule": "by its name", "at_s": "when, after the request", "curves": "trace/tcp each, or"
-    " trace/tcp/IW and its number", "segments": "in place of bytes",
+    "writes": "the writes of one response, in order of time",
+    "requests": "requests, one after another",
+    "schedule": "the name of a schedule", "at_s": "time after the request", "curves": "trace/tcp"
+    " each, or trace/tcp/IW and its number", "segments": "a size, in place of bytes",
     "data_center": "of the means that it is to add up to", "bytes": "how many",
     "means": "file in paper/ with the means of each data center", "mixes": "lists of [initcwnd, share]",
     "congestion_control": "as the kernel names it", "published": "a file in paper/"}
@@ -96,26 +99,24 @@ SELDOM = {"systems": "versions of the programs of each system but the machine's 
 def scenarios() -> str:
     lines = ["# Every key of a scenario file", "",
              "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
-             " writes a file that runs as it is, `./run.sh --check FILE` reads one.", "",
-             "A file opens with a comment line, the claim in one sentence. Then `kind` (fetches,"
-             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
+             " writes a file that runs as it is, `./run.sh --check FILE` reads one. Terms:"
+             " [GLOSSARY](GLOSSARY.md).", "",
+             "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
+             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`. A key"
+             " without a default is required. \"list\" means that the key takes a list.", ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
-                  *(_example(name) for name in EXAMPLES.get(kind, ())),
-                  *([f"How its tables go together: `scenarios/{LIKE[kind]}.toml`.", ""]
-                    if kind in LIKE else [])]
+                  "How its tables go together: " + ", ".join(
+                      [f"[examples/{name}.toml](examples/{name}.toml)" for name in EXAMPLES[kind]]
+                      if kind in EXAMPLES else
+                      [f"[{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml)"]) + ".", ""]
         if kind == "fetches":
             lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s.", ""]
         for head, of in tables:
-            lines += [f"### {head}", "", "| key | type | what | unit and range | default |",
-                      "|---|---|---|---|---|",
+            lines += [f"### {head}", "", "| key | what | unit and range | default |",
+                      "|---|---|---|---|",
                       *_keys(kind, of), ""]
     return "\n".join(lines)
-
-
-def _example(name: str) -> str:
-    text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
-    return f"An example, `docs/examples/{name}.toml`:\n\n```toml\n{text}```\n"
 
 
 def _keys(kind: str, of: type[Any]) -> Iterator[str]:
@@ -137,14 +138,14 @@ def _keys(kind: str, of: type[Any]) -> Iterator[str]:
                  get_args(hint) if get_origin(hint) is Literal else ())
         span = " or ".join(map(str, words)) or (
             known.range if known and "inf" not in known.range else "")
-        type_ = "list" if inner else "word" if words else {str: "text", int: "whole number", float: "number",
-                                     bool: "true or false"}.get(hint, "")
-        yield f"| `{name}` | {type_} | {_cell(what)} | {_cell(span)} | {_default(each)} |"
+        span = "; ".join(filter(None, ("list" if inner else "true or false" if hint is bool else "",
+                                       span)))
+        yield f"| `{name}` | {_cell(what)} | {_cell(span)} | {_default(each)} |"
 
 
 def _default(each: Field[Any]) -> str:
     if each.default is MISSING:
-        return "required"
+        return ""
     value = each.default
     if is_dataclass(value):
         return "its own"
@@ -158,17 +159,26 @@ def _default(each: Field[Any]) -> str:
 def columns() -> str:
     lines = ["# Every column of trials.csv and key of run.json", "",
              "Made from the classes of the records; a test keeps it current. A missing value is an"
-             " empty field. Asked: a part of the trial, every digit of it; measured: read off what"
-             " the programs said, the packets or the model, to the microsecond.", ""]
+             " empty field. A requested value has every digit. A measured value comes from the"
+             " programs, the packets or the model, to the microsecond.", ""]
     for kind, of in RECORDS.items():
         requested = {each.name for each in fields(trial_class(of))}
         told = {**_told(records.Record), **_told(of), **_told(trial_class(of))}
-        lines += [f"## kind {kind}", "", "| column | unit | from | what |", "|---|---|---|---|"]
-        for column in columns_of(of):
-            lines.append(f"| `{column}` | {_unit(column)} | "
-                         f"{'requested' if column in requested else 'measured'} |"
-                         f" {_cell(told.get(column) or _what(column))} |")
-        lines.append("")
+        keys = {each.name for _, table in TABLES[kind] for each in fields(table)
+                if table in (Sweep, load.LoadSweep, trace.TraceSetup)}
+        as_keys = [column for column in columns_of(of) if column in requested & keys]
+        lines += [f"## kind {kind}", "", "Requested, as the key of a scenario with this name"
+                  " ([SCENARIOS](SCENARIOS.md)): "
+                  + ", ".join(f"`{column}`" for column in as_keys) + ".", ""]
+        for heading, wanted in (("other requested", requested - keys),
+                                ("measured", {*columns_of(of)} - requested)):
+            lines += [f"| {heading} | unit | what |", "|---|---|---|"]
+            columns = [column for column in columns_of(of) if column in wanted]
+            for (unit, what), names in itertools.groupby(
+                    columns, lambda column: (_unit(column), told.get(column) or _what(column))):
+                named = ", ".join(f"`{name}`" for name in names)
+                lines.append(f"| {named} | {unit} | {_cell(what)} |")
+            lines.append("")
     lines += ["## run.json", "", "| key | what |", "|---|---|",
               *(f"| `{key}` | {what} |" for key, what in {**RUN_JSON, **SELDOM}.items()), ""]
     return "\n".join(lines)

@@ -67,7 +67,8 @@ class Sweep:
     initrwnd: AMPLE_WINDOW by default. system: by default one that can do all of the sweep, so
     that what is compared runs in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
-    bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
+    bandwidth; chains: (signature, intermediates, chain_bytes) each, in place of
+    every combination. repeat_with_loss: in place of
     repeat where chance decides.
     uplink_kbps: None where the uplink is as fast as the downlink. queue: see
     findings.quantities.Length. The rest as in study.fetches.scenario.trial.Trial.
