@@ -54,27 +54,72 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
                                             "trace": TraceRecord}
-# Of what several tables have, or what says itself to those who know the file.
+# What means the same in every table.
 COMMON = {
-    "sizes": "a distribution of sizes by its name, or fixed",
-    "compares": "the two windows", "quantity": "the column that is compared",
-    "name": "its name, unique in its table", "title": "one line", "sweep": "the name of a sweep",
-    "figure": "the name of a figure", "by": "the quantity of the buckets",
-    "values": "the buckets' values", "labels": "the buckets' names (without: the values)",
-    "metric": "what is compared: a column such as total_ms",
-    "kind": "how it is drawn", "says": "the published claim", "client": "the program that fetches",
-    "file": "a file in paper/", "why": "the reason", "mark": "a letter",
-    "extra_why": "the reason for extra_rtts",
-    "series": "the quantity of the lines", "panel": "a panel of the published file",
-    "defect": "tables of their own", "paced": "whether fq paces the servers",
-    "population": "who the clients are, by its name", "clients": "who they are, or how many",
-    "writes": "the writes of one response, in order of time",
-    "requests": "requests, one after another",
-    "schedule": "the name of a schedule", "at_s": "time after the request", "curves": "trace/tcp"
-    " each, or trace/tcp/IW and its number", "segments": "a size, in place of bytes",
-    "data_center": "of the means that it is to add up to", "bytes": "how many",
-    "means": "file in paper/ with the means of each data center", "mixes": "lists of [initcwnd, share]",
-    "congestion_control": "as the kernel names it", "published": "a file in paper/"}
+    "name": "a name, unique in its table", "title": "one line", "figure": "the name of a figure",
+    "says": "the published claim", "why": "the reason", "sweep": "the name of a sweep",
+    "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets"}
+# What no docstring or quantity describes alone, by table and key, or by key.
+DESCRIBED = {
+    "client": "the program that fetches", "file": "a file in paper/", "kind": "how it is drawn",
+    "extra_why": "the reason for extra_rtts", "panel": "a panel of the published file",
+    "published": "a file in paper/", "labels": "the buckets' names (without: the values)",
+    "mark": "a letter", "values": "the buckets' values", "paced": "whether fq paces the servers",
+    "congestion_control": "a congestion control by the kernel's name",
+    "initcwnd": "initial windows", "repeat": "how often each setting is measured",
+    "shares_percent": "the buckets' shares of all responses", "mixes": "lists of [initcwnd, share]",
+    "compares": "the two windows", "quantity": "the compared column", "curves": "trace/tcp each, or"
+    " trace/tcp/IW and its number", "series": "the quantity of the lines",
+    "population": "the name of a population", "at_s": "time after the request", "bytes": "a size",
+    "segments": "a size, in place of bytes", "until_s": "the end of repeated writes",
+    "every_s": "the interval of repeated writes", "schedule": "the name of a schedule",
+    "tcp": "names of [[tcp]] tables", "writes": "the writes of one response, in order of time",
+    "requests": "requests, one after another", "sizes": "a distribution of sizes by its name",
+    "baseline_initcwnd": "the baseline's initial window", "sample_ms": "interval of the samples of"
+    " the window", "outage_ms": "begin and end of an outage; both 0 for none",
+    "bandwidth_at_most_kbps": "of a population, only clients up to it; 0: all",
+    "Sweep.repeat_with_loss": "the same where random loss decides",
+    "Sweep.arp_ms": "the network is new: a host asks for an address, and again after so long",
+    "Sweep.send_buffer_bytes": "the server's SO_SNDBUF; 0: not set",
+    "Sweep.nagle": "Nagle's algorithm at the server", "Sweep.loss_probes": "tail loss probes",
+    "Sweep.framing": "what ends the body: its length, or the connection's end",
+    "Sweep.receive_rules": "the client's receive window by today's rules, or by Linux 3's",
+    "Figure.name": "a part of its files' names", "Figure.down": "the quantity of a map's rows, or of"
+    " the lines of steps", "Figure.weights": "the axis whose shares weight the cells of a bucket, or"
+    " joint", "Figure.experiment_initcwnd": "the window that is compared; 0: all windows",
+    "Figure.percent_of": "what the published percentages are of",
+    "Claim.larger": "two bars: the first percentage is larger",
+    "Claim.equal": "two bars: their milliseconds are equal",
+    "Claim.highest_percent": "the highest bar", "Claim.at_most": "a column that no trial's metric"
+    " exceeds", "Claim.more_where": "two columns: the metric exceeds its least value exactly where the"
+    " first is larger", "Raw.defect": "published values that cannot be compared",
+    "Cause.adds": "columns that come into force", "Users.groups": "the names of groups",
+    "Users.initcwnd": "initial windows", "Users.rtt_ms": "each user's RTT",
+    "Users.bandwidth_kbps": "each user's bandwidth", "Users.response_bytes": "each user's response",
+    "Users.times": "how many of the sample a user stands for",
+    "Users.group": "each user's place in groups, \"\" for none",
+    "Users.assumed_kbps": "the bandwidth assumed for users without their own",
+    "LoadSweep.bandwidth_kbps": "the bottleneck's rate", "LoadSweep.rtt_ms": "the RTT of most clients",
+    "LoadSweep.queue": "the bottleneck's queue", "LoadSweep.queue_bdp": "the queue's limit as a part of"
+    " the BDP", "LoadSweep.load": "offered load as a part of the bottleneck",
+    "LoadSweep.response_bytes": "each response's body, or the mean of sizes",
+    "LoadSweep.connections": "connections at once for one arrival",
+    "LoadSweep.initrwnd": "the clients' initial receive window",
+    "LoadSweep.access_queue_packets": "queue limit of the clients' own links",
+    "LoadSweep.clients": "how many client hosts", "LoadSweep.duration_s": "time of arrivals",
+    "LoadSweep.warmup_s": "first part of it, which does not count",
+    "LoadSweep.cooldown_s": "last part of it, which does not count",
+    "LoadSweep.repeat": "how many independent seeds",
+    "LoadPopulation.clients": "share, RTT in ms, own link in kbit/s (0: any) and random loss in % of each"
+    " kind", "LoadFigure.sweep": "names of sweeps", "LoadClaim.expects": "what the second window does",
+    "LoadFigure.windows": "names of windows, the baseline first",
+    "LoadClaim.where": "only these values of a list", "Tcp.validation": "whether Linux's RFC 2861 is on",
+    "Tcp.sysctls": "further settings of the server, name=value each",
+    "Request.think_s": "pause after the response before; without: the trial's think time",
+    "TraceSetup.rtt_ms": "the RTT without load", "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
+    "TraceSetup.uplink": "the uplink's rate; without: the same",
+    "TraceSetup.think_s": "think times, for requests without their own",
+    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its buffers allow"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
          "s": "s"}
 RUN_JSON = {
@@ -103,7 +148,9 @@ def scenarios() -> str:
              " [GLOSSARY](GLOSSARY.md).", "",
              "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
              " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`. A key"
-             " without a default is required. \"list\" means that the key takes a list.", ""]
+             " without a default is required. \"list\" means that the key takes a list.", "",
+             "| key, the same in every table | what |", "|---|---|",
+             *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
                   "How its tables go together: " + ", ".join(
@@ -127,13 +174,16 @@ def _keys(kind: str, of: type[Any]) -> Iterator[str]:
         if option.get("absent"):
             continue
         name = option.get("name") or each.name
+        if name in COMMON and f"{of.__name__}.{name}" not in DESCRIBED:
+            continue
         inner = get_args(hints[each.name]) if get_origin(hints[each.name]) is tuple else ()
         hint = inner[0] if inner else hints[each.name]
         known = QUANTITIES.get(option.get("quantity") or each.name)
         if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
             known = None
-        what = (known.flag_help if known and of is Sweep else "") or told.get(each.name) or (
-            COMMON.get(each.name) or (known.what if known else ""))
+        what = (DESCRIBED.get(f"{of.__name__}.{name}")
+                or (known.flag_help if known and of is Sweep else "")
+                or DESCRIBED.get(name) or told.get(each.name) or (known.what if known else ""))
         words = (FIGURES if (of, name) == (fetches.Figure, "kind") else
                  get_args(hint) if get_origin(hint) is Literal else ())
         span = " or ".join(map(str, words)) or (
