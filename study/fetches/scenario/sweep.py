@@ -146,6 +146,9 @@ class Sweep:
                              " (--kept) has to be 1 or more")
         if "close" in self.framing and any(self.kept):
             raise UsageError(f'{where}: framing = "close" ends the connection: kept has to be 0')
+        if any(self.kept) and (any(self.chain_bytes) or self.has_own_chain):
+            raise UsageError(f"{where}: earlier responses (kept, --kept; a pause, --idle, has one)"
+                             " go with plain HTTP only")
         if any(self.idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
@@ -348,8 +351,6 @@ def check_tls(requested: Sweep, where: str) -> None:
     if requested.client != "curl":
         raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
                          f" {requested.client}: say --client curl")
-    if any(requested.kept):
-        raise UsageError(f"{where}: earlier responses (kept, --kept) go with plain HTTP only")
     if any(requested.resumed) and not all(requested.tickets):
         raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
                          " (resumed, --resumed)")
