@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -79,4 +80,5 @@ def stored_run(folder: Path) -> tuple[Study, RunData]:
     name = runs.scenario_of(folder)
     text = runs.read_facts(folder).get("scenario_file")
     study = study_of(scenario_file.of_run(name, text if isinstance(text, str) else ""))
-    return study, runs.load(folder, study)
+    run = runs.load(folder, study)
+    return replace(study, whole=not run.facts.get("partial")), run

@@ -83,10 +83,6 @@ class Populations:
         return next((population for population in self.populations if population.name == name),
                     None)
 
-    def windows(self, sweep: str) -> tuple[int, ...]:
-        """The initial windows of a population, by its name. Raises KeyError."""
-        return {population.name: population.initcwnd for population in self.populations}[sweep]
-
     def under(self, initcwnd: tuple[int, ...]) -> Populations:
         """The same, under other initial windows."""
         return replace(self, populations=tuple(replace(population, initcwnd=initcwnd)
