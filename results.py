@@ -27,6 +27,7 @@ from base.command_line import Parser, file_path, output_file, positive, run_main
 from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
+from findings.charts import BarChart, BarPage
 from findings.findings import Report
 from findings.render import data, markdown
 from findings.render.values import quoted
@@ -52,6 +53,7 @@ a scenario. `./run.sh` draws all of them into `figures/`.
 # README's chapter on results with quotes in place of numbers, and its heading there.
 TEMPLATE = files.PROJECT / "docs" / "what_comes_out.md"
 # Behind MORE is what only docs/RESULTS.md has.
+MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 HEADING, NEXT = "## What comes out\n", "\n## "
 MORE = "\n\n---\n\n"
 WIDTH = 88
@@ -184,12 +186,24 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 
 
 def first_figure(name: str, results: Path) -> Report | None:
-    """The report of the newest whole run with its first figure only; None where it has none."""
+    """The report of the newest whole run with its first figure only; None where it has none.
+
+    Bars are shown on one page: the run's own, or else up to three figures under each other.
+    """
     folders = runs.whole(name, results)
     report = stored_report(folders[0]) if folders else None
-    first = next((finding for finding in report.findings if finding.chart is not None), None) \
-        if report else None
-    return replace(report, findings=(replace(first, also=()),)) if report and first else None
+    drawn = [finding for finding in report.findings if finding.chart is not None] if report else []
+    if not report or not drawn:
+        return None
+    first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)), drawn[0])
+    bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
+    if isinstance(first.chart, BarChart) and 1 < len(bars) <= MOST_ON_A_PAGE:
+        first = replace(first, text=" ".join(finding.text for finding in bars), chart=BarPage(
+            report.title, tuple(line for line in first.chart.context if all(
+                finding.chart and line in finding.chart.context for finding in bars)),
+            charts=tuple(finding.chart for finding in bars
+                         if isinstance(finding.chart, BarChart))))
+    return replace(report, findings=(replace(first, also=()),))
 
 
 def what_comes_out(reports: Iterable[Report]) -> tuple[str, str]:
