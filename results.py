@@ -28,6 +28,7 @@ from base.command_line import Parser, file_path, output_file, positive, run_main
 from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
+from findings.charts import BarChart, BarPage
 from findings.findings import Finding, Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
@@ -51,6 +52,7 @@ Each picture leads to the page with its numbers. It is the first figure of its s
 three panels of Figure 5 together. `./run.sh SCENARIO` draws all of its figures into `figures/`.
 
 """
+MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
 WIDTH = 88
@@ -200,16 +202,24 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 
 
 def first_figure(name: str, results: Path) -> Report | None:
-    """The report of the newest whole run with one figure only; None where it has none.
+    """The report of the newest whole run with its first figure only; None where it has none.
 
-    It is the one that joins the panels of the paper's Figure 5, else the first.
+    Bars are shown on one page: the run's own, or else up to three figures under each other.
     """
     folders = runs.whole(name, results)
     report = stored_report(folders[0]) if folders else None
     drawn = [finding for finding in report.findings if finding.chart is not None] if report else []
-    together = [finding for finding in drawn if finding.name == "fig5"]
-    first = next(iter(together or drawn), None)
-    return replace(report, findings=(replace(first, also=()),)) if report and first else None
+    if not report or not drawn:
+        return None
+    first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)), drawn[0])
+    bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
+    if isinstance(first.chart, BarChart) and 1 < len(bars) <= MOST_ON_A_PAGE:
+        first = replace(first, text=" ".join(finding.text for finding in bars), chart=BarPage(
+            report.title, tuple(line for line in first.chart.context if all(
+                finding.chart and line in finding.chart.context for finding in bars)),
+            charts=tuple(finding.chart for finding in bars
+                         if isinstance(finding.chart, BarChart))))
+    return replace(report, findings=(replace(first, also=()),))
 
 
 def in_readme(path: Path, reports: Iterable[Report]) -> str:
