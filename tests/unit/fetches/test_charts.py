@@ -10,13 +10,14 @@ from findings.quantities import quantity
 from study.fetches.figures import panels
 from study.fetches.figures.bars import chart
 from study.fetches.figures.claims import judge_panel
+from study.fetches.scenario.population import Population, Populations
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 
-def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
-    made = chart(judge_panel(stored_fetches.panels(name)[figure], ()), like_the_papers)
+def bars_of(scenario: Scenario, name: str, figure: str) -> BarChart:
+    made = chart(scenario, judge_panel(stored_fetches.panels(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made
 
@@ -24,7 +25,7 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
 def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
     records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
     panel = panels.improvement(scenario, scenario.figures[0], records)
-    made = chart(judge_panel(panel, ()))
+    made = chart(scenario, judge_panel(panel, ()))
     assert isinstance(made, BarChart)
     assert made.foot == "126 trials verified on the wire"
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
@@ -35,7 +36,8 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
     panel = stored_fetches.panels("marrama2012")["fig2"]
     bucket = replace(panel.buckets[1], base=500.0, experiment=480.0,
                      absolute_interval=(-5.0, 45.0))
-    made = chart(judge_panel(replace(panel, buckets=(panel.buckets[0], bucket)), ()))
+    made = chart(stored_fetches.scenario("marrama2012"),
+                 judge_panel(replace(panel, buckets=(panel.buckets[0], bucket)), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars
     assert base.time.interval is None and not base.unsure
@@ -45,7 +47,13 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
 
 
 def test_a_population_like_the_papers_is_told_from_another() -> None:
-    assert bars_of("zhao2019", "fig5_rtt", like_the_papers=True).publisher == "in the paper"
+    grid = stored_fetches.scenario("zhao2019")
+    assert bars_of(grid, "zhao2019", "fig5_rtt").publisher == "in the paper, of its own users"
+    population = Population(name="grid", title="t", initcwnd=(3, 10))
+    trial = stored_fetches.stored("zhao2019")[0].trial
+    drawn = replace(grid, drawn=Populations("zhao2019", (population,), (), trial))
+    made = bars_of(drawn, "zhao2019", "fig5_rtt")
+    assert made.publisher == "in the paper" and made.is_like_the_papers
 
 
 def test_every_axis_has_a_name_and_a_unit() -> None:
