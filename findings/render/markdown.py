@@ -140,10 +140,11 @@ def code(text: str) -> str:
 _PICTURE = re.compile(r"^!\[(.*)\]\((.*)\)$", re.MULTILINE)
 
 
-def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str = "") -> str:
+def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]], before: str = ""
+            ) -> str:
     """A section for each scenario.
 
-    pictures: by the name of the scenario, the path of its figure as seen from
+    pictures: by the name of the scenario, the path of each of its figures as seen from
     the document. A scenario without one is excluded. before: the document as it
     stands, whose words for a picture are kept where a report has none.
     """
@@ -152,10 +153,9 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str 
                      for report in reports if report.name in pictures)
 
 
-def _entry(report: Report, picture: str, words: Mapping[str, str]) -> str:
-    finding = next(candidate for candidate in report.findings if candidate.chart is not None)
-    alternative = escaped(finding.text or finding.sentence) or words.get(
-        picture, escaped(finding.title))
-    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{alternative}]({picture})",
-             code(f"./run.sh {report.name}")]
-    return "\n\n".join(parts) + "\n"
+def _entry(report: Report, pictures: Sequence[str], words: Mapping[str, str]) -> str:
+    drawn = [finding for finding in report.findings if finding.chart is not None]
+    shown = ["![{}]({})".format(escaped(finding.text or finding.sentence) or words.get(
+        picture, escaped(finding.title)), picture) for finding, picture in zip(drawn, pictures)]
+    return "\n\n".join([f"## {escaped(report.name)}", escaped(report.claim), *shown,
+                        code(f"./run.sh {report.name}")]) + "\n"
