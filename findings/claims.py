@@ -5,8 +5,8 @@ Pharmacokinetics and Biopharmaceutics 15(6)). The published number has a toleran
 around it, ours has a 95 % interval. A number is "reproduced" where the whole interval lies within
 the tolerance, so that all values that the data leave open are near enough, and it
 is not where the whole interval lies outside. Where the interval reaches over an end
-of the tolerance, more data would decide: "compatible", which is neither. So a wider
-interval never makes anything reproduced. This room judges numbers; it
+of the tolerance, more data would decide: "undecided". So a wider interval never makes
+anything reproduced. This room judges numbers; it
 knows no figure and no scenario.
 """
 
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from base.words import between
 
-REPRODUCED, TOO_FEW = "reproduced", "compatible"
+REPRODUCED, UNDECIDED = "reproduced", "undecided"
 DIRECTION_ONLY, NOT_REPRODUCED = "direction only", "not reproduced"
 NOT_MEASURED = "not measured"
-WORDS = (REPRODUCED, TOO_FEW, DIRECTION_ONLY, NOT_REPRODUCED)
+WORDS = (REPRODUCED, UNDECIDED, DIRECTION_ONLY, NOT_REPRODUCED)
 WITHIN_PERCENT = 30.0  # of the published milliseconds
 WITHIN_POINTS = 3.0  # of the published percentage
 LEAST_DRAWS = 10  # independent values, fewer of which have no interval: resampled they vary too
@@ -53,7 +53,7 @@ class ComparedNumber:
 
     @property
     def result(self) -> str:
-        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or TOO_FEW to decide."""
+        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or UNDECIDED to decide."""
         low, high = (end - self.published for end in self.ends)
         return equivalent((low, high), self.allowed)
 
@@ -65,7 +65,7 @@ class ComparedNumber:
     @property
     def test(self) -> str:
         """The test that decided, in words."""
-        where = {REPRODUCED: "within", TOO_FEW: "partly within",
+        where = {REPRODUCED: "within", UNDECIDED: "partly within",
                  NOT_REPRODUCED: "not within"}[self.result]
         band = between((self.published - self.allowed, self.published + self.allowed))
         lacking = "no interval: " if self.interval is None else ""
@@ -75,22 +75,22 @@ class ComparedNumber:
 def equivalent(difference: Ends, allowed: float) -> str:
     """REPRODUCED where an interval of a difference lies within ± allowed, NOT_REPRODUCED outside.
 
-    TOO_FEW where it does neither.
+    UNDECIDED where it does neither.
     """
     low, high = difference
     if -allowed <= low and high <= allowed:
         return REPRODUCED
-    return NOT_REPRODUCED if high < -allowed or low > allowed else TOO_FEW
+    return NOT_REPRODUCED if high < -allowed or low > allowed else UNDECIDED
 
 
 def larger(first: Ends, second: Ends) -> str:
     """REPRODUCED where the first is larger whatever the data leave open, NOT_REPRODUCED where not.
 
-    TOO_FEW where the two overlap.
+    UNDECIDED where the two overlap.
     """
     if first[0] > second[1]:
         return REPRODUCED
-    return NOT_REPRODUCED if first[1] <= second[0] else TOO_FEW
+    return NOT_REPRODUCED if first[1] <= second[0] else UNDECIDED
 
 
 def judge(numbers: Sequence[ComparedNumber]) -> tuple[str, str]:
@@ -105,7 +105,7 @@ def judge(numbers: Sequence[ComparedNumber]) -> tuple[str, str]:
     if NOT_REPRODUCED in results:
         word = word_of(False, all(number.has_direction for number in numbers))
     else:
-        word = TOO_FEW if TOO_FEW in results else REPRODUCED
+        word = UNDECIDED if UNDECIDED in results else REPRODUCED
     return word, "; ".join(number.test for number in numbers)
 
 
@@ -121,12 +121,12 @@ def counts(words: Iterable[str]) -> dict[str, int]:
 
 
 def in_full(word: str) -> str:
-    """A result where there is room: "compatible" is no praise."""
-    return f"{word} (too few data)" if word == TOO_FEW else word
+    """A result where there is room: "undecided" with its reason."""
+    return f"{word} (too few data)" if word == UNDECIDED else word
 
 
 def summary(counted: Mapping[str, int]) -> str:
-    """Such as "5 of 9 reproduced, 1 compatible (too few data), 2 direction only, 1 not reproduced".
+    """Such as "5 of 9 reproduced, 1 undecided (too few data), 2 direction only, 1 not reproduced".
 
     "" for none.
     """

@@ -225,7 +225,8 @@ class Report:
             str(self.facts.get("engine")), "")
         date = str(self.facts.get("finished_at") or self.facts.get("started_at") or "")[:10]
         return " · ".join(filter(None, (
-            f"the whole run: n = {self.count}, {self.verified} verified on the wire",
+            f"{'a part of the scenario' if self.facts.get('partial') else 'the whole run'}:"
+            f" n = {self.count}, {self.verified} verified on the wire",
             f"Linux {self.kernel}" if self.kernel else "", engine, date)))
 
     @property

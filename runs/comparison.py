@@ -117,9 +117,15 @@ def _cell(record: Record) -> Key:
 def _drawn(record: Record) -> Key:
     """What was drawn for a record: its client where it has one, and its repeat, or its seed."""
     trial = record.trial
-    names = (*(("part", "sample") if hasattr(trial, "sample") and trial.sample else ()),
+    names = (*(("part", "sample") if hasattr(trial, "part") and trial.part else ()),
              "repeat" if hasattr(trial, "repeat") else "seed")
     return tuple((name, getattr(trial, name)) for name in names)
+
+
+def _what_was_drawn(pairs: Sequence[ComparedCells]) -> str:
+    """What intervals are over: "clients", or "repeats", or "seeds"."""
+    named = next(iter(pairs[0].first))[0][0]
+    return {"part": "clients"}.get(named, f"{named}s")
 
 
 def _mean(values: Mapping[Key, float]) -> float:
@@ -134,7 +140,7 @@ def _over(pairs: Sequence[ComparedCells]) -> Estimate:
     several cells, and in both runs, move it together.
     """
     moved: dict[Key, float] = {}
-    ends, draws, of_clients = [], [], pairs[0].cell.get("sample")
+    ends, draws, of_clients = [], [], pairs[0].cell.get("part")
     for sign, side in ((-1, [pair.first for pair in pairs]), (1, [pair.second for pair in pairs])):
         means = list(map(_mean, side))
         whole = math.fsum(means) / len(means)
@@ -157,7 +163,8 @@ def _over(pairs: Sequence[ComparedCells]) -> Estimate:
 
 def _sentence(name: str, pairs: Sequence[ComparedCells]) -> str:
     over = _over(pairs)
-    interval = f" ({words.between(over.interval)}, over {over.n} draws)" if over.interval else ""
+    interval = (f" ({words.between(over.interval)}, over {over.n} {_what_was_drawn(pairs)})"
+                if over.interval else "")
     return (f"{name}: {words.number(over.value, signed=True)} ms{interval} in the mean of"
             f" {len(pairs)} cells{'.' if interval else ', with nothing drawn more than once.'}")
 
@@ -251,6 +258,9 @@ def _head(name: str) -> str:
 
 def _chart(base_name: str, pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> LineChart:
     """The difference of each cell, with its interval, from left to right in the run's order."""
+    over = next((f"bars: 95 % intervals over {_what_was_drawn(cells)}"
+                 for cells in pairs.values() for pair in cells if pair.difference.interval),
+                "no bars: nothing was drawn twice for a cell")
     lines = tuple(Line(name, tuple(map(float, range(1, len(cells) + 1))),
                        tuple(pair.difference.value for pair in cells),
                        tuple(pair.difference.interval for pair in cells), look, "points")
@@ -258,6 +268,6 @@ def _chart(base_name: str, pairs: Mapping[str, Sequence[ComparedCells]], metric:
     return LineChart(
         "The same cells in each run", (f"{quantities.quantity(metric).axis}, less that of"
                                        f" {base_name}",),
-        "cells in the order of the first run · bars: 95 % intervals over repeats",
+        f"cells in the order of the first run · {over}",
         columns=((Plot("cell", "difference (ms)", lines, zero=True, whole=False),),),
         legend=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from base import words
 from findings.charts import Timeline
-from findings.claims import REPRODUCED, TOO_FEW, in_full
+from findings.claims import REPRODUCED, UNDECIDED, in_full
 from findings.findings import Answer, Column, Fact, Finding, Report, Table, Tile, bars
 from runs import runs, scenario_file
 from runs.kinds import RunData, Study
@@ -52,7 +52,7 @@ def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...
     for held_out, which in ((False, "published bars"), (True, "held-out bars")):
         counted = bars(findings, held_out)
         if counted:
-            more = f"; {counted[TOO_FEW]} {in_full(TOO_FEW)}" if counted[TOO_FEW] else ""
+            more = f"; {counted[UNDECIDED]} {in_full(UNDECIDED)}" if counted[UNDECIDED] else ""
             tiles.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
                               f"{which} reproduced{more}"))
     emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
     from study.fetches.features.cliff import findings, search
     measured = search.search(what, study.trials, study.head.sysctls, measure)
     for window, apart in zip(measured, findings.distinctions(study.trials)):
-        yield window.agrees, list(findings.sentences(what, window, apart))
+        yield window.agrees, list(findings.sentences(what, window, apart, study.head.sysctls))
     if besides := list(findings.besides(what, measured)):
         yield True, besides
 
@@ -79,4 +80,5 @@ def stored_run(folder: Path) -> tuple[Study, RunData]:
     name = runs.scenario_of(folder)
     text = runs.read_facts(folder).get("scenario_file")
     study = study_of(scenario_file.of_run(name, text if isinstance(text, str) else ""))
-    return study, runs.load(folder, study)
+    run = runs.load(folder, study)
+    return replace(study, whole=not run.facts.get("partial")), run

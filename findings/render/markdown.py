@@ -137,25 +137,18 @@ def code(text: str) -> str:
 
 # docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
 
-_PICTURE = re.compile(r"^!\[(.*)\]\((.*)\)$", re.MULTILINE)
+def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) -> str:
+    """A section for each scenario; its page has the numbers of the picture.
 
-
-def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]], before: str = ""
-            ) -> str:
-    """A section for each scenario.
-
-    pictures: by the name of the scenario, the path of each of its figures as seen from
-    the document. A scenario without one is excluded. before: the document as it
-    stands, whose words for a picture are kept where a report has none.
+    pictures: by the name of the scenario, the paths of its figures as seen from
+    the document. A scenario without one is excluded.
     """
-    words = {picture: alternative for alternative, picture in _PICTURE.findall(before)}
-    return "\n".join(_entry(report, pictures[report.name], words)
+    return "\n".join(_entry(report, pictures[report.name])
                      for report in reports if report.name in pictures)
 
 
-def _entry(report: Report, pictures: Sequence[str], words: Mapping[str, str]) -> str:
-    drawn = [finding for finding in report.findings if finding.chart is not None]
-    shown = ["![{}]({})".format(escaped(finding.text or finding.sentence) or words.get(
-        picture, escaped(finding.title)), picture) for finding, picture in zip(drawn, pictures)]
-    return "\n\n".join([f"## {escaped(report.name)}", escaped(report.claim), *shown,
-                        code(f"./run.sh {report.name}")]) + "\n"
+def _entry(report: Report, pictures: Sequence[str]) -> str:
+    """The pictures, with titles on their faces, and the claim for who cannot see them."""
+    shown = [f"[![{escaped(report.claim)}]({picture})](results/{report.name}.md)\n"
+             for picture in pictures]
+    return "\n".join([f"## {escaped(report.name)}\n", *shown])

@@ -37,7 +37,8 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
         own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
     bars = [made.judged for _, made in figures if made.judged is not None]
     if own is None and analysis.cells and not analysis.scenario.cells and any(
-            judged.panel.n + judged.panel.excluded.total == len(analysis.records)
+            judged.panel.n + judged.panel.excluded.total == sum(
+                record.trial.initcwnd in judged.windows for record in analysis.records)
             for judged in bars):  # a figure has all that a part measured
         own = Answer(table=figures_table(bars), notes=tuple(explained(
             analysis.changes)[:MOST_REASONS]))

@@ -39,10 +39,12 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
 
     Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
+    scenario = kinds.under_measured_windows(scenario, run.records, is_whole)
     panels, missing = kinds.panels(scenario, run.records, is_whole)
-    is_covered = is_whole and not scenario.cells and (
-        any(kinds.shows_all(figure, panels) for figure in scenario.figures)
-        or scenario.users is not None)
+    is_covered = scenario.drawn is not None and bool(panels) or (
+        is_whole and not scenario.cells and (
+            any(kinds.shows_all(figure, panels) for figure in scenario.figures)
+            or scenario.users is not None))
     words = words_of(scenario.sweeps)
     cells = [] if is_covered else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))
@@ -59,7 +61,7 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
              *(made.finding for _, made in figures)]
     tiles = _tiles([made.panel for made in judged])
-    further, more_tiles = _further(analysis, findings, judged)
+    further, more_tiles = _further(study.scenario, analysis, findings, judged)
     findings += further
     tiles += more_tiles
     try:
@@ -76,10 +78,13 @@ def rendered(study: Study, analysis: Analysis) -> Report:
         trials=trials_table(run.records, published), causes=causes_table(run.records))
 
 
-def _further(analysis: Analysis, before: Sequence[Finding], judged: Sequence[JudgedPanel]
-             ) -> tuple[list[Finding], Sequence[Tile]]:
-    """What is found of users, of populations and of published cells, behind the figures."""
-    scenario, records = analysis.scenario, analysis.records
+def _further(scenario: Scenario, analysis: Analysis, before: Sequence[Finding],
+             judged: Sequence[JudgedPanel]) -> tuple[list[Finding], Sequence[Tile]]:
+    """What is found of users, of populations and of published cells, behind the figures.
+
+    scenario: with its own windows.
+    """
+    records = analysis.records
     made: list[Finding] = []
     tiles: Sequence[Tile] = ()
     if scenario.users is not None:
@@ -87,7 +92,8 @@ def _further(analysis: Analysis, before: Sequence[Finding], judged: Sequence[Jud
         made, tiles = users_findings(scenario, scenario.users, records)
     if scenario.drawn is not None and analysis.is_whole:
         from study.fetches.features.population.findings import population_findings
-        made += population_findings(scenario, scenario.drawn, records, [*before, *made], judged)
+        made += population_findings(scenario, scenario.drawn, records, [*before, *made], [
+            panel for panel in judged if not panel.panel.figure.other_windows])
     if scenario.raw is not None and analysis.is_whole:
         made.append(raw_cells.finding(scenario, scenario.raw, records))
     return made, tiles

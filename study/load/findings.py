@@ -11,7 +11,7 @@ from pathlib import Path
 from base.stats import Estimate
 from base.words import MINUS, number
 from findings.charts import Chart
-from findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
+from findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, Ends,
                              equivalent, word_of)
 from findings.findings import Finding, Rounded, Statement, Table
 from findings.quantities import quantity
@@ -208,8 +208,8 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
     results = [_result(claim.expects, gain) for gain in gains]
-    if NOT_REPRODUCED not in results and TOO_FEW in results:
-        return Statement(claim.says, _measured(claim, gains, results), TOO_FEW)
+    if NOT_REPRODUCED not in results and UNDECIDED in results:
+        return Statement(claim.says, _measured(claim, gains, results), UNDECIDED)
     low, high = (sum(ends) / len(gains) for ends in zip(*map(
         _percent_ends, gains)))  # at least as wide as the mean's own
     leaning = {ALIKE: equivalent((low, high), ALIKE_PERCENT) == REPRODUCED,
@@ -251,7 +251,7 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
 
 
 def _result(expects: str, gain: Gain) -> str:
-    """Whether a cell has what is expected, by the 95 % interval of the difference; or TOO_FEW.
+    """Whether a cell has what is expected, by the 95 % interval of the difference; or UNDECIDED.
 
     Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
     a cell has it not where nothing beyond ALIKE_PERCENT on that side is left open. One seed
@@ -263,7 +263,7 @@ def _result(expects: str, gain: Gain) -> str:
     if gain.absolute.sign == sign:
         return REPRODUCED
     most = max(sign * end for end in _percent_ends(gain))
-    return NOT_REPRODUCED if most <= ALIKE_PERCENT else TOO_FEW
+    return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
 
 
 def _percent_ends(gain: Gain) -> Ends:
@@ -290,7 +290,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -
     where = ("" if len(gains) == 1 else f" in {count} of {len(gains)} cells" if count
              else f" in any of {len(gains)} cells")
     does, is_not_shown, does_not = VERBS[claim.expects]
-    does = does if count else is_not_shown if TOO_FEW in results else does_not
+    does = does if count else is_not_shown if UNDECIDED in results else does_not
     return (f"{quantity(claim.quantity).what} {does} with IW"
             f" {experiment} instead of {base}{where}: {', '.join(changes)}."
             + (f" {claim.why}" if claim.why else ""))

@@ -25,7 +25,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the source, and its test. figure: the one that it is about, by its name."""
+    """A sentence of the source, and its test. figure: the name of its figure."""
 
     figure: str
     says: str

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from base.stats import Estimate
-from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart
-from findings.claims import LEAST_DRAWS, TOO_FEW
+from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart, is_wide
+from findings.claims import LEAST_DRAWS, UNDECIDED
 from findings.findings import Cell, Column, Finding, Table
 from findings.quantities import quantity
 from study.fetches.figures import summary
@@ -51,7 +51,7 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
         samples=of_figure.panel.samples,
         measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
-        if figure.published else ""), of_figure)
+        if figure.is_published else ""), of_figure)
 
 
 def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
@@ -158,7 +158,7 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
         notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
                      " is compared; the others are parts of the baseline.")
     notes += [TWO_WEEKS] if any(bucket.same for bucket in panel.buckets) else []
-    few = [row.bucket.label for row in judged.rows if row.word == TOO_FEW
+    few = [row.bucket.label for row in judged.rows if row.word == UNDECIDED
            and not row.exact and row.bucket.draws < LEAST_DRAWS]
     if few:
         notes.append(f"Too few to know how far chance goes (fewer than {LEAST_DRAWS} independent"
@@ -184,20 +184,23 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
     panel, figure = judged.panel, judged.panel.figure
     # Whether the responses are drawn from the paper's population.
     like_the_papers = scenario.population(figure.sweep) is not None
-    over = averaged(figure)
+    averages = averaged(figure)
     metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
     common = "" if like_the_papers else fixed(scenario.sweep(figure.sweep).cells)
+    drawn = "clients" if like_the_papers else "repeats"
+    over = ([f"95 % intervals over {drawn}."]
+            if any(is_wide(bucket.absolute_interval) for bucket in panel.buckets) else [])
     around: dict[str, Any] = {
         "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
-                    f"{f', averaged over {over}' if over else ''}",
+                    f"{f', averaged over {averages}' if averages else ''}",
                     *(_of_population(figure, panel) if like_the_papers else
                       [common] if common else [])),
         "foot": " ".join([f"{panel.n} trials verified on the wire"
                           + ("." if panel.excluded.total else "; none excluded."),
-                          *_percentages(judged), *panel.remarks]).removesuffix("."),
+                          *_percentages(judged), *panel.remarks, *over]).removesuffix("."),
         "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
-        "publisher": "" if not figure.published else
+        "publisher": "" if not figure.is_published else
                      "by them" if not published.is_of_the_paper(figure.published) else
                      "in the paper" if like_the_papers else "in the paper, of its own users"}
     if panel.is_sweep:

@@ -228,11 +228,17 @@ def of_experiment(percent: float, sign: int = 1) -> float:
 
 
 def published_bars(figure: Figure) -> dict[str, Published]:
-    """The figure's published bars by label, percentages as parts of the baseline."""
+    """The figure's published bars by label, percentages as parts of the baseline.
+
+    Of other windows than the published ones the bars have no values.
+    """
     if not figure.published:
         return {}
+    printed = published.buckets(figure.published, figure.panel)
+    if figure.other_windows:
+        return dict.fromkeys(printed, Published())
     bars = {}
-    for label, bar in published.buckets(figure.published, figure.panel).items():
+    for label, bar in printed.items():
         percent = bar.percent
         if percent is not None and figure.percent_of == OF_EXPERIMENT:
             percent = of_baseline(percent, sign_of(figure.metric))

@@ -75,6 +75,13 @@ class JudgedPanel:
     statements: tuple[Statement, ...]
 
     @property
+    def windows(self) -> set[int]:
+        """The initial windows that it compares."""
+        figure = self.panel.figure
+        return ({int(bucket.label) for bucket in self.panel.buckets} if self.panel.is_sweep else
+                {figure.baseline_initcwnd, figure.experiment_initcwnd})
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many bars have which word."""
         return claims.counts(row.word for row in self.rows if row.word)

@@ -101,6 +101,11 @@ class Responses:
                 self._by_part.setdefault(trial.part, {}).setdefault(
                     trial.sample, {})[trial.initcwnd] = record
 
+    def windows(self, part: str) -> tuple[int, ...]:
+        """The windows under which a part was measured, in the order of the records."""
+        return tuple(dict.fromkeys(initcwnd for rows in self._by_part.get(part, {}).values()
+                                   for initcwnd in rows))
+
     def counting(self, part: str, windows: Sequence[int]) -> list[Record]:
         """The records of a part that count under some windows."""
         return [record for rows in self._by_part.get(part, {}).values()
@@ -167,11 +172,11 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     """
     client, algorithm = drawn.like.client, drawn.like.congestion_control
     if figure.is_of_windows:
-        rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
+        measured = responses.windows(figure.sweep) or (figure.baseline_initcwnd,)
+        rows, samples = window_buckets(responses, figure, measured)
         return Panel(
             figure, tuple(rows), client, algorithm, samples=samples,
-            remarks=notes.limiting_notes(
-                responses.counting(figure.sweep, drawn.windows(figure.sweep))))
+            remarks=notes.limiting_notes(responses.counting(figure.sweep, measured)))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
     remarked = notes.limiting_notes(responses.counting(figure.sweep, windows))

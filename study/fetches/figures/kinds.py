@@ -6,7 +6,8 @@ A new kind is a line of FIGURES.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from base.errors import UsageError
 from findings.findings import Finding
@@ -191,6 +192,48 @@ def panels(scenario: Scenario, records: Sequence[Record],
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing
+
+
+def under_measured_windows(scenario: Scenario, records: Sequence[Record],
+                           is_whole: bool) -> Scenario:
+    """The scenario with the windows that a run measured in the place of its own.
+
+    A figure of two windows becomes one for each window that was measured, against the first:
+    what was published stays with its own two, and so do claims.
+    """
+    measured = tuple(dict.fromkeys(record.trial.initcwnd for record in records))
+    own = {window for source in (*scenario.sweeps, *(
+        scenario.drawn.populations if scenario.drawn else ())) for window in source.initcwnd}
+    if not measured or own == {*measured} or is_whole and own > {*measured}:
+        return scenario
+    figures = [made for figure in scenario.figures for made in _under(figure, measured)]
+    kept: dict[Figure, str] = {}  # by what they compare, those of their own windows first
+    for figure in sorted(figures, key=lambda figure: figure.other_windows):
+        kept.setdefault(replace(figure, name="", title="", published="", panel="", held_out=False,
+                                other_windows=False), figure.name)
+    return replace(
+        scenario, figures=tuple(figure for figure in figures if figure.name in kept.values()),
+        claims=tuple(claim for claim in scenario.claims if claim.figure in kept.values()),
+        sweeps=tuple(replace(sweep, initcwnd=measured) for sweep in scenario.sweeps))
+
+
+def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
+    """A figure for each pair of windows, the first with another; or the one of all of them."""
+    compared = figure.baseline_initcwnd, figure.experiment_initcwnd
+    first, *others = measured
+    if not FIGURES[figure.kind].is_of_pairs:
+        yield figure if compared[0] in measured else replace(figure, baseline_initcwnd=first)
+        return
+    if {*compared} <= {*measured}:
+        yield figure
+    for other in others:
+        if (first, other) != compared:
+            named = dict(zip(map(str, compared), (first, other)))
+            yield replace(
+                figure, name=f"{figure.name}_{first}_{other}", baseline_initcwnd=first,
+                experiment_initcwnd=other, other_windows=True,
+                title=re.sub(r"(?<=\bIW )\d+", lambda match: str(
+                    named.get(match[0], match[0])), figure.title))
 
 
 def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:

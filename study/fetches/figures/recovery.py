@@ -12,22 +12,19 @@ from dataclasses import replace
 
 from base.stats import Estimate
 from base.words import between, short
-from findings.claims import LEAST_DRAWS
+from findings.claims import LEAST_DRAWS, UNDECIDED
 from study.fetches.figures.buckets import Bucket, Panel
 from study.fetches.figures.panels import improvement
 from study.fetches.scenario.scenario import Figure, Scenario
 from study.fetches.verify.record import Record
 
-HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
+HELPS, HARMS = "helps", "harms"
 
 
 def panel_of_loss(scenario: Scenario, figure: Figure, records: Sequence[Record],
-                  _is_whole: bool = True) -> Panel:
-    """The rows of one improvement figure by random loss. Raises as `improvement`.
-
-    Of a part too it needs every bucket: they are compared with the lossless one.
-    """
-    return replace(improvement(scenario, figure, records), is_of_loss=True)
+                  is_whole: bool = True) -> Panel:
+    """The rows of one improvement figure by random loss. Raises as `improvement`."""
+    return replace(improvement(scenario, figure, records, is_whole), is_of_loss=True)
 
 
 def beyond_lossless(panel: Panel, bucket: Bucket) -> Estimate | None:

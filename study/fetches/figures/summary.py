@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from base.words import short, span
 from findings import claims
-from findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
+from findings.claims import REPRODUCED, UNDECIDED, WITHIN_PERCENT, WITHIN_POINTS
 from runs.kinds import RunData
 from study.fetches.figures.buckets import Bucket, Excluded, Panel
 from study.fetches.figures.cells import WindowChange
@@ -23,7 +23,7 @@ from study.fetches.verify.record import Record
 
 WHAT_RESULTS_MEAN = (
     f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
-    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage; compatible, that only"
+    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage; undecided, that only"
     " a part of it is, so that more data would have to decide.")
 
 
@@ -104,7 +104,7 @@ def _held(judged: Sequence[JudgedPanel]) -> list[str]:
     if not statements:
         return []
     failed, left_open = ([f"“{statement.says}” ({statement.found})" for statement in statements
-                          if statement.word != REPRODUCED and (statement.word == TOO_FEW) == few]
+                          if statement.word != REPRODUCED and (statement.word == UNDECIDED) == few]
                          for few in (False, True))
     holding = len(statements) - len(failed) - len(left_open)
     text = f"Of {len(statements)} published statements, {holding} hold here"
@@ -186,11 +186,12 @@ def figure_sentence(judged: JudgedPanel) -> str:
     figure, buckets, unit = panel.figure, panel.buckets, panel.metric.unit
     low = min(buckets, key=lambda bucket: bucket.absolute)
     high = max(buckets, key=lambda bucket: bucket.absolute)
+    ends = dict.fromkeys(f"{short(end.absolute)} {unit} (at {panel.named(end)})"
+                         for end in (low, high))
     saved = "gain" if panel.metric.more_is_better else "save"
     verb = saved if low.absolute >= 0 else "change it, improvements counted positive, by"
     text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
-            f" {short(low.absolute)} {unit} (at {panel.named(low)}) to"
-            f" {short(high.absolute)} {unit} (at {panel.named(high)}),"
+            f" {' to '.join(ends)},"
             f" {span([bucket.percent for bucket in buckets], '%')}")
     known = [span(values, its_unit) for values, its_unit in (
         ([bucket.published.absolute for bucket in buckets], unit),

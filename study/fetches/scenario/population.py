@@ -1,7 +1,7 @@
 """Populations: clients and their responses, a trial for each of their rows and each window.
 
 A published bar is a mean over very different clients. So clients and responses are drawn as the
-paper's were (paper/draw.py, docs/METHOD.md), and stand as rows in a table beside the scenario. The
+paper's were (docs/studies/POPULATION.md), and stand as rows in a table beside the scenario. The
 same row serves every initial window: what differs between two windows is the window.
 """
 
@@ -82,10 +82,6 @@ class Populations:
     def population(self, name: str) -> Population | None:
         return next((population for population in self.populations if population.name == name),
                     None)
-
-    def windows(self, sweep: str) -> tuple[int, ...]:
-        """The initial windows of a population, by its name. Raises KeyError."""
-        return {population.name: population.initcwnd for population in self.populations}[sweep]
 
     def under(self, initcwnd: tuple[int, ...]) -> Populations:
         """The same, under other initial windows."""

@@ -128,6 +128,8 @@ class Figure(grammar.Figure):
     for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
     held_out: no parameter of the scenario was chosen by looking at the published values.
     bandwidth_at_most_kbps: of a population, only clients up to it; 0: all.
+    other_windows: a run compared other windows than those that were published; the published
+    file then only names the bars.
     """
 
     kind: str  # of study.fetches.figures.kinds.FIGURES
@@ -144,6 +146,12 @@ class Figure(grammar.Figure):
     percent_of: Literal["baseline", "experiment"] = "baseline"
     held_out: bool = False
     bandwidth_at_most_kbps: float = key(0.0, quantity="bandwidth_kbps")
+    other_windows: bool = key(False, absent=True)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether something was published of its bars."""
+        return bool(self.published) and not self.other_windows
 
     @property
     def is_of_windows(self) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from findings.charts import Ends, is_wide
-from findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS,
+from findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, UNDECIDED, WORDS,
                              ComparedNumber, counts, equivalent, judge, larger, summary, word_of)
 
 numbers = some.floats(-1e6, 1e6)
@@ -18,12 +18,12 @@ widths = some.floats(0, 1e6)
     (ComparedNumber(12, 10, 3, (12, 12), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
     (ComparedNumber(13, 10, 3, (13, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
     (ComparedNumber(12, 10, 3, (11, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
-    (ComparedNumber(12, 10, 3, (11, 13.1), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (ComparedNumber(7.5, 10, 3, (6.9, 8), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (ComparedNumber(10, 10, 3, (-50, 70), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (ComparedNumber(10, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
-    (ComparedNumber(400, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
-    (ComparedNumber(14, 10, 3, (9, 19), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(12, 10, 3, (11, 13.1), "ms"), UNDECIDED, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(7.5, 10, 3, (6.9, 8), "ms"), UNDECIDED, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(10, 10, 3, (-50, 70), "ms"), UNDECIDED, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(10, 10, 3, None, "ms"), UNDECIDED, "no interval: partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(400, 10, 3, None, "ms"), UNDECIDED, "no interval: partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(14, 10, 3, (9, 19), "ms"), UNDECIDED, "partly within 7.0 … 13.0 ms"),
     (ComparedNumber(16, 10, 3, (13.1, 19), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
     (ComparedNumber(3, 10, 3, (0.1, 6.9), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
     (ComparedNumber(3, 10, 3, (0, 6.9), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
@@ -44,7 +44,7 @@ def test_every_number_of_a_bar_has_to_agree() -> None:
     assert judge([near, near])[0] == REPRODUCED
     assert judge([near, far]) == (DIRECTION_ONLY, "within 9.0 … 11.0; not within 9.0 … 11.0")
     assert judge([far, other])[0] == NOT_REPRODUCED
-    assert judge([near, unknown])[0] == TOO_FEW
+    assert judge([near, unknown])[0] == UNDECIDED
     assert judge([far, unknown])[0] == DIRECTION_ONLY  # whatever the other is
     assert judge([far, ComparedNumber(10, 10, 1, (-5, 25))])[0] == NOT_REPRODUCED
 
@@ -70,24 +70,24 @@ def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]])
     unknown = [ComparedNumber(each.measured, each.published, each.allowed, None) for each in narrow]
     before, after = judge(narrow)[0], judge(wide)[0]
     # Most certain first: what has fewer data stays where it is, or becomes less certain.
-    order = {REPRODUCED: (REPRODUCED, TOO_FEW), TOO_FEW: (TOO_FEW,),
-             DIRECTION_ONLY: (DIRECTION_ONLY, NOT_REPRODUCED, TOO_FEW),
-             NOT_REPRODUCED: (NOT_REPRODUCED, TOO_FEW)}
+    order = {REPRODUCED: (REPRODUCED, UNDECIDED), UNDECIDED: (UNDECIDED,),
+             DIRECTION_ONLY: (DIRECTION_ONLY, NOT_REPRODUCED, UNDECIDED),
+             NOT_REPRODUCED: (NOT_REPRODUCED, UNDECIDED)}
     assert after in order[before]
-    assert judge(unknown)[0] == TOO_FEW
+    assert judge(unknown)[0] == UNDECIDED
 
 
 @pytest.mark.parametrize(("first", "second", "word"), [
-    ((5, 6), (3, 4), REPRODUCED), ((5, 6), (3, 5), TOO_FEW), ((3, 4), (5, 6), NOT_REPRODUCED),
-    ((5, 5), (5, 5), NOT_REPRODUCED), ((3, 9), (5, 6), TOO_FEW)])
+    ((5, 6), (3, 4), REPRODUCED), ((5, 6), (3, 5), UNDECIDED), ((3, 4), (5, 6), NOT_REPRODUCED),
+    ((5, 5), (5, 5), NOT_REPRODUCED), ((3, 9), (5, 6), UNDECIDED)])
 def test_larger_is_what_is_so_whatever_the_data_leave_open(first: Ends, second: Ends,
                                                            word: str) -> None:
     assert larger(first, second) == word
 
 
 @pytest.mark.parametrize(("difference", "word"), [
-    ((-5, 5), REPRODUCED), ((-5.1, 5), TOO_FEW), ((-5, 5.1), TOO_FEW), ((-9, 9), TOO_FEW),
-    ((5, 9), TOO_FEW), ((5.1, 9), NOT_REPRODUCED), ((-9, -5.1), NOT_REPRODUCED)])
+    ((-5, 5), REPRODUCED), ((-5.1, 5), UNDECIDED), ((-5, 5.1), UNDECIDED), ((-9, 9), UNDECIDED),
+    ((5, 9), UNDECIDED), ((5.1, 9), NOT_REPRODUCED), ((-9, -5.1), NOT_REPRODUCED)])
 def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, word: str) -> None:
     assert equivalent(difference, 5) == word
 
@@ -98,10 +98,10 @@ def test_words() -> None:
 
 
 def test_results_are_counted_and_told() -> None:
-    counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, TOO_FEW])
-    assert counted == {REPRODUCED: 2, TOO_FEW: 1, DIRECTION_ONLY: 0, NOT_REPRODUCED: 1}
+    counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, UNDECIDED])
+    assert counted == {REPRODUCED: 2, UNDECIDED: 1, DIRECTION_ONLY: 0, NOT_REPRODUCED: 1}
     assert list(counted) == list(WORDS)
-    assert summary(counted) == ("2 of 4 reproduced, 1 compatible (too few data), 0 direction only,"
+    assert summary(counted) == ("2 of 4 reproduced, 1 undecided (too few data), 0 direction only,"
                                 " 1 not reproduced")
     assert summary(counts([])) == ""
 

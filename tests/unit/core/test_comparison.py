@@ -92,7 +92,7 @@ def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
     told = comparison.report([("few", few), ("many", many)])
     assert told.summary[0] == "Not the same: repeats of a cell (100 / 1000), kernel (7.2 / 7.3)."
     interval = told.findings[0].tables[1].rows[0][5]
-    assert isinstance(interval, comparison.Interval) and "over 100 draws" in told.summary[1]
+    assert isinstance(interval, comparison.Interval) and "over 100 repeats" in told.summary[1]
     assert interval.low < 0 < interval.high and 8 < interval.high - interval.low < 16
 
 
@@ -100,12 +100,15 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
     def made(scale: float) -> RunData:
         return RunData(Path("results/x/1"), {}, [
             Measured(Client("x", "avg", sample, initcwnd), True, verdict=PASS,
-                     total_ms=100 + scale * sample) for sample in (1, 2, 3) for initcwnd in (3, 10)])
+                     total_ms=100 + scale * sample) for sample in (0, 1, 2) for initcwnd in (3, 10)])
 
-    whole = comparison.report([("a", made(1)), ("b", made(2))]).findings[0].tables[1]
+    told = comparison.report([("a", made(1)), ("b", made(2))])
+    whole = told.findings[0].tables[1]
+    assert "over 3 clients" in told.summary[1]
+    assert told.findings[0].chart.foot.endswith("no bars: nothing was drawn twice for a cell")
     assert whole.title.startswith("All shared cells")
-    # Differences of 1, 2, 3: mean 2, standard error 0.577, Student's t of two degrees 4.303.
-    assert whole.rows[0][5].low == pytest.approx(2 - 4.303 * 3 ** -0.5, abs=1e-3)
+    # Differences of 0, 1, 2: mean 1, standard error 0.577, Student's t of two degrees 4.303.
+    assert whole.rows[0][5].low == pytest.approx(1 - 4.303 * 3 ** -0.5, abs=1e-3)
     alone = comparison.report([("a", run({(20, 3, 1): 1.0, (80, 3, 1): 2.0})),
                                ("b", run({(20, 3, 1): 2.0, (80, 3, 1): 5.0}))])
     assert alone.summary[1] == "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once."
@@ -115,7 +118,7 @@ def test_what_does_not_count_is_left_out() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
     told = comparison.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
-    assert told.summary[1] == "two: +6.0 ms (−110.5 … 122.5, over 2 draws) in the mean of 1 cells."
+    assert told.summary[1] == "two: +6.0 ms (−110.5 … 122.5, over 2 repeats) in the mean of 1 cells."
     assert finding.text.endswith(told.summary[1]) and (told.verified, told.count) == (8, 9)
     assert (told.title, told.source, told.path) == ("one beside two", "", "")
     assert finding.tables[1].column("cells") == [1]

@@ -121,10 +121,10 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
     assert [tile.value for tile in made.tiles] == [
         "2 of 504", "3 of 4", "90.0 s in 2.0 h", "1"]
     apart = report([record(1)], findings=(
-        *bars, replace(bars[1], bars={"compatible": 2}, held_out=True)), wall_s=3.0)
+        *bars, replace(bars[1], bars={"undecided": 2}, held_out=True)), wall_s=3.0)
     assert [(tile.value, tile.meaning) for tile in apart.tiles[1:3]] == [
         ("3 of 4", "published bars reproduced"),
-        ("0 of 2", "held-out bars reproduced; 2 compatible (too few data)")]
+        ("0 of 2", "held-out bars reproduced; 2 undecided (too few data)")]
     only = report([record(1)], wall_s=3.0)
     assert only.failures is None and [tile.value for tile in only.tiles] == ["1 of 1", "1"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from findings import claims
-from findings.claims import DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from findings.claims import DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from study.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
                                            of_experiment)
 from study.fetches.figures.claims import JudgedBar, judge_panel
@@ -57,17 +57,17 @@ def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
     ({"absolute": 200.0, "percent": 20.0,
       "absolute_interval": (50.0, 210.0), "percent_interval": (-5.0, 15.0)}, NOT_REPRODUCED),
     ({"absolute": 200.0, "percent": 20.0,
-      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 21.0)}, TOO_FEW),
+      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 21.0)}, UNDECIDED),
     # near, for certain and not
     ({"absolute": 100.0, "percent": 10.0,
       "absolute_interval": (80.0, 120.0), "percent_interval": (8.0, 12.0)}, REPRODUCED),
     ({"absolute": 100.0, "percent": 10.0,
-      "absolute_interval": (80.0, 131.0), "percent_interval": (8.0, 12.0)}, TOO_FEW),
+      "absolute_interval": (80.0, 131.0), "percent_interval": (8.0, 12.0)}, UNDECIDED),
     ({"absolute": 100.0, "percent": 10.0,
-      "absolute_interval": (80.0, 120.0), "percent_interval": (6.9, 12.0)}, TOO_FEW),
+      "absolute_interval": (80.0, 120.0), "percent_interval": (6.9, 12.0)}, UNDECIDED),
     # an interval of a few values is none
     ({"absolute": 100.0, "percent": 10.0, "absolute_interval": (80.0, 120.0),
-      "percent_interval": (8.0, 12.0), "draws": LEAST_DRAWS - 1}, TOO_FEW),
+      "percent_interval": (8.0, 12.0), "draws": LEAST_DRAWS - 1}, UNDECIDED),
     # a value known to ±40 ms
     ({"absolute": 140.0, "percent": 10.0}, REPRODUCED),
     ({"absolute": 60.0, "percent": 10.0}, DIRECTION_ONLY),
@@ -136,7 +136,7 @@ def test_an_interval_that_reaches_beyond_zero_leaves_it_open(ends: Any, unsure: 
 
 
 @pytest.mark.parametrize(("lossless", "exact", "word"), [
-    (True, True, REPRODUCED), (False, True, TOO_FEW), (True, False, TOO_FEW)])
+    (True, True, REPRODUCED), (False, True, UNDECIDED), (True, False, UNDECIDED)])
 def test_what_was_measured_once_is_known_only_where_nothing_varies(
         lossless: bool, exact: bool, word: str) -> None:
     """One fetch gives no interval: near as it is, without one it shows nothing."""
@@ -148,7 +148,7 @@ def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
     """Two transfers that random loss spared take the same time: an interval of no width."""
     alike = {"absolute": 100.0, "absolute_interval": (100.0, 100.0), "lossless": False}
     (row,) = rows(panel(bucket(1000, 900, **alike, draws=2)))
-    assert (row.word, row.exact) == (TOO_FEW, False)
+    assert (row.word, row.exact) == (UNDECIDED, False)
     (row,) = rows(panel(bucket(1000, 900, **alike, draws=LEAST_DRAWS)))
     assert row.word == REPRODUCED
 
@@ -156,8 +156,8 @@ def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
 def test_results_are_counted() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
     counted = judge_panel(panel(*bars), (), exact=True).counts
-    assert counted == {REPRODUCED: 2, TOO_FEW: 0, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
-    assert claims.summary(counted) == ("2 of 4 reproduced, 0 compatible (too few data),"
+    assert counted == {REPRODUCED: 2, UNDECIDED: 0, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
+    assert claims.summary(counted) == ("2 of 4 reproduced, 0 undecided (too few data),"
                                        " 1 direction only, 1 not reproduced")
     assert claims.summary(judge_panel(panel(bucket(10, 5)), ()).counts) == ""
 
@@ -176,7 +176,7 @@ def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     (found,) = judge_panel(bars, [claim, replace(claim, figure="other")], exact=True).statements
     assert found.word == word, found
     (found,) = judge_panel(bars, [claim]).statements  # measured once, where repeats would differ
-    assert found.word == TOO_FEW
+    assert found.word == UNDECIDED
 
 
 def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
@@ -190,7 +190,7 @@ def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
 
 @pytest.mark.parametrize(("first", "second", "absolute", "word"), [
     ((17.0, 19.0), (5.0, 16.0), (140.0, 160.0), REPRODUCED),
-    ((14.0, 16.0), (5.0, 16.0), (95.0, 109.0), TOO_FEW),
+    ((14.0, 16.0), (5.0, 16.0), (95.0, 109.0), UNDECIDED),
     ((4.0, 5.0), (5.0, 16.0), (96.0, 104.0), NOT_REPRODUCED)])
 def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: Any,
                                              word: str) -> None:
@@ -199,5 +199,5 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
     (larger, equal) = judge_panel(panel(*bars), [Claim("f", "", larger=("50", "20")),
                                             Claim("f", "", equal=("50", "20"))]).statements
     assert larger.word == word
-    assert equal.word == {REPRODUCED: NOT_REPRODUCED, TOO_FEW: TOO_FEW,
+    assert equal.word == {REPRODUCED: NOT_REPRODUCED, UNDECIDED: UNDECIDED,
                           NOT_REPRODUCED: REPRODUCED}[word]

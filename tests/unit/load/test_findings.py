@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from base.stats import Estimate
-from findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from runs import scenario_file
 from runs.kinds import Overrides, RunData
 from study.load import analysis, charts, findings
@@ -39,7 +39,7 @@ def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> No
     assert words["more"] != NOT_REPRODUCED
     assert words["less"] == words["alike"] == NOT_REPRODUCED
     # Two seeds that differ widely: it is left open.
-    assert findings.statement(runs, replace(CLAIM, quantity="mean_ms")).word == TOO_FEW
+    assert findings.statement(runs, replace(CLAIM, quantity="mean_ms")).word == UNDECIDED
 
 
 def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:

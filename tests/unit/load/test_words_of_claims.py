@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from base.errors import UsageError
-from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from study.load import analysis, findings, tables
 from study.load.analysis import Runs
 from study.load.scenario import LoadClaim
@@ -50,20 +50,20 @@ def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float],
     expected = ("less", "more", "alike")
     assert [told(expects, *cells)[0] for expects in expected] == [less, more, alike]
     alone = [(each,) for each in saved]  # one seed shows nothing, whatever it has
-    assert [told(expects, *alone)[0] for expects in expected] == [TOO_FEW] * 3
+    assert [told(expects, *alone)[0] for expects in expected] == [UNDECIDED] * 3
 
 
 @pytest.mark.parametrize("expects, first, second, word", [
     ("less", (10, 10.1), (20, 20.1), REPRODUCED),
-    ("less", (10, 10.1), (1, 40), TOO_FEW),  # 20 ± 248 %
+    ("less", (10, 10.1), (1, 40), UNDECIDED),  # 20 ± 248 %
     ("less", (10, 10.1), (-1, -1.1), DIRECTION_ONLY),  # for certain not in the second cell
     ("less", (10, 10.1), (-50, -50.5), NOT_REPRODUCED),
     ("less", (10, 10.1), (0, 0.2), DIRECTION_ONLY),  # 0.1 ± 1.3 %: at most alike
-    ("less", (10, 10.1), (0, 1), TOO_FEW),  # 0.5 ± 6.4 %: more than alike is left open
+    ("less", (10, 10.1), (0, 1), UNDECIDED),  # 0.5 ± 6.4 %: more than alike is left open
     ("less", (-10, -10.1), (1, 40), NOT_REPRODUCED),  # its mean saves 5 %, but not for certain
     ("more", (-10, -10.1), (-20, -20.1), REPRODUCED),
     ("alike", (4, 4.1), (-4, -4.1), REPRODUCED),
-    ("alike", (4, 6), (-4, -6), TOO_FEW),  # ± 12.7 %
+    ("alike", (4, 6), (-4, -6), UNDECIDED),  # ± 12.7 %
     ("alike", (6, 6.05), (-4, -4.1), DIRECTION_ONLY)])
 def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, float],
                                              second: tuple[float, float], word: str) -> None:

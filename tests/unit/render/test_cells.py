@@ -35,17 +35,17 @@ def test_words_are_counted_for_bars_and_for_statements() -> None:
                 Finding("b", "", bars={"reproduced": 3}, statements=(
                     Statement("x", "y", "not measured"), Statement("x", "y", "reproduced"),
                     Statement("x", "y"))))
-    assert counted(findings) == ["bars: 4 of 6 reproduced, 0 compatible (too few data),"
+    assert counted(findings) == ["bars: 4 of 6 reproduced, 0 undecided (too few data),"
                                  " 0 direction only, 2 not reproduced",
                                  "statements: 1 reproduced, 1 not measured"]
     assert counted((Finding("a", ""),)) == []
 
 
 def test_what_no_parameter_was_chosen_by_is_counted_apart() -> None:
-    findings = (Finding("a", "", bars={"reproduced": 3, "compatible": 1}),
+    findings = (Finding("a", "", bars={"reproduced": 3, "undecided": 1}),
                 Finding("b", "", bars={"reproduced": 1, "direction only": 6}, held_out=True),
-                Finding("c", "", statements=(Statement("x", "y", "compatible"),)))
+                Finding("c", "", statements=(Statement("x", "y", "undecided"),)))
     assert counted(findings) == [
-        "bars: 3 of 4 reproduced, 1 compatible (too few data), 0 direction only, 0 not reproduced",
-        "bars held out: 1 of 7 reproduced, 0 compatible (too few data), 6 direction only,"
-        " 0 not reproduced", "statements: 1 compatible (too few data)"]
+        "bars: 3 of 4 reproduced, 1 undecided (too few data), 0 direction only, 0 not reproduced",
+        "bars held out: 1 of 7 reproduced, 0 undecided (too few data), 6 direction only,"
+        " 0 not reproduced", "statements: 1 undecided (too few data)"]

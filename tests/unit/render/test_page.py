@@ -110,9 +110,9 @@ def test_a_finding_has_its_words_drawings_and_table(shown: Outline) -> None:
 
 def test_a_result_that_too_few_data_leave_open_says_so_in_a_statement() -> None:
     told = Outline(pages.page(report(findings=(replace(FINDINGS[0], statements=(
-        Statement("Faster.", "4 ± 6 ms", "compatible"),)),)), DRAWINGS))
-    assert "4 ± 6 ms compatible (too few data)" in told.text.replace("\u00a0", " ")
-    assert "word compatible" in [each.get("class") for each in told.of("span")]
+        Statement("Faster.", "4 ± 6 ms", "undecided"),)),)), DRAWINGS))
+    assert "4 ± 6 ms undecided (too few data)" in told.text.replace("\u00a0", " ")
+    assert "word undecided" in [each.get("class") for each in told.of("span")]
 
 
 def test_a_chart_that_is_not_drawn_says_so(shown: Outline) -> None:
