@@ -52,6 +52,7 @@ Each picture leads to the page with its numbers. It is the first figure of its s
 three panels of Figure 5 together. `./run.sh SCENARIO` draws all of its figures into `figures/`.
 
 """
+FURTHER = {"dukkipati2010": ("fig6",)}  # figures of the gallery besides a scenario's first
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
@@ -188,29 +189,30 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
     known: what is kept of each scenario. Of one without a whole run its picture stands.
     """
     from findings import drawing  # and with it matplotlib: only where it draws
-    shown = []
-    for name, report in known.items():
-        measured = first_figure(name, results)
-        if measured:
-            drawn = drawing.small(drawing.pngs(drawing.images(measured)))
-            for content in drawn.values():
-                print(files.write(GALLERY / f"{name}.png", content))
-        if (GALLERY / f"{name}.png").exists():
-            shown.append(measured or report)
-    pictures = {report.name: f"gallery/{report.name}.png" for report in shown}
+    shown, pictures = [], {}
+    for name, kept in known.items():
+        folders = runs.whole(name, results)
+        report = in_gallery(stored_report(folders[0]) if folders else kept)
+        paths = [GALLERY / f"{name}{ending}.png" for ending in (
+            "", *(f"_{finding.name}" for finding in report.findings[1:]))]
+        if folders:
+            drawn = drawing.small(drawing.pngs(drawing.images(report)))
+            for path, content in zip(paths, drawn.values()):
+                print(files.write(path, content))
+        if report.findings and paths[0].exists():
+            shown.append(report)
+            pictures[name] = [f"gallery/{path.name}" for path in paths]
     print(files.write(DOCS / "GALLERY.md", GALLERY_HEAD + markdown.gallery(shown, pictures)))
 
 
-def first_figure(name: str, results: Path) -> Report | None:
-    """The report of the newest whole run with its first figure only; None where it has none.
+def in_gallery(report: Report) -> Report:
+    """A report with its first figure only, and those of FURTHER.
 
     Bars are shown on one page: the run's own, or else up to three figures under each other.
     """
-    folders = runs.whole(name, results)
-    report = stored_report(folders[0]) if folders else None
-    drawn = [finding for finding in report.findings if finding.chart is not None] if report else []
-    if not report or not drawn:
-        return None
+    drawn = [finding for finding in report.findings if finding.chart is not None]
+    if not drawn:
+        return replace(report, findings=())
     first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)), drawn[0])
     bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
     if isinstance(first.chart, BarChart) and 1 < len(bars) <= MOST_ON_A_PAGE:
@@ -219,7 +221,8 @@ def first_figure(name: str, results: Path) -> Report | None:
                 finding.chart and line in finding.chart.context for finding in bars)),
             charts=tuple(finding.chart for finding in bars
                          if isinstance(finding.chart, BarChart))))
-    return replace(report, findings=(replace(first, also=()),))
+    return replace(report, findings=tuple(replace(finding, also=()) for finding in (
+        first, *(finding for finding in drawn if finding.name in FURTHER.get(report.name, ())))))
 
 
 def in_readme(path: Path, reports: Iterable[Report]) -> str:

@@ -223,7 +223,7 @@ _ALL: tuple[Quantity, ...] = (
              flag="--think", default="0",
              flag_help="times of the back-end: headers leave at once, the body after them"),
     Quantity("send_buffer_bytes", "a send buffer", "bytes", 0, 212_992, whole=True,
-             head="SO_SNDBUF", label="SO_SNDBUF of the server (0: not set)", default="0",
+             head="SO_SNDBUF", label="SO_SNDBUF of the server", default="0", zero="not set",
              why=" (net.core.wmem_max)"),
     # What published set-ups did otherwise.
     Quantity("htb_burst_bytes", "a burst", "bytes", 0, 10_000_000, whole=True, head="HTB burst",

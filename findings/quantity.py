@@ -48,6 +48,7 @@ class Quantity:
     given, as on the command line: of a question of one's own, and of a trial. why:
     behind the range in the message that refuses a value. more_is_better: an
     improvement is a gain of it, not a saving. above: the least that is not 0, where 0 is none.
+    zero: what 0 is, on an axis.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Quantity:
     why: str = ""
     more_is_better: bool = False
     above: float = 0.0
+    zero: str = "0"
 
     def check(self, value: object, where: str) -> Any:
         """The value as a number; raises UsageError beginning with `where`."""

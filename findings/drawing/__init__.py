@@ -27,8 +27,8 @@ from findings.findings import Finding, Report
 
 __all__ = ["check", "draw", "figures", "for_page", "images", "pngs", "save", "small"]
 
-# Of a picture in a document, some 50 kB: how wide, of how many colours, fewer where it is large.
-SMALL_PIXELS, COLOURS, MOST_BYTES = 960, (64, 24, 12), 140_000
+# Of a picture in a document: of how many colours, fewer where it is large.
+COLOURS, MOST_BYTES = (64, 32, 16), 60_000
 PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
 
 # Of each figure, by its name: the content of its file in each format.
@@ -103,13 +103,12 @@ def _distribution(finding: Finding, name: str) -> Chart:
 
 
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
-    """PNGs for a document: SMALL_PIXELS wide, of a few colours."""
+    """PNGs for a document: of a few colours."""
     from PIL import Image
     pictures = {}
     for name, png in contents.items():
         with Image.open(io.BytesIO(png)) as image:
-            height = round(image.height * SMALL_PIXELS / image.width)
-            reduced = image.convert("RGB").resize((SMALL_PIXELS, height), Image.Resampling.LANCZOS)
+            reduced = image.convert("RGB")
         for colours in COLOURS:
             content = io.BytesIO()
             reduced.quantize(colours).save(content, "png", optimize=True)

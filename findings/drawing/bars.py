@@ -8,9 +8,10 @@ these keep the paper's bars, and a line below them says where those begin.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -32,8 +33,10 @@ PAGE_AXES_INCHES = 1.75  # of one chart of a page
 TITLE_INCHES = style.WIDTH_INCHES - LEFT_INCHES - 0.4
 MANY = 3  # charts of a page, which then has no room for tables
 MOST_RATIO = 30.0  # of the largest value to the least, up to which an even axis shows both
-PERCENT_LOOK = {"facecolor": style.ORANGE, "hatch": "////", "edgecolor": "white", "linewidth": 0}
-POINT_LOOK = {"color": style.BLUE, "marker": "o", "markersize": 6, "linestyle": "none"}
+PERCENT_LOOK: Mapping[str, Any] = {"facecolor": style.ORANGE, "hatch": "////",
+                                   "edgecolor": "white", "linewidth": 0}
+POINT_LOOK: Mapping[str, Any] = {"color": style.BLUE, "marker": "o", "markersize": 6,
+                                 "linestyle": "none"}
 
 
 @singledispatch

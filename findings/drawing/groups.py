@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -84,9 +85,10 @@ def _written(bar: TimeBar | None) -> str:
 SIDES_WIDTH = 0.84  # of the distance between groups
 PLOT_INCHES, SIDES_LEFT_INCHES = 2.0, 1.4  # of a plot; left of it, with the names of the sides
 # White, light, dark, and of a shape of their own.
-SIDE_LOOKS = tuple({"markerfacecolor": colour, "markeredgecolor": style.INK, "marker": marker,
-                    "markersize": 6, "linestyle": "none", "clip_on": False}
-                   for colour, marker in (("white", "D"), (style.SKY, "s"), (style.BLUE, "o")))
+SIDE_LOOKS: tuple[dict[str, Any], ...] = tuple({
+    "markerfacecolor": colour, "markeredgecolor": style.INK, "marker": marker, "markersize": 6,
+    "linestyle": "none", "clip_on": False}
+    for colour, marker in (("white", "D"), (style.SKY, "s"), (style.BLUE, "o")))
 
 
 @draw.register

@@ -137,17 +137,18 @@ def code(text: str) -> str:
 
 # docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
 
-def gallery(reports: Sequence[Report], pictures: Mapping[str, str]) -> str:
+def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) -> str:
     """A section for each scenario; its page has the numbers of the picture.
 
-    pictures: by the name of the scenario, the path of its figure as seen from
+    pictures: by the name of the scenario, the paths of its figures as seen from
     the document. A scenario without one is excluded.
     """
     return "\n".join(_entry(report, pictures[report.name])
                      for report in reports if report.name in pictures)
 
 
-def _entry(report: Report, picture: str) -> str:
-    """The picture, which has its title on its face, with the claim for who cannot see it."""
-    return (f"## {escaped(report.name)}\n\n"
-            f"[![{escaped(report.claim)}]({picture})](results/{report.name}.md)\n")
+def _entry(report: Report, pictures: Sequence[str]) -> str:
+    """The pictures, with titles on their faces, and the claim for who cannot see them."""
+    shown = [f"[![{escaped(report.claim)}]({picture})](results/{report.name}.md)\n"
+             for picture in pictures]
+    return "\n".join([f"## {escaped(report.name)}\n", *shown])

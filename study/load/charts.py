@@ -140,7 +140,7 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
         row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
         known = {None if column == "Avg." else float(column):
                  published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
-    theirs = [Line("the deck", tuple(float(PLACES.index(place)) + 2 * ASIDE for place in known),
+    theirs = [Line("the deck", tuple(float(PLACES.index(place)) - ASIDE for place in known),
                    tuple(known.values()), style="published")] if known else []
     return _gain_plot(f"What is saved against {distributions[0].name}, by percentile", [
         *theirs, *(line for look, distribution in enumerate(distributions) if look
@@ -150,9 +150,10 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
     """By percentile; and the mean at the left, which is none and joined with none."""
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
-    known = [(x, gain.percent) for x, gain in enumerate(gains) if gain is not None]
-    mean = _estimates("", [point for point in known if point[0] == 0], look)
-    return (_estimates(other.name, [point for point in known if point[0] > 0], look),
+    known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
+             if gain is not None]
+    mean = _estimates("", [point for point in known if point[0] < 1], look)
+    return (_estimates(other.name, [point for point in known if point[0] >= 1], look),
             replace(mean, style="points"))
 
 

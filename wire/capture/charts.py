@@ -126,7 +126,7 @@ def throughput(directions: Sequence[LinkDirection], origin_ns: int, title: str) 
             tuple((sums * 8e3 / bin_ns).tolist()), look=look, style="curve"))
     plot = Plot("seconds of the command's clock", "Mbit/s", tuple(lines), zero=True)
     more = len(busiest) - len(shown)
-    context = f"sums of {short(bin_ns / 1e6)} ms"
+    context = f"sums of {short(bin_ns / 1e6)} ms; the table has the highest rate of a second"
     return LineChart(title, (context + (f"; the slowest and those that carried most of"
                                         f" {len(busiest)} directions" if more > 0 else ""),),
                      columns=((plot,),), legend=True)

@@ -251,7 +251,8 @@ def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
 def _bar(panel: Panel, row: JudgedBar, upper: str) -> Bar:
     """upper: before the label of a bucket, but for the open one."""
     bucket = row.bucket
-    label = bucket.label if bucket.label.startswith(">") else f"{upper}{bucket.label}"
+    label = (panel.by.zero if bucket.label == "0" else bucket.label
+             if bucket.label.startswith(">") else f"{upper}{bucket.label}")
     alone, alone_percent = (bucket.same.absolute, bucket.same.percent) if bucket.same else (
         None, None)
     return Bar(label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
