@@ -50,6 +50,8 @@ class Record(records.Record):
         when the client's Finished was there. All of them empty without TLS.
     response_round_trips: flights in which the response left, on the wire; response_flights:
         segments of the first of them, as "10+20+40"; what was retransmitted is in none.
+    first_burst_segments: data segments of the first flight that left in one instant, with its first
+        one; the others of it left later, as where the sender paces.
     accepted_early_bytes: early data that the server took, by the client; negative where it
         refused so many. request_round_trips, request_segments: in which hello and early data left.
     unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
@@ -107,6 +109,7 @@ class Record(records.Record):
     most_offered_segments: float | None = None
     receive_window_waits: int | None = None
     response_flights: str = ""
+    first_burst_segments: int | None = None
     PATTERNS: ClassVar = {"response_flights": FLIGHTS}
 
     def validate(self) -> None:
@@ -173,4 +176,5 @@ def _with_packets(reported: Record, evidence: Evidence) -> Record:
         least_offered_segments=segments_of(windows.least_bytes, evidence) if windows else None,
         most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
         receive_window_waits=windows.waits if windows else None,
-        response_flights=listed_flights(evidence.response_flights))
+        response_flights=listed_flights(evidence.response_flights),
+        first_burst_segments=evidence.first_burst)
