@@ -111,7 +111,7 @@ def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
          change.base_ms, change.experiment_ms, change.saved_ms, change.percent,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          _flights(change.base), _flights(change.experiment),
-         ", ".join(dict.fromkeys(reason.word for reason in reasons(change))))
+         ", ".join(dict.fromkeys(reason.word for reason in reasons(change) if reason.word)))
         for change in shown)).without_empty()
     return replace(table, left_out=len(changes) - len(shown))
 

@@ -33,11 +33,12 @@ def reasons(change: WindowChange) -> list[Reason]:
     """What limited the first flight, and the cause of the difference, or of there being none."""
     same_ms = min(SAME_PART * change.base_ms, SAME_RTT_PART * change.base.requested.rtt_ms)
     if abs(change.absolute_ms) < same_ms:
-        return _limits(change) or _unchanged(change, same_ms)
+        return [*(_limits(change) or _unchanged(change, same_ms)), *_counted(change)]
     for cause in CAUSES:
         if change.effect and accounts(change, cause):
-            return [*_limits(change), Reason(cause.word, cause.text(change), cause.kind)]
-    return [*_limits(change), *_unknown(change)]
+            return [*_limits(change), Reason(cause.word, cause.text(change), cause.kind),
+                    *_counted(change)]
+    return [*_limits(change), *_unknown(change), *_counted(change)]
 
 
 def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
@@ -70,23 +71,34 @@ def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
 class Cause:
     """events: of a transfer, counted in its packets; took_ms: the time that these took of it.
 
-    Either is None where the transfer does not show it.
+    Either is None where the transfer does not show it. A cause that has no took_ms itself is none
+    of a difference: it is a statement of what was counted, said wherever there is an event.
     """
 
     word: str
     kind: str
     events: Value
-    took_ms: Value
+    took_ms: Value | None
     text: Callable[[WindowChange], str]
 
 
 def accounts(change: WindowChange, cause: Cause) -> bool:
     """Whether the slower side has more of the events, and these took the time that it lost."""
+    if cause.took_ms is None:
+        return False
     events = _difference(change, cause.events)
     took_ms = _difference(change, cause.took_ms)
     if not events or took_ms is None or (events > 0) != (change.absolute_ms > 0):
         return False
     return ACCOUNTED <= took_ms / change.absolute_ms <= 1 / ACCOUNTED
+
+
+def _counted(change: WindowChange) -> list[Reason]:
+    """The statements of what was counted, where it was in every transfer of both windows."""
+    counts = [(cause, [_mean(cell, cause.events) for cell in (change.base, change.experiment)])
+              for cause in CAUSES if cause.took_ms is None]
+    return [Reason(cause.word, cause.text(change), cause.kind) for cause, events in counts
+            if None not in events and any(events)]
 
 
 def _difference(change: WindowChange, value: Value) -> float | None:
@@ -149,6 +161,25 @@ def _random_drops(record: Record) -> float | None:
     return record.random_drops
 
 
+def _later_segments(record: Record) -> float | None:
+    """Of the first flight, those that left after its first instant; one write at an idle path."""
+    trial = record.trial
+    if (record.first_burst_segments is None or record.seen_first_flight is None or trial.gap_ms
+            or trial.is_secure or trial.before or not _undisturbed(record)):
+        return None
+    return record.seen_first_flight - record.first_burst_segments
+
+
+def _say_pacing(change: WindowChange) -> str:
+    at_once, flights = ([_few(mean(cell.counting, column) or 0.0) for cell in (
+        change.base, change.experiment)] for column in ("first_burst_segments",
+                                                        "seen_first_flight"))
+    requested = change.experiment.requested
+    return (f"under {requested.congestion_control} {at_once[0]} of the {flights[0]} segments of the"
+            f" first flight leave in one instant with {change.base.requested.initcwnd} segments and"
+            f" {at_once[1]} of {flights[1]} with {requested.initcwnd}, the others later")
+
+
 def _say_lost_handshakes(change: WindowChange) -> str:
     return f"the handshake was sent again, {_both(change, 'handshake_retransmissions', ' packets')}"
 
@@ -165,14 +196,21 @@ def _say_queue(change: WindowChange) -> str:
 
 
 def _say_random_loss(change: WindowChange) -> str:
-    return f"random loss took of a transfer {_both(change, 'random_drops', ' packets')}"
+    return f"random loss took {_both(change, 'random_drops', ' packets')}"
 
 
 def _say_flights(change: WindowChange) -> str:
-    listed = [cell.counting[0].response_flights for cell in (change.base, change.experiment)]
-    counted = _both(change, "response_round_trips", " flights")
-    return (f"the response takes {counted} ({' and '.join(listed)}), and the link waits between"
-            " them")
+    cells = change.base, change.experiment
+    listed = " and ".join(cell.counting[0].response_flights for cell in cells)
+    counts = [mean(cell.counting, "response_round_trips") for cell in cells]
+    if counts[0] != counts[1]:
+        return (f"the response takes {_both(change, 'response_round_trips', ' flights')}"
+                f" ({listed}), and the link waits between them")
+    waits_ms = [number(_mean(cell, pauses_ms) or 0.0, 1) for cell in cells]
+    return (f"the response takes {_few(counts[0] or 0.0)} flights with either window ({listed}),"
+            f" and the link waits between them {waits_ms[0]} ms with"
+            f" {change.base.requested.initcwnd} segments and {waits_ms[1]} with"
+            f" {change.experiment.requested.initcwnd}")
 
 
 CAUSES = (
@@ -185,7 +223,8 @@ CAUSES = (
           _say_queue),
     Cause("random loss", "random loss", _random_drops, _lost_ms(_random_drops, _queue_drops),
           _say_random_loss),
-    Cause("round trips", "flights", pauses_ms, pauses_ms, _say_flights))
+    Cause("round trips", "flights", pauses_ms, pauses_ms, _say_flights),
+    Cause("", "pacing", _later_segments, None, _say_pacing))
 
 COUNTED = {"retransmissions": "retransmissions", "handshake_retransmissions":
            "retransmissions of the handshake", "queue_drops": "packets dropped by the queue",
@@ -217,11 +256,14 @@ def _unknown(change: WindowChange) -> list[Reason]:
 
 
 def _both(change: WindowChange, column: str, unit: str = "") -> str:
-    """Such as "2.5 packets with 3 segments and 0 with 10"."""
-    return " and ".join(
-        f"{_few(mean(cell.counting, column) or 0.0)}{unit} with {cell.requested.initcwnd}"
-        + (" segments" if cell is change.base else "")
-        for cell, unit in ((change.base, unit), (change.experiment, "")))
+    """Such as "2.5 packets with 3 segments and none with 10"."""
+    counts = [mean(cell.counting, column) or 0.0 for cell in (change.base, change.experiment)]
+    first = f"{_few(counts[0])}{unit.removesuffix('s') if counts[0] == 1 else unit}"
+    if unit and not counts[0]:
+        first = f"no{unit.removesuffix('s')}"
+    return (f"{first} with {change.base.requested.initcwnd} segments and"
+            f" {_few(counts[1]) if counts[1] or not unit else 'none'} with"
+            f" {change.experiment.requested.initcwnd}")
 
 
 def _few(count: float) -> str:
@@ -253,9 +295,9 @@ def _unchanged(change: WindowChange, same_ms: float) -> list[Reason]:
         before = f"the handshake takes {handshake} and " if handshake else ""
         flights = [cell.counting[0].response_flights for cell in cells]
         listed = flights[0] if flights[0] == flights[1] else f"{flights[0]} and {flights[1]}"
-        return [Reason("same flights", f"{before}the response takes {response}"
-                       f" flight{'' if response == 1 else 's'} with either window ({listed})",
-                       "same flights")]
+        takes = (f"1 flight of {listed} segment{'' if listed == '1' else 's'} with either window"
+                 if response == 1 else f"{response} flights with either window ({listed})")
+        return [Reason("same flights", f"{before}the response takes {takes}", "same flights")]
     if max(waits_ms[0] or 0.0, waits_ms[1] or 0.0) < same_ms:
         return [Reason("bandwidth", "the link sent the response without a pause under either"
                        " window", "bandwidth")]
@@ -281,22 +323,32 @@ SHORT_BDP, LONG_BDP = 0.5, 5.0
 
 
 def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]:
-    """A queue that is far from one BDP, where that matters: what to try."""
+    """A queue that is far from one BDP: what its trials show of it, and what to try."""
     by_ratio = {}
     for trial in trials:
         bdp = trial.rtt_ms * trial.bandwidth_kbps / 8 / (trial.mss + HEADER_BYTES)
         if trial.qdisc == "fifo" and trial.queue_from != AUTO:
             by_ratio[trial.queue_packets / bdp] = (trial, bdp)
+    if not by_ratio:
+        return []
     lines = []
-    if by_ratio and min(by_ratio) < SHORT_BDP and any(record.queue_drops for record in records):
-        trial, bdp = by_ratio[min(by_ratio)]
+    trial, bdp = by_ratio[min(by_ratio)]
+    drops = [record.queue_drops for record in records
+             if record.queue_drops and _path(record.trial) == _path(trial)]
+    if min(by_ratio) < SHORT_BDP and drops:
         lines.append(f"The queue of {trial.queue_packets} packets is"
                      f" {number(100 * min(by_ratio), 0)} % of the path's bandwidth-delay product"
-                     f" ({number(bdp, 0)} packets): compare with --queue 1bdp.")
-    if by_ratio and max(by_ratio) > LONG_BDP:
+                     f" ({number(bdp, 0)} packets), and dropped packets of {len(drops)}"
+                     f" transfer{'' if len(drops) == 1 else 's'}: compare with --queue 1bdp.")
+    if max(by_ratio) > LONG_BDP:
         trial, bdp = by_ratio[max(by_ratio)]
-        if trial.response_bytes / trial.mss > LONG_BDP * bdp:
+        response = trial.response_bytes / trial.mss / bdp
+        if response > LONG_BDP:
             lines.append(f"The queue of {trial.queue_packets} packets is {number(max(by_ratio), 0)}"
-                         " times the path's bandwidth-delay product, and the response can fill it:"
-                         " compare with --queue 1bdp.")
+                         " times the path's bandwidth-delay product, the response"
+                         f" {number(response, 0)} times: compare with --queue 1bdp.")
     return lines
+
+
+def _path(trial: Trial) -> tuple[str, float, float, float, int]:
+    return (trial.qdisc, trial.queue_packets, trial.rtt_ms, trial.bandwidth_kbps, trial.mss)

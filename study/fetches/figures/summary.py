@@ -138,12 +138,12 @@ def _change(change: WindowChange, others: Sequence[Trial]) -> str:
     verb = "less" if change.absolute_ms >= 0 else "more"
     limits = dict.fromkeys(note for row in (change.base, change.experiment)
                            for note in map(notes.limit_note, row.counting) if note)
-    why = f" ({'; '.join(limits)})" if limits else ""
+    limited = f" {'; '.join(limits)}." if limits else ""
     return (f"At {', '.join(setting_words(requested, others))},"
             f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
             f" {short(change.experiment_ms)} ms instead of"
             f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
-            f" {short(abs(change.percent))} % {verb}{why}.")
+            f" {short(abs(change.percent))} % {verb}.{limited}")
 
 
 def _against_model(run: RunData) -> list[str]:
@@ -167,12 +167,11 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
     if not again:
         return ["No data was retransmitted."]
     lost = [record for record in again if record.lost_segments]
-    after = {0: "none of them because data was lost",
-             len(again): "all of them after data was lost"}.get(
-                 len(lost), f"{len(lost)} of them after data was lost")
+    counted = {0: "none of them lost data", len(again): "all of them lost data"}.get(
+        len(lost), f"{len(lost)} of them lost data")
     by_queue = sum(bool(record.queue_drops) for record in lost)
-    after += f" ({by_queue} after the queue dropped packets)" if by_queue else ""
-    return [f"{len(again)} of {len(records)} transfers retransmitted data, {after}; the"
+    counted += f" (of {by_queue} the queue dropped packets)" if by_queue else ""
+    return [f"{len(again)} of {len(records)} transfers retransmitted data, {counted}; the"
             " causes are with the verdicts."]
 
 

@@ -126,15 +126,19 @@ def _drops(records: Sequence[Record]) -> list[str]:
                    and (column != "queue_drops" or record.trial.qdisc not in CHOOSING)]
         if dropped:
             count = sum(getattr(record, column) for record in dropped)
-            sentences.append(f"{name} was too short for {len(dropped)} of {len(records)} transfers"
-                             f" and dropped {count} of their packets, apart from random loss.")
+            sentences.append(f"{name} dropped {_packets(count)} of {len(dropped)} of"
+                             f" {len(records)} transfers, apart from random loss.")
     for qdisc in CHOOSING:
         counts = [record.queue_drops for record in records
                   if record.queue_drops and record.trial.qdisc == qdisc]
         if counts:
-            sentences.append(f"To keep the queue short, {qdisc} dropped {sum(counts)} packets of"
-                             f" {len(counts)} of {len(records)} transfers.")
+            sentences.append(f"{qdisc} dropped {_packets(sum(counts))} of {len(counts)} of"
+                             f" {len(records)} transfers.")
     return sentences
+
+
+def _packets(count: int) -> str:
+    return f"{count} packet{'' if count == 1 else 's'}"
 
 
 # Servers besides server.py -----------------------------------------------------------

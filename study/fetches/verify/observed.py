@@ -29,6 +29,7 @@ _PAUSE_MS = 2.0
 JITTER_SIGMAS = 4.0
 # After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
 HTB_UNSHAPED_PACKETS = 3
+INSTANT_NS = 10_000  # what leaves this close together leaves at once; pacing is slower
 # Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
 HOST, TCP = "host", "TCP"
 
@@ -114,6 +115,12 @@ class Observed:
         if not self.trial.before and flight < self.trial.server_window:
             flight += len(self._paused_writes)
         return flight or None
+
+    @property
+    def first_burst(self) -> int | None:
+        """Segments of the first flight that left with its first one."""
+        flight = self.wire.first_flight
+        return sum(segment.time_ns - flight[0].time_ns <= INSTANT_NS for segment in flight) or None
 
     @property
     def hears_late(self) -> bool:

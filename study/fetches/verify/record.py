@@ -56,6 +56,8 @@ class Record(records.Record):
     window_after_handshake: TCP_INFO at the server when the client's Finished had arrived.
     response_round_trips: flights in which the response left.
     response_flights: segments of the first flights, "10+20+40", without retransmissions.
+    first_burst_segments: data segments of the first flight that left in one instant, with its first
+        one; where the server paces, the others left later.
     accepted_early_bytes: early data that the server accepted, by the client; negative where it
         refused so many.
     request_round_trips: flights in which hello and early data left.
@@ -117,6 +119,7 @@ class Record(records.Record):
     most_offered_segments: float | None = None
     receive_window_waits: int | None = None
     response_flights: str = ""
+    first_burst_segments: int | None = None
     PATTERNS: ClassVar = {"response_flights": FLIGHTS}
 
     def validate(self) -> None:
@@ -183,4 +186,5 @@ def _with_packets(reported: Record, evidence: Evidence) -> Record:
         least_offered_segments=segments_of(windows.least_bytes, evidence) if windows else None,
         most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
         receive_window_waits=windows.waits if windows else None,
-        response_flights=listed_flights(evidence.response_flights))
+        response_flights=listed_flights(evidence.response_flights),
+        first_burst_segments=evidence.first_burst)

@@ -98,7 +98,7 @@ def test_causes_are_counted(stored: list[Record]) -> None:
     report = zhao(again)
     assert report.causes is not None
     assert report.causes.rows == (("tail loss probe", 2), ("packets were lost", 1))
-    assert any("3 of 128 transfers retransmitted data, 1 of them after data was lost" in sentence
+    assert any("3 of 128 transfers retransmitted data, 1 of them lost data" in sentence
                for sentence in report.sentences)
 
 

@@ -71,9 +71,9 @@ def test_losses_keep_a_response_that_fits_open() -> None:
     assert words(change(same, {"random_drops": 1, **same}, response_bytes=3 * 1448 - 61)) == []
 
 
-LOST = [("queue_drops", "queue", "the queue of 5 packets dropped {} packets with 3 segments and"
+LOST = [("queue_drops", "queue", "the queue of 5 packets dropped {} with 3 segments and"
          " {} with 10"),
-        ("random_drops", "random loss", "random loss took of a transfer {} packets with 3"
+        ("random_drops", "random loss", "random loss took {} with 3"
          " segments and {} with 10")]
 
 
@@ -90,7 +90,8 @@ def test_losses_are_the_reason_where_they_took_four_fifths_of_the_difference(
              total_ms - abs(late_ms)} for count, total_ms in (base, larger)]
     said = words(change(both[0], both[1], queue_packets=5, **LARGE))
     if is_said:
-        assert said == [(word, text.format(base[0], larger[0]))]
+        assert said == [(word, text.format(
+            f"{base[0]} packets" if base[0] else "no packet", larger[0] or "none"))]
     else:
         assert said[0][0] == "not known" and said[0][1].startswith("the cause is not known; what")
 
@@ -109,7 +110,7 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
     one, other = (change({"queue_drops": 0, "total_ms": 900.0 - rtt_ms, "model_ms": 900.0 - rtt_ms},
                          {"queue_drops": 7, "total_ms": 950.0, "model_ms": 900.0 - rtt_ms},
                          rtt_ms=rtt_ms, queue_packets=5, **LARGE) for rtt_ms in (100.0, 200.0))
-    line = "the queue of 5 packets dropped 0 packets with 3 segments and 7 with 10."
+    line = "the queue of 5 packets dropped no packet with 3 segments and 7 with 10."
     assert explained([one]) == [f"T{line[1:]}"]
     assert explained([one, other]) == [f"Everywhere: {line}"]
     alike = {"total_ms": 900.0, "seen_first_flight": 2}
@@ -174,7 +175,8 @@ def test_as_many_flights_with_less_in_the_last_are_counted() -> None:
                                  {"total_ms": 244.0, "response_flights": "20+8", **last},
                                  bandwidth_kbps=20_000, **LARGE))
     assert word == "round trips" and text.startswith(
-        "the response takes 2 flights with 3 segments and 2 with 10 (10+18 and 20+8)")
+        "the response takes 2 flights with either window (10+18 and 20+8), and the link waits"
+        " between them 94.5 ms with 3 segments and 88.5 with 10")
 
 
 @pytest.mark.parametrize(("rtt_ms", "base_ms", "saved_ms", "effect"), [

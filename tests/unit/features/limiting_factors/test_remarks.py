@@ -14,8 +14,7 @@ from tests.golden import stored_fetches
 
 LIMITED = ("In 1 of 128 transfers another cause than the initial window limited the first"
            " flight: the receive window in 1, down to 7 of 10 segments.")
-DROPPED = ("The queue was too short for 1 of 128 transfers and dropped 3 of their packets, apart"
-           " from random loss.")
+DROPPED = "The queue dropped 3 packets of 1 of 128 transfers, apart from random loss."
 
 
 def met(stored: list[Record], **columns: object) -> list[Record]:
@@ -93,7 +92,7 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
     assert report.causes is not None and {
         ("packets were lost at random", 1), ("the queue dropped packets", 1)
     } <= set(report.causes.rows)
-    assert any("(1 after the queue dropped packets)" in each for each in report.sentences)
+    assert any("(of 1 the queue dropped packets)" in each for each in report.sentences)
     plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[1]
     assert "dropped by queue" not in [column.name for column in plain.columns]
 
@@ -111,8 +110,8 @@ def test_a_window_sweep_and_a_single_cell_tell_it_too() -> None:
     cell = [replace(record, trial=replace(record.trial, rtt_ms=77)) for record in (small, large)]
     sentences = stored_fetches.report("tselentis2013", cell, whole=False).sentences
     assert any("42 instead of 3 segments" in sentence and sentence.endswith(
-        "(42 requested, first flight 27: limited by the receive window (set a larger"
-        " net.ipv4.tcp_rmem)).") for sentence in sentences)
+        ". 42 requested, first flight 27: limited by the receive window (set a larger"
+        " net.ipv4.tcp_rmem).") for sentence in sentences)
 
 
 def test_later_flights_that_waited_are_told_with_the_windows_and_what_to_set() -> None:
