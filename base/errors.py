@@ -7,6 +7,7 @@ FAILED = 1  # a trial or the harness failed
 USAGE = 2  # a flag, a scenario file or a results file is wrong
 VERDICT = 3  # measured, but a verdict failed
 CANNOT = 4  # this machine cannot; the message says what to do
+CONDITION = 5  # measured and verified, and a condition of --fail-if holds
 INTERRUPTED = 130
 UNREAD = 141  # who read the output has left: 128 + SIGPIPE, as of Unix tools
 MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value of any length

@@ -14,6 +14,7 @@ from typing import Any
 from base import command_line, files
 from base.command_line import Parser, filled, positive, whole
 from base.words import nearest
+from commands import conditions
 from commands.run import overrides_of, own_server
 from commands.runners import congestion_controls
 from findings.quantities import FLAGS
@@ -39,8 +40,8 @@ the three commands that people need:
   ./run.sh --list                                            what can be measured
 
 exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
-3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted ·
-141 who read the output has left
+3 measured, but a verdict failed · 4 this machine cannot · 5 a condition of --fail-if holds ·
+130 interrupted · 141 who read the output has left
 """
 
 
@@ -75,10 +76,12 @@ how
   --jobs N       guests side by side        --fresh        do not resume
   --results DIR  where results go           --export csv F findings as a file
   --quiet        no progress                --version      the version
+  --fail-if 'total_ms(10) > 300'            status 5 where that holds, for CI
 
 ./run.sh --help all has every flag with its unit, range and default.
 exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
-4 this machine cannot · 130 interrupted · 141 the output pipe was closed
+4 this machine cannot · 5 --fail-if holds · 130 interrupted ·
+141 the output pipe was closed
 """
 
 # What people type, and what there is.
@@ -179,6 +182,14 @@ def as_typed(quantity: Quantity) -> Callable[[str], list[Any]]:
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
     return read
+
+
+def condition(text: str) -> conditions.Condition:
+    """Reads a condition of --fail-if."""
+    try:
+        return conditions.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def sample(word: str) -> str | int:
@@ -352,6 +363,10 @@ def add_how(parser: Parser) -> None:
     add("--export", nargs=2, metavar=("FORMAT", "FILE"),
         help="also write the findings of one scenario: json, md or csv, with units, intervals and"
              " provenance")
+    add("--fail-if", action="append", default=[], type=condition, metavar="CONDITION",
+        help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"
+             " total_ms(10) < 50': columns of trials.csv, their means over the verified trials,"
+             " in parentheses the initial window; may be given several times (default none)")
     add("--format", type=command_line.pictures, default=("png",), metavar="png,svg,pdf",
         help="which files of each figure to write (default png)")
     add("--quiet", action="store_true",

@@ -49,12 +49,15 @@ def run(arguments: argparse.Namespace,
 
 def worst(statuses: Sequence[int]) -> int:
     """Of several scenarios: a failure before a verdict, and that before nothing."""
-    return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT, errors.UNREAD)
+    return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT,
+                                       errors.CONDITION, errors.UNREAD)
                  if status in statuses), errors.OK)
 
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
-    """Measure one scenario and show its report; return the exit status."""
+    """Measure one scenario and show its report; return the exit status. Raises UsageError."""
+    for condition in arguments.fail_if:
+        condition.check(study)
     if arguments.dry_run:
         with engine_errors():
             dry_run(study, *planned(arguments), arguments.results)
@@ -99,12 +102,18 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         keep(lambda: drawing.save(report.name, images, folder, arguments.format))
         keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
-    was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")
+    judged = [condition.holds(run.records) for condition in arguments.fail_if]
+    conditions = "".join(f"{line}\n" for _, line in judged)
+    was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n{conditions}")
     for error in lost:
         say(f"run.sh: {error}")
     if lost:
         return errors.FAILED
-    return status_of(run) or (errors.OK if was_read else errors.UNREAD)
+    if status := status_of(run):
+        return status
+    if any(holds for holds, _ in judged):
+        return errors.CONDITION
+    return errors.OK if was_read else errors.UNREAD
 
 
 def files_written(written: Sequence[Path], full: bool) -> str:

@@ -1,0 +1,64 @@
+"""--fail-if: what is a condition, and what holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from base.errors import FirstFlightError, UsageError
+from commands import conditions
+from runs.kinds import Overrides, Study
+from runs.results.records import FAIL, PASS
+from study import registry
+from study.fetches.verify.record import Record
+
+STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))
+RECORDS = [Record(trial, ok=True, verdict=PASS, total_ms=1000.0 / trial.initcwnd + trial.repeat,
+                  retransmissions=0) for trial in STUDY.trials]
+
+
+@pytest.mark.parametrize(("text", "holds"), [
+    ("total_ms(10) > 101", True), ("total_ms(10) > 101.5", False), ("total_ms(10) >= 101.5", True),
+    ("total_ms(3) - total_ms(10) < 234", True), ("total_ms(3) - total_ms(10) < 233", False),
+    ("(total_ms(3) - total_ms(10)) / total_ms(3) * 100 > 69", True),
+    ("retransmissions > 0", False), ("-total_ms <= -200", True), ("100 < total_ms", True)])
+def test_means_are_compared(text: str, holds: bool) -> None:
+    condition = conditions.read(text)
+    condition.check(STUDY)
+    assert condition.holds(RECORDS)[0] is holds
+
+
+def test_the_line_has_both_sides() -> None:
+    assert conditions.read(" total_ms(10) > 300 ").holds(RECORDS)[1] == (
+        "--fail-if total_ms(10) > 300: does not hold (101.5 against 300)")
+
+
+@pytest.mark.parametrize("text", [
+    "", "total_ms", "total_ms(10)", "1 < 2", "1 < total_ms < 3", "total_ms == 3", "total_ms > ",
+    "total_ms > 'x'", "total_ms(10.5) > 1", "total_ms(a) > 1", "total_ms(iw=3) > 1",
+    "total_ms(3, 4) > 1", "total_ms ** 2 > 1", "__import__('os').system('id') > 2",
+    "total_ms.real > 1", "total_ms[0] > 1", "True < total_ms", "(lambda: 1)() > total_ms",
+    "total_ms > 1" + " " * 200 + "+ 1", "(" * 90 + "total_ms > 1", "-" * 190 + "total_ms > 1 1"])
+def test_anything_else_is_no_condition(text: str) -> None:
+    with pytest.raises(ValueError, match="condition|neither a number nor a column|names no column"):
+        conditions.read(text)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("totl_ms > 1", "no column of numbers 'totl_ms'.*total_ms"),
+    ("verdict > 1", "no column of numbers 'verdict'"),
+    ("total_ms(12) > 1", "no initial window of 12, but 3, 10")])
+def test_what_will_not_be_measured_is_refused_before(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        conditions.read(text).check(STUDY)
+
+
+def test_only_verified_trials_count() -> None:
+    records = [replace(record, verdict=PASS if record.trial.repeat == 2 else FAIL)
+               for record in RECORDS]
+    assert conditions.read("total_ms(10) >= 102").holds(records)[0]
+    with pytest.raises(FirstFlightError, match=r"no verified trial has a value of total_ms\(10\)"):
+        conditions.read("total_ms(10) > 1").holds([])
+    with pytest.raises(FirstFlightError, match="divides by a mean of 0"):
+        conditions.read("total_ms / retransmissions > 1").holds(RECORDS)
