@@ -65,7 +65,7 @@ class Condition:
 
     def _value(self, expression: ast.expr, records: Sequence[Record]) -> float:
         if isinstance(expression, ast.Constant):
-            return float(expression.value)  # type: ignore[arg-type]  # of a number, by read()
+            return float(expression.value)
         if isinstance(expression, ast.UnaryOp):
             return -self._value(expression.operand, records)
         if isinstance(expression, ast.BinOp):
