@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -258,11 +259,12 @@ def decades() -> list[float]:
 # A 95 % interval; published values, white inside, to show on a bar and next to it; and what is
 # neither measured as a bar is nor published.
 INTERVAL = {"color": INK, "linewidth": 1.2, "marker": "_", "markersize": 5}
-PUBLISHED, FURTHER = ({
+_MARKS: list[dict[str, Any]] = [{
     "linestyle": "none", "marker": marker, "markersize": size, "markerfacecolor": inside,
     "markeredgecolor": edge, "markeredgewidth": width, "clip_on": False, "zorder": 5}
     for marker, size, inside, edge, width in (("D", 5, "white", INK, 1.2),
-                                              ("^", 6.5, INK, "white", 0.8)))
+                                              ("^", 6.5, INK, "white", 0.8))]
+PUBLISHED, FURTHER = _MARKS
 
 
 def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
