@@ -88,6 +88,7 @@ def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
             ("published bars", bars(every)), ("published statements", words(every)),
             ("bars held out (no parameter was chosen by them)", bars(every, held_out=True))):
         if total := sum(counted.values()):
+            what = what if total > 1 else re.sub(r"(bar|statement)s", r"\1", what)
             lines.append(f"Of {total} {what}: {claims.explained(counted, unexplained)}.")
         for word in [word for word in unexplained if counted.get(word)]:
             del unexplained[word]

@@ -98,7 +98,10 @@ def scenarios() -> str:
              "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
              " writes a file that runs as it is, `./run.sh --check FILE` reads one.", "",
              "A file opens with a comment line, the claim in one sentence. Then `kind` (fetches,"
-             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
+             " load or trace; default fetches), `title`, `source`, `note` and"
+             " `[sysctls]`; and, for who reads the answer of a whole run, `about` (what is measured,"
+             " and what of the published numbers is expected to agree) and `result` (what came out,"
+             " with quotes of findings for numbers: findings/render/values.py).", ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
                   *(_example(name) for name in EXAMPLES.get(kind, ())),

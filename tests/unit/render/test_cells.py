@@ -48,7 +48,7 @@ def test_a_reader_is_told_what_a_result_means_where_it_is_met_first() -> None:
     assert counted_for_readers(findings) == [
         "Of 22 published bars: 21 direction (only the sign agrees), 1 reproduced (within the"
         " tolerance, with all of our 95 % interval).",
-        "Of 1 published statements: 1 not reproduced.",
+        "Of 1 published statement: 1 not reproduced.",
         "Of 20 bars held out (no parameter was chosen by them): 13 undecided (the interval reaches"
         " over an end of the tolerance: more data would decide), 7 direction."]
 
