@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/RESULTS.md, its pages and README's chapter on results; measures only with --measure.
+"""Write docs/RESULTS.md, its pages, docs/REPRODUCE.md and README's chapter on results.
 
 The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
 where they replace those of an older run. All documents are rendered from there: the page
-docs/results/<scenario>.md, the index docs/RESULTS.md and the chapter of README.
+docs/results/<scenario>.md, the index docs/RESULTS.md, and by templates with quotes in place of
+numbers docs/REPRODUCE.md and the chapter of README. Only --measure measures.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from base.command_line import Parser, file_path, output_file, positive, run_main
 from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
-from findings.findings import Report
+from findings.charts import BarChart, BarPage
+from findings.findings import Finding, Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
 from runs import runs, scenario_file
@@ -39,22 +41,23 @@ FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
 README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
-# The index, with words in place of its table and of what the results are called.
-WORDS = files.PROJECT / "docs" / "results_words.md"
+# Documents with quotes in place of numbers, or with words in place of tables.
+TEMPLATES = DOCS / "templates"
+REPRODUCE = "REPRODUCE.md"  # beside the index
 GALLERY_HEAD = """\
 # Gallery
 
-Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every
-scenario. [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first figure of
-a scenario. `./run.sh` draws all of them into `figures/`.
+Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every scenario.
+Each picture leads to the page with its numbers. It is the first figure of its scenario, or the
+three panels of Figure 5 together. `./run.sh SCENARIO` draws all of its figures into `figures/`.
 
 """
-# README's chapter on results with quotes in place of numbers, and its heading there.
-TEMPLATE = files.PROJECT / "docs" / "what_comes_out.md"
-# Behind MORE is what only docs/RESULTS.md has.
+MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
+# README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
-MORE = "\n\n---\n\n"
 WIDTH = 88
+# A page has the first rows of a table that is longer, and a CSV file has the table.
+MOST_ROWS, FIRST_ROWS = 200, 20
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -129,36 +132,53 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     return reports
 
 
-def documents(reports: Mapping[str, Report], index: Path, findings: Path,
-              text: str = "") -> dict[Path, str]:
-    """The pages, which lie where findings are kept, and the index, which links to them.
+def template(name: str) -> str:
+    return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")
 
-    text: what the index reports besides its table.
-    """
+
+def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
+    """The pages, which lie where findings are kept, and the index, which links to them."""
     unmeasured = [name for name in scenario_file.names() if name not in reports]
     back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
-    pages = {findings / f"{name}.md": markdown.page(report, back)
-             for name, report in reports.items()}
-    return {**pages, index: WORDS.read_text(encoding="utf-8").format(
+    pages = {}
+    for name, report in reports.items():
+        short, long_tables = without_long_tables(report)
+        pages[findings / f"{name}.md"] = markdown.page(short, back)
+        pages |= {findings / file: data.table_csv(table) for file, table in long_tables.items()}
+    return {**pages, index: template("RESULTS").format(
         table=markdown.index(list(reports.values()), unmeasured, folder),
-        together=f"## What comes out\n\n{text}\n\n" if text else "",
         within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
         least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
         too_few=claims.in_full(claims.UNDECIDED), direction=claims.DIRECTION,
         not_reproduced=claims.NOT_REPRODUCED)}
 
 
+def without_long_tables(report: Report) -> tuple[Report, dict[str, Table]]:
+    """The report with the first rows of its longest tables, and these tables by their files."""
+    long_tables: dict[str, Table] = {}
+    findings: list[Finding] = []
+    for finding in report.findings:
+        tables: list[Table] = []
+        for number, table in enumerate(finding.tables, start=1):
+            if len(table.rows) > MOST_ROWS:
+                file = f"{report.name}_{finding.name}_{number}.csv"
+                long_tables[file] = table
+                note = f"{file} in this folder has {len(table.rows)} rows."
+                table = replace(table.first(FIRST_ROWS), notes=(note, *table.notes))
+            tables.append(table)
+        findings.append(replace(finding, tables=tuple(tables)))
+    return replace(report, findings=tuple(findings)), long_tables
+
+
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
-    """The index, its pages, and README's chapter unless it quotes what is not kept."""
-    long = ""
-    try:
-        short, long = what_comes_out(reports.values())
-        readme = in_readme(files.content(arguments.readme).decode(), short)
-        print(files.write(arguments.readme, readme))
-    except FirstFlightError as error:
-        say(f"results.py: {arguments.readme}: left unchanged: {error}")
-    for path, document in documents(reports, arguments.output or OUTPUT, arguments.findings,
-                                    long).items():
+    """The index, its pages, and what quotes them, unless it quotes what is not kept."""
+    index = arguments.output or OUTPUT
+    for path, made in ((arguments.readme, in_readme), (index.with_name(REPRODUCE), reproduce)):
+        try:
+            print(files.write(path, made(path, reports.values())))
+        except FirstFlightError as error:
+            say(f"results.py: {path}: left unchanged: {error}")
+    for path, document in documents(reports, index, arguments.findings).items():
         print(files.write(path, document))
 
 
@@ -177,34 +197,43 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
                 print(files.write(GALLERY / f"{name}.png", content))
         if (GALLERY / f"{name}.png").exists():
             shown.append(measured or report)
-    page = DOCS / "GALLERY.md"
-    print(files.write(page, GALLERY_HEAD + markdown.gallery(
-        shown, {report.name: f"gallery/{report.name}.png" for report in shown},
-        page.read_text(encoding="utf-8") if page.exists() else "")))
+    pictures = {report.name: f"gallery/{report.name}.png" for report in shown}
+    print(files.write(DOCS / "GALLERY.md", GALLERY_HEAD + markdown.gallery(shown, pictures)))
 
 
 def first_figure(name: str, results: Path) -> Report | None:
-    """The report of the newest whole run with its first figure only; None where it has none."""
+    """The report of the newest whole run with its first figure only; None where it has none.
+
+    Bars are shown on one page: the run's own, or else up to three figures under each other.
+    """
     folders = runs.whole(name, results)
     report = stored_report(folders[0]) if folders else None
-    first = next((finding for finding in report.findings if finding.chart is not None), None) \
-        if report else None
-    return replace(report, findings=(replace(first, also=()),)) if report and first else None
+    drawn = [finding for finding in report.findings if finding.chart is not None] if report else []
+    if not report or not drawn:
+        return None
+    first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)), drawn[0])
+    bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
+    if isinstance(first.chart, BarChart) and 1 < len(bars) <= MOST_ON_A_PAGE:
+        first = replace(first, text=" ".join(finding.text for finding in bars), chart=BarPage(
+            report.title, tuple(line for line in first.chart.context if all(
+                finding.chart and line in finding.chart.context for finding in bars)),
+            charts=tuple(finding.chart for finding in bars
+                         if isinstance(finding.chart, BarChart))))
+    return replace(report, findings=(replace(first, also=()),))
 
 
-def what_comes_out(reports: Iterable[Report]) -> tuple[str, str]:
-    """README's chapter, and the longer text of the index. Raises FirstFlightError."""
-    text = filled(quoted(TEMPLATE.read_text(encoding="utf-8").strip(), reports))
-    short, _, long = text.partition(MORE)
-    return short, long
-
-
-def in_readme(text: str, chapter: str) -> str:
+def in_readme(path: Path, reports: Iterable[Report]) -> str:
     """README's text with its chapter on results replaced. Raises FirstFlightError."""
-    before, heading, after = text.partition(HEADING)
+    before, heading, after = files.content(path).decode().partition(HEADING)
     if not heading:
         raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
+    chapter = filled(quoted(template("README").strip(), reports))
     return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
+
+
+def reproduce(_: Path, reports: Iterable[Report]) -> str:
+    """docs/REPRODUCE.md: each published claim, with ours. Raises FirstFlightError."""
+    return quoted(template("REPRODUCE"), reports)
 
 
 def filled(text: str) -> str:

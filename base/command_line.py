@@ -386,6 +386,13 @@ class Progress:
             self.bar.set_postfix_str(doing, refresh=False)
             self.bar.update()
 
+    def note(self, message: str) -> None:
+        """A line that stays, above the progress; none for ""."""
+        if message and not self.quiet:
+            if self.bar is not None:
+                self.bar.clear()
+            say(message)
+
     def line(self, elapsed_s: float) -> str:
         """A line for a log; elapsed_s: since the first trial of this process began."""
         measured, rest = self.done - self.before, self.total - self.done

@@ -121,7 +121,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
     add("--list", action="store_true",
-        help="list the scenarios and what each claims; with words those in whose files they are")
+        help="list the scenarios with their claims; with words, those whose files contain them")
     add("names", nargs="*", metavar="SCENARIO", type=filled,
         help="what to measure: names of --list, or files of your own, path/to/my.toml"
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
@@ -133,8 +133,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=filled,
         help="what to measure, as without a flag")
     add("--as-published", action="store_true",
-        help="of a published reproduction: why its numbers are what they are; the scenarios'"
-             " NAME_as_published, which switch its set-up's defects on (default: the clean run)")
+        help="measure published reproductions with the defects of their set-up switched on: the"
+             " scenarios NAME_as_published (default: the clean run)")
     add_question(parser)
     add_own_server(parser)
     add_questions(parser)
@@ -285,7 +285,7 @@ def add_question(parser: Parser) -> None:
         help="1/N: of a scenario's networks only one in N, evenly spread, as a scenario of its own;"
              " full: of one that draws its responses the large sample, with narrower intervals")
     add("--name", metavar="NAME", type=filled,
-        help="of the folder of results and of the figures (default own)")
+        help="the name of the folder of results and of the figures (default own)")
 
 
 def add_own_server(parser: Parser) -> None:
@@ -294,24 +294,23 @@ def add_own_server(parser: Parser) -> None:
         "a server of your own", "Started in the guest, which reads the machine's programs, writes"
         " to /tmp and /var in its memory and\nreaches no network; docs/TLS.md.").add_argument
     add("--server-command", metavar="COMMAND", type=filled,
-        help="measure this server: its words as in a shell, which does not run it; {p} is the port"
-             " that it has to listen on, 8080 or with TLS 8443, {address} the address, {chain} and"
-             " {key} the files of --chain."
-             " The scenario's files name none unless --allow-commands is said (default: --server)")
+        help="the server to measure: a command as in a shell, but run without one; {p} is the port"
+             " that it has to listen on (8080, with TLS 8443), {address} the address, {chain} and"
+             " {key} the files of --chain (default: --server)")
     add("--server-folder", action="append", type=command_line.file_path, default=[], metavar="DIR",
-        help="what it may read beside programs; it starts in the first; may be given several times"
-             " (default none)")
+        help="a folder that the server may read; it starts in the first; may be given several"
+             " times (default none)")
     add("--server-ready", metavar="PATH",
-        help="it is ready when it answers this path with status 200 (default: when it takes"
-             " connections)")
+        help="the server is ready when it answers this path with status 200 (default: when it"
+             " accepts connections)")
     add("--url-path", metavar="PATH",
-        help="what is fetched; {size} in it is --size (default /{size})")
+        help="the path to fetch; {size} in it is --size (default /{size})")
     add("--ca", type=command_line.file_path, metavar="FILE",
-        help="its certificate has this root, PEM: HTTPS (default: HTTP, or HTTPS with --chain)")
+        help="the root of the server's certificate, PEM: HTTPS (default: HTTP, HTTPS with --chain)")
     add("--server-name", metavar="NAME",
-        help="the host's name in its certificate (default: its address, 10.0.0.2)")
+        help="the name in the server's certificate (default: its address, 10.0.0.2)")
     add("--allow-commands", action="store_true",
-        help="also a scenario's file may name such a command: read it first (default: refused)")
+        help="let a scenario's file name such a command: read the file first (default: refused)")
 
 
 def add_questions(parser: Parser) -> None:
@@ -325,8 +324,8 @@ def add_questions(parser: Parser) -> None:
              " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
              " them; take a page of 100 kB or more")
     add("--compare", type=command_line.file_path, nargs="+", metavar="RUN",
-        help="folders of stored runs: the same cells of each beside those of the first, and what"
-             " was requested otherwise; measures nothing")
+        help="compare stored runs, cell by cell, with the first one, and name the settings that"
+             " differ; measures nothing")
 
 
 def add_how(parser: Parser) -> None:
@@ -341,11 +340,11 @@ def add_how(parser: Parser) -> None:
         help="measure on the machines of a Dask cluster, whose scheduler is at tls://host:8786"
              " (docs/CLUSTER.md; default: here)")
     add("--seed", type=whole, default=1, metavar="N",
-        help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
+        help="seed of all random numbers (default 1; without random loss there are none)")
     add("--dry-run", action="store_true",
         help="print the trials, the commands and the expected time; measure nothing")
     add("--yes", action="store_true",
-        help=f"also more than {scenario_file.MANY_TRIALS} trials are meant (default: refused)")
+        help=f"allow more than {scenario_file.MANY_TRIALS:,} trials (default: refused)")
     add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
     add("--keep-captures", action="store_true",
         help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from findings.quantities import FLAGS
 from findings.render import text
 from runs import measuring, runs, scenario_file
 from runs.kinds import Overrides, RunData, Study
-from runs.measuring import MeasureOptions, measure
+from runs.measuring import MeasureOptions, Refining, measure
 from runs.results import provenance
 from runs.results.records import FAIL
 from runs.scenario_file import ScenarioFile
@@ -61,10 +62,12 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     return show(study, measured(study, arguments), arguments)
 
 
-def measured(study: Study, arguments: argparse.Namespace) -> RunData:
+def measured(study: Study, arguments: argparse.Namespace,
+             refining: Refining | None = None) -> RunData:
     """Measure one scenario."""
     with engine_errors(), measurer_for(study, arguments) as measurer:
-        return measure(study, measurer, options_of(arguments, len(study.trials)))
+        return measure(study, measurer, replace(options_of(arguments, len(study.trials)),
+                                                refining=refining))
 
 
 def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from commands.runners import check_rights
 from findings.quantities import FLAGS, QUANTITIES
 from runs import scenario_file
 from runs.kinds import Overrides, RunData, Study
+from runs.measuring import Refining
 from study import registry
 from study.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
                                                     WINDOWS, Requested)
@@ -69,21 +70,29 @@ def _studies(arguments: argparse.Namespace, requested: Requested) -> Iterator[St
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure; where no windows are named, larger ones too while the largest is the best."""
-    if arguments.dry_run or arguments.initcwnd is not None:
+    if arguments.dry_run:
         return measure.run(arguments, read)
     check_rights(arguments)
     requested = requested_of(arguments)
     while True:
         first, *others = list(_studies(arguments, requested))
-        measured = measure.measured(first, arguments)
+        measured = measure.measured(first, arguments, _refining(first))
         largest = max(requested.windows)
-        if largest >= LARGEST_WINDOW or _chosen(first, measured) != largest:
+        if (arguments.initcwnd is not None or largest >= LARGEST_WINDOW
+                or _chosen(first, measured) != largest):
             break
-        say(f"run.sh: {largest} segments, the largest window so far, is the best: measured again"
-            f" with {2 * largest} too (name windows with --iw to leave this out)")
+        say(f"run.sh: {largest} segments, the largest window so far, is the best:"
+            f" {2 * largest} are measured too (name windows with --iw to leave this out)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
     return measure.worst([measure.show(first, measured, arguments),
                           *(measure.run_study(study, arguments) for study in others)])
+
+
+def _refining(study: Study) -> Refining:
+    """What is measured is kept; a first answer comes early."""
+    from study.fetches.features.users.findings import first_answer
+    from study.fetches.scenario.users import content, order
+    return Refining(content, order, lambda records: first_answer(study.scenario.users, records))
 
 
 def _chosen(study: Study, measured: RunData) -> int:

@@ -124,8 +124,8 @@ def probe(arguments: argparse.Namespace) -> int:
                                " page that it has, a large one if possible")
     window = verdict.judge_probe(answer)
     print("\n".join([errors.one_line(address), *(f"  {line}" for line in verdict.lines(window))]))
-    print(f"  what other windows do at this RTT: ./run.sh --rtt {max(0.1, window.rtt_ms):.1f}"
-          f" --size {window.size_bytes} --iw {window.segments},{2 * window.segments}")
+    if (command := verdict.next_command(window)) is not None:
+        print(f"  what other windows do at this RTT: {command}")
     return errors.OK
 
 

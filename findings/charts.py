@@ -79,9 +79,9 @@ class SampleChart(Chart):
 class Bar:
     """One bucket: what was saved, absolute (in the chart's unit) and in percent.
 
-    published, published_percent: None where nothing is. share_percent: of all
-    responses. n: fetches; left_out: those that do not count. above: two lines
-    of text over it.
+    published, published_percent: None where nothing is. alone, alone_percent: what the window
+    changes of the same responses, where the bar compares two weeks. share_percent: of all
+    responses. n: fetches; left_out: those that do not count. above: two lines of text over it.
     """
 
     label: str
@@ -89,6 +89,8 @@ class Bar:
     percent: Estimate
     published: float | None = None
     published_percent: float | None = None
+    alone: float | None = None
+    alone_percent: float | None = None
     share_percent: float | None = None
     n: int = 0
     left_out: int = 0
@@ -100,9 +102,8 @@ class BarChart(Chart):
     """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
 
     axis: of the buckets. publisher: behind "published" in the legend, such as
-    "in the paper".
-    percent_note: behind the published percentages there. even_scale: the left
-    axis is linear, for differences around zero.
+    "in the paper". above: what stands over the bars. is_like_the_papers: the bars stand on a
+    logarithmic axis, as the paper's.
     """
 
     family = "bars"
@@ -111,8 +112,8 @@ class BarChart(Chart):
     axis: str = ""
     unit: str = "ms"
     publisher: str = ""
-    percent_note: str = ""
-    even_scale: bool = False
+    above: str = ""
+    is_like_the_papers: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,9 @@ class Line:
 
     name: in the legend, "" for none. x, y: of one length; ends: 95 %
     intervals of y, () where there are none. look: which of the colours and
-    markers, in their order. style: "curve" has no markers; "points" are
-    not joined; "faint" is for what others are compared with; "published" are
-    open markers; "bars" stand beside those of other lines.
+    markers, in their order. style: "curve" has no markers; "steps" are joined by steps; "points"
+    not; "faint", with open markers, is for what others are compared with; "published" are
+    diamonds; "bars" stand beside those of other lines.
     """
 
     name: str
@@ -178,7 +179,8 @@ class Line:
     y: tuple[float, ...]
     ends: tuple[Ends | None, ...] = ()
     look: int = 0
-    style: Literal["line", "curve", "dashed", "faint", "points", "published", "bars"] = "line"
+    style: Literal["line", "steps", "curve", "dashed", "faint", "points", "published", "bars"
+                   ] = "line"
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class Plot:
     """One pair of axes with their lines.
 
     ticks: (place, label) along x; () for the axis's own. zero: a line at
-    y = 0. limit: a line at y that nothing passes, None for none. whole: ticks
+    y = 0. limit: a line at y that nothing passes, and its name. whole: ticks
     along y are whole numbers. legend: whether it has one of its own.
     """
 
@@ -196,11 +198,11 @@ class Plot:
     title: str = ""
     ticks: tuple[tuple[float, str], ...] = ()
     x_scale: Literal["linear", "log"] = "linear"
-    y_scale: Literal["linear", "symlog"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
     x_ends: Ends | None = None
     y_ends: Ends | None = None
     zero: bool = False
-    limit: float | None = None
+    limit: tuple[float, str] | None = None
     whole: bool = False
     legend: bool = False
 
@@ -209,8 +211,8 @@ class Plot:
 class LineChart(Chart):
     """Plots in columns, each column's under each other.
 
-    widths: of the columns, in proportion; () for even. height_inches: of the
-    columns, with the labels of their axes. legend: one for all plots, of the first one's lines.
+    widths: of the columns, in proportion; () for even. plot_inches: the height of one plot, with
+    the labels of its axes. legend: one for the lines of all plots.
     palette: "distinct" colours, or "ordered" ones from light to dark.
     """
 
@@ -218,7 +220,7 @@ class LineChart(Chart):
 
     columns: tuple[tuple[Plot, ...], ...] = ()
     widths: tuple[float, ...] = ()
-    height_inches: float = 4.8
+    plot_inches: float = 2.7
     legend: bool = False
     palette: Literal["distinct", "ordered"] = "distinct"
 

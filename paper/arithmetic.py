@@ -23,9 +23,9 @@ from findings.render import markdown
 from study.scenario import published
 from study.scenario.published import PublishedBucket
 
-PAGE = files.PROJECT / "docs" / "PAPER_ARITHMETIC.md"
+PAGE = files.PROJECT / "docs" / "results" / "paper_arithmetic.md"
 HEAD = """\
-[All results, and what the words mean](RESULTS.md)
+[All results, and what the words mean](../RESULTS.md)
 
 # The paper's own arithmetic: do its buckets add up to its means?
 

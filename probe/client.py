@@ -186,8 +186,10 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
     packets, counts = ((_until_retransmitted(tap, started, deadline), []) if tap else
                        ([], _counted(connection, started, round_trip_s, deadline)))
     detach(connection)
-    held = sum(packet.payload_bytes for packet in packets if packet.to_client)
-    rest = _rest(connection, channel, held)
+    came = [packet for packet in packets if packet.to_client and packet.payload_bytes]
+    held = sum(packet.payload_bytes for packet in came)
+    largest = max((packet.segment_bytes or packet.payload_bytes for packet in came), default=0)
+    rest = _rest(connection, channel, held + largest)
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     mss, least_rtt_us = (struct.unpack_from("=I", info, place)[0]
                          for place in (20, 148))  # tcpi_rcv_mss, of what came; tcpi_min_rtt
@@ -306,7 +308,8 @@ def _drops(connection: socket.socket) -> int:
 def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str, Any]:
     """Status, where it redirects to, bytes on the connection, whether that was all, and its size.
 
-    Ends when it is plain that there is more than the `held` bytes that came first.
+    Ends when it is plain that there is more than the `held` bytes that came first, with a
+    segment behind them.
     """
     head, count, ended, until = b"", 0, False, min(time.monotonic() + REST_S, channel.deadline.at)
     while not ended and time.monotonic() < until and count < MOST_BYTES:
@@ -330,7 +333,7 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
     return {"status": int(match[1]), "location": location[1].decode("latin-1") if location else "",
             "response_bytes": count, "ended": ended,
-            "size_bytes": _content_length(head) or count}
+            "size_bytes": _content_length(head) or (count if ended else None)}
 
 
 def _content_length(head: bytes) -> int | None:

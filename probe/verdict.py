@@ -30,18 +30,22 @@ class Piece(NamedTuple):
     time_ms: float
     stamp_ms: float | None
 
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
 
 @dataclass(frozen=True)
 class Probed:
     """The first flight.
 
     payload_bytes, full: None without a capture; full: whether the last segment
-    was. mss: data of a full segment. window_bytes: that the client offered,
-    None where it is not known. response_bytes: observed on the connection, headers
-    included; ended: whether that is all; size_bytes: of all of it, as the head
-    says. segments_before: that the server had
-    sent before the request, of TLS. lost: segments of the flight that did not
-    come. unsure: whether what a timer sent may be counted with it.
+    was, and all that a timer sent after it. mss: data of a full segment. window_bytes: that the
+    client offered, None where it is not known. response_bytes: observed on the connection,
+    headers included; size_bytes: of all of it, None where it was not read to its end and
+    its head has no length. segments_before: that the server had sent before the request, of TLS.
+    lost: segments of the flight that did not come. unsure: whether what a timer sent may be
+    counted with it.
     """
 
     segments: int
@@ -50,8 +54,7 @@ class Probed:
     rtt_ms: float
     window_bytes: int | None
     response_bytes: int
-    ended: bool
-    size_bytes: int
+    size_bytes: int | None
     full: bool | None
     segments_before: int = 0
     lost: int = 0
@@ -62,18 +65,15 @@ class Probed:
         return self.payload_bytes is not None
 
     @property
+    def is_window(self) -> bool:
+        """Whether the flight is the initial window: nothing else can have ended it."""
+        return bool(self.full) and not self.segments_before and self._other_limit is None
+
+    @property
     def limit(self) -> str:
         """What ended the flight, in a sentence."""
-        held = self.payload_bytes or self.segments * self.mss
-        if self.ended and self.response_bytes <= held:
-            return (f"the response: all of it fits, so the window is {self.count} or more;"
-                    " probe a larger one")
-        if self.window_bytes and held + self.mss > self.window_bytes:
-            return (f"the receive window that this client offers, {self.window_bytes} bytes: the"
-                    f" server's window is {self.count} or more")
-        if self.full is False:
-            return ("the server's program: it had written no more, so the window is"
-                    f" {self.count} or more")
+        if (other := self._other_limit) is not None:
+            return f"{other}{'' if self.unsure else f': {self._bound}'}"
         if self.segments_before:
             return (f"the server's window, which may have grown by the {self.segments_before}"
                     f" segments of its handshake: on a new connection it is {self.segments}, or up"
@@ -84,14 +84,53 @@ class Probed:
         return "the server's initial window: the response goes on, and there is room for it"
 
     @property
+    def ends_with_the_response(self) -> bool:
+        """Within a segment: a tail that is not full may wait for an acknowledgement (RFC 896)."""
+        return self.response_bytes - self._held_bytes < self.mss
+
+    @property
+    def deciding_bytes(self) -> int | None:
+        """Of a page that no flight to this client can end with; None where it is not known."""
+        return self.window_bytes + self.mss if self.window_bytes else None
+
+    @property
     def count(self) -> str:
-        return f"{self.segments} segment{'s' if self.segments != 1 else ''}"
+        return _counted(self.segments)
+
+    @property
+    def _held_bytes(self) -> int:
+        return self.payload_bytes or self.segments * self.mss
+
+    @property
+    def _other_limit(self) -> str | None:
+        """What besides the server's window ended the flight, or may have; None for nothing."""
+        if self.ends_with_the_response:
+            return ("the response, all of which is in it"
+                    if self.response_bytes == self.payload_bytes else
+                    "the response, which ends within a segment of it")
+        if self.window_bytes and self._held_bytes + self.mss > self.window_bytes:
+            return f"the receive window that this client offers, {self.window_bytes} bytes"
+        if self.full is False:
+            return "the server's program, which had written no more"
+        return None
+
+    @property
+    def _bound(self) -> str:
+        """What a flight proves that something else than the window ended."""
+        least = max(1, self.segments - self.segments_before)
+        grown = (f", since the {self.segments_before} segments of its handshake may have enlarged"
+                 " it") if self.segments_before else ""
+        return f"the server's initial window is at least {_counted(least)}{grown}"
+
+
+def _counted(segments: int) -> str:
+    return f"{segments} segment{'s' if segments != 1 else ''}"
 
 
 def judge_probe(observed: dict[str, Any]) -> Probed:
     """The first flight of what probe.client.observe observed."""
     common: dict[str, Any] = {name: observed[name] for name in (
-        "rtt_ms", "response_bytes", "ended", "size_bytes", "segments_before")}
+        "rtt_ms", "response_bytes", "size_bytes", "segments_before")}
     if not observed["captured"]:
         counts: list[tuple[float, int]] = observed["counts"]
         drained_ms, count = counts[-1][0] - counts[0][0], counts[-1][1]
@@ -101,15 +140,18 @@ def judge_probe(observed: dict[str, Any]) -> Probed:
                       window_bytes=observed["window_bytes"] or None,
                       unsure=drained_ms > 2 * observed["rtt_ms"], **common)
     requested = next(packet for packet in observed["packets"] if not packet.to_client)
-    pieces = flight([*pieces_of(observed["packets"], requested.ack, _stamps_per_ms(
+    pieces, following = flight([*pieces_of(observed["packets"], requested.ack, _stamps_per_ms(
         [*observed["before"], *observed["packets"]]))], observed["rtt_ms"])
-    mss = max(piece.end - piece.start for piece in pieces)
-    end = max(piece.end for piece in pieces)
-    lost = round((end - sum(piece.end - piece.start for piece in pieces)) / mss)
+    mss = max(observed["mss"], *(piece.size for piece in pieces))
     last = max(pieces, key=lambda piece: piece.end)
+    end = last.end
+    lost = round((end - sum(piece.size for piece in pieces)) / mss)
+    # A loss probe repeats the last segment only where there is nothing new (tcp_send_loss_probe).
+    had_more = following is None or len(pieces) == 1 or (
+        following.start < last.start or following.start >= end and following.size == mss)
     return Probed(segments=len(pieces) + lost, payload_bytes=end, mss=mss, lost=lost,
                   window_bytes=requested.window << observed["scale"],
-                  full=last.end - last.start == mss, **common)
+                  full=last.size == mss and had_more, **common)
 
 
 def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
@@ -130,23 +172,25 @@ def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
             start += step
 
 
-def flight(pieces: Sequence[Piece], rtt_ms: float) -> list[Piece]:
-    """New data up to what was retransmitted; without a probe, which is alone after a round trip.
+def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece | None]:
+    """New data up to what was retransmitted, and what followed; None for nothing.
 
-    Where the segment before it was not full there was nothing more to send: then it is what the
-    server's program wrote later.
+    A timer's probe follows: it is alone, after a round trip. Where the segment before it was
+    not full there was nothing more to send: then it is what the server's program wrote later.
     """
     segments: list[Piece] = []
+    following = None
     for piece in pieces:
         if any(piece.start < earlier.end and earlier.start < piece.end for earlier in segments):
+            following = piece
             break
         segments.append(piece)
     if len(segments) > 1:
         before, last = segments[-2:]
-        mss = max(piece.end - piece.start for piece in segments)
-        if _apart_ms(before, last) >= rtt_ms and before.end - before.start == mss:
-            segments.pop()
-    return segments
+        mss = max(piece.size for piece in segments)
+        if _apart_ms(before, last) >= rtt_ms and before.size == mss:
+            following = segments.pop()
+    return segments, following
 
 
 def _apart_ms(before: Piece, after: Piece) -> float:
@@ -173,10 +217,17 @@ def lines(probed: Probed) -> list[str]:
     """The result in lines; the first is the answer."""
     size = (f", {probed.payload_bytes} bytes" if probed.payload_bytes is not None else
             f", at most {probed.segments * probed.mss} bytes")
+    whole = (f"has {probed.size_bytes} bytes" if probed.size_bytes is not None else
+             f"has more than {probed.response_bytes} bytes")
     lines = [f"first flight: {'at most ' if probed.unsure else ''}{probed.count}{size}",
              f"limited by {probed.limit}",
-             f"RTT {probed.rtt_ms:.1f} ms, {probed.mss} bytes in a full segment; the response has"
-             f" {probed.size_bytes} bytes with its head"]
+             f"RTT {probed.rtt_ms:.1f} ms, {probed.mss} bytes in a full segment; the response"
+             f" {whole} with its head"]
+    if probed.ends_with_the_response:
+        lines.insert(2, "what would decide: a page of"
+                     f" {probed.deciding_bytes} bytes or more, which is more than this client's"
+                     " receive window lets through at once" if probed.deciding_bytes else
+                     "what would decide: a page larger than this client's receive window")
     if probed.lost:
         lines.append(f"{probed.lost} of the segments did not come; they are counted by the gaps")
     if probed.unsure:
@@ -186,3 +237,11 @@ def lines(probed: Probed) -> list[str]:
                  "counted without the right to capture: what a server writes after a pause is not"
                  " seen")
     return lines
+
+
+def next_command(probed: Probed) -> str | None:
+    """What to measure at this RTT, None where the size is not known; a window only if it is."""
+    if probed.size_bytes is None:
+        return None
+    windows = f" --iw {probed.segments},{2 * probed.segments}" if probed.is_window else ""
+    return f"./run.sh --rtt {max(0.1, probed.rtt_ms):.1f} --size {probed.size_bytes}{windows}"

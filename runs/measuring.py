@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -13,13 +13,14 @@ from base import files
 from base.command_line import Progress, say
 from base.errors import FirstFlightError, note_kept
 from net.segments import capture_file
-from runs import runs, scenario_file
+from runs import earlier, runs, scenario_file
 from runs.kinds import Kind, ObservedTrial, RunData, Study
 from runs.runs import Run
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
 MOST_RUNS = 20  # stored ones that are looked at, for the expected time
+FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
 
 
 class Engine(Protocol):
@@ -115,6 +116,20 @@ def judge(kind: Kind, trial: Any, observed: ObservedTrial, exact: bool, sysctls:
 
 
 @dataclass(frozen=True)
+class Refining:
+    """A long measurement that answers from the beginning on.
+
+    content: equal for trials with the same outcome: what an earlier run has is not measured again.
+    order: what to measure first, a key by which trials are sorted. answer: of the records so far,
+    "" for none yet.
+    """
+
+    content: Callable[[Any], Hashable]
+    order: Callable[[Any], Any]
+    answer: Callable[[Sequence[Any]], str]
+
+
+@dataclass(frozen=True)
 class MeasureOptions:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
@@ -127,6 +142,7 @@ class MeasureOptions:
     keep_captures: bool
     facts: Mapping[str, Any]
     quiet: bool = False
+    refining: Refining | None = None
 
 
 def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
@@ -148,6 +164,8 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         else:
             run.facts.update(described(study, measurer, requested))
         run.save()
+        if requested.refining and not (run.resumed or requested.fresh):
+            _take_earlier(run, study, requested, requested.refining)
         _measure_missing(run, study, measurer, requested)
         run.order(study.trials)
         run.finish()
@@ -160,13 +178,42 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         run.close()
 
 
+def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: Refining) -> None:
+    """Append what earlier runs have measured, with the packets that this run is to keep."""
+    captured, file, taken = _captured(study, requested), run.open_records(), 0
+    try:
+        for record, folder, there in earlier.records(study, run, run.missing(study.trials),
+                                                     refining.content):
+            packets = {side: kept(path) for side in ("client", "server")
+                       if (path := capture_of(folder, there, side)).is_file()}
+            if record.trial.id in captured and not packets:
+                continue
+            keep(run.folder, JudgedTrial(record, packets if record.trial.id in captured else {},
+                                         {}, 0.0))
+            file.append(record)
+            run.measured.add(record.trial)
+            taken += 1
+        run.seal(file)
+    finally:
+        file.close()
+    if taken and not requested.quiet:
+        say(f"{taken} of {len(study.trials)} trials are measured already (--fresh measures them"
+            " again)")
+
+
+def _captured(study: Study, requested: MeasureOptions) -> set[str]:
+    """The ids of the trials whose packets are kept."""
+    return ({trial.id for trial in study.trials}
+            if requested.keep_captures or study.kind.all_captures else sample_of(study.trials))
+
+
 def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
     """Append the record of each trial as it comes, and add up what run.json has of them."""
     started, emulated_s = time.monotonic(), 0.0
-    missing = run.missing(study.trials)
-    captured = ({trial.id for trial in missing}
-                if requested.keep_captures or study.kind.all_captures
-                else sample_of(study.trials))
+    missing, refining = run.missing(study.trials), requested.refining
+    if refining:
+        missing.sort(key=refining.order)
+    captured, answer_after_s = _captured(study, requested), FIRST_ANSWER_S
     file, sealed = run.open_records(), started
     try:
         with Progress(len(study.trials), len(run.measured), study.head.name,
@@ -183,6 +230,9 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
                                      round(time.monotonic() - started, 3))
                 emulated_s += judged.emulated_s
                 progress.step(measurer.doing)
+                if refining and time.monotonic() - started > answer_after_s:
+                    answer_after_s *= 2
+                    progress.note(refining.answer(run.records()))
     finally:
         for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
             run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)

@@ -110,7 +110,7 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
 
 
 # What was a kind of study once, with one scenario.
-ARITHMETIC = ("nothing of it is measured: docs/PAPER_ARITHMETIC.md has the paper's own"
+ARITHMETIC = ("nothing of it is measured: docs/results/paper_arithmetic.md has the paper's own"
               " arithmetic, and /usr/bin/python3 -m paper.arithmetic writes it")
 
 

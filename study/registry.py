@@ -64,7 +64,7 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
     from study.fetches.features.cliff import findings, search
     measured = search.search(what, study.trials, study.head.sysctls, measure)
     for window, apart in zip(measured, findings.distinctions(study.trials)):
-        yield window.agrees, list(findings.sentences(what, window, apart))
+        yield window.agrees, list(findings.sentences(what, window, apart, study.head.sysctls))
     if besides := list(findings.besides(what, measured)):
         yield True, besides
 

@@ -11,7 +11,8 @@ never read, and neither is what is mounted into one of these places: it may be a
 The machine's own check of permissions would not do in place of it: without its capabilities root
 still owns /etc/shadow, and as another user it could not read the folder that it was started in.
 `find` looks, since a place may have a hundred thousand files. vtime/confine.py enforces what
-comes out; METHOD.md and MININET.md tell it. Nothing here imports anything of ours: guests do, too.
+comes out; SECURITY.md and MININET.md describe it. Nothing here imports anything of ours: guests do,
+too.
 """
 
 from __future__ import annotations

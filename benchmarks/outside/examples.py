@@ -1,4 +1,4 @@
-"""Is docs/EXAMPLES.md still true? Runs each of its commands and looks for each line of output.
+"""Is docs/QUESTIONS.md still true? Runs each of its commands and looks for each line of output.
 
     /usr/bin/python3 -m benchmarks.outside.examples
 
@@ -22,7 +22,7 @@ from base.command_line import Parser
 from base.files import PROJECT
 from benchmarks import command
 
-EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
+QUESTIONS = PROJECT / "docs" / "QUESTIONS.md"
 LEFT_OUT = "…"
 PAGE_BYTES = 40_000  # that the document's own server has
 
@@ -61,7 +61,7 @@ def missing(output: str, lines: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     Parser(prog="examples", description=__doc__).parse_args(argv)
-    commands, program, configuration = examples(EXAMPLES.read_text(encoding="utf-8"))
+    commands, program, configuration = examples(QUESTIONS.read_text(encoding="utf-8"))
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.redirect_stdout(io.StringIO()) as users:
@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
                   flush=True)
             for line in lost:
                 print(f"    not there: {line}")
-    print(f"{len(commands) - wrong} of {len(commands)} examples are as docs/EXAMPLES.md has them")
+    print(f"{len(commands) - wrong} of {len(commands)} examples are as docs/QUESTIONS.md has them")
     return 1 if wrong else 0
 
 

@@ -1,15 +1,15 @@
 """Bars: improvements a bucket like the paper's Figure 5, times a window like its Figure 2.
 
-Of an improvement the absolute is at the left and percent at the right. The absolute axis is
-logarithmic where all values are positive, else it passes zero, so that nothing is hidden; both
-zeros stand at one height.
+Of an improvement the absolute is at the left and percent at the right. Bars begin at zero. Where
+only a logarithmic axis shows all absolute values they are points, but for the paper's own figures:
+these keep the paper's bars, and a line below them says where those begin.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import singledispatch
 
 from matplotlib.artist import Artist
@@ -19,15 +19,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from base.words import short
-from findings.charts import Bar, BarChart, BarPage, Chart, TimeBar, TimeChart, is_wide
+from findings.charts import Bar, BarChart, BarPage, Chart, Ends, TimeBar, TimeChart, is_wide
 from findings.drawing import style
 
-BAR_WIDTH = 0.36  # of the distance between buckets
-LEFT_INCHES, RIGHT_INCHES = 0.82, 0.72  # for ticks and names of the two axes
-NAME_INCHES, RIGHT_NAME_INCHES = 0.53, 0.38
-AXES_INCHES, BELOW_INCHES = 3.22, 0.8
-ABOVE_INCHES, BARE_INCHES = 0.42, 0.12  # over the axes, with words there and without
-PAGE_AXES_INCHES, ROW_INCHES, PAGE_BELOW_INCHES = 2.15, 2.95, 0.52  # of one chart of a page
+BAR_WIDTH = 0.42  # of the distance between buckets
+ASIDE = 0.3 * BAR_WIDTH  # of an interval to the left, and of what is published to the right
+LEFT_INCHES, RIGHT_INCHES = 0.78, 0.6  # for ticks and names of the two axes
+NAME_INCHES, RIGHT_NAME_INCHES = 0.5, 0.36
+AXES_INCHES, BELOW_INCHES = 2.6, 0.42  # the latter: ticks, and the name of the axis along x
+BARE_INCHES = 0.12  # over the axes
+PAGE_AXES_INCHES = 1.75  # of one chart of a page
+TITLE_INCHES = style.WIDTH_INCHES - LEFT_INCHES - 0.4
+MANY = 3  # charts of a page, which then has no room for tables
+MOST_RATIO = 30.0  # of the largest value to the least, up to which an even axis shows both
+PERCENT_LOOK = {"facecolor": style.ORANGE, "hatch": "////", "edgecolor": "white", "linewidth": 0}
+POINT_LOOK = {"color": style.BLUE, "marker": "o", "markersize": 6, "linestyle": "none"}
 
 
 @singledispatch
@@ -39,18 +45,40 @@ def draw(chart: Chart) -> Figure:
 @draw.register
 def _draw_bars(chart: BarChart) -> Figure:
     """One chart: below each bucket its two values and n, above it the share of responses."""
-    more = 0.14 if any(bar.left_out for bar in chart.bars) else 0.0
-    above = ABOVE_INCHES if any(bar.share_percent is not None or any(bar.above)
-                                for bar in chart.bars) else BARE_INCHES
-    frame = style.frame(chart, above + AXES_INCHES + BELOW_INCHES + more, legend_of([chart]))
-    left = draw_pair(frame, chart, BELOW_INCHES + more, AXES_INCHES)
-    for place, bar in enumerate(chart.bars):
-        _write_pair(left, place, bar, chart.unit)
-    style.write(left, (len(chart.bars) - 1) / 2, -0.69 - more, chart.axis, size=style.MEDIUM)
-    if any(bar.share_percent is not None for bar in chart.bars):
-        style.write(left, (len(chart.bars) - 1) / 2, 0.235, "share of the paper's responses",
-                    style.FAINT)
+    return _draw_under_each_other(chart, [chart], AXES_INCHES)
+
+
+@draw.register
+def _draw_page(chart: BarPage) -> Figure:
+    """Charts under each other, like the paper's page, each with its title."""
+    return _draw_under_each_other(chart, chart.charts, PAGE_AXES_INCHES)
+
+
+def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
+    """height: of the axes of each, in inches; where there are many, values stand in tables."""
+    rows = [_rows_of(one) if len(charts) < MANY else [] for one in charts]
+    below = BELOW_INCHES + style.ROW_INCHES * max(map(len, rows))
+    titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
+              for one in charts]
+    above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
+    frame = style.frame(_with_foot(chart, charts), (above + height + below) * len(charts),
+                        legend_of(charts))
+    for floor, one in enumerate(reversed(charts)):
+        left = draw_pair(frame, one, (above + height + below) * floor + below, height)
+        style.table(left, rows[len(charts) - 1 - floor])
+        style.write(left, (len(one.bars) - 1) / 2, 0.13 - below, one.axis, size=style.MEDIUM)
+        for line, text in enumerate(titles[len(charts) - 1 - floor]):
+            style.write(left, left.get_xlim()[0], above - 0.1 - 0.18 * line, text, align="left",
+                        size=style.MEDIUM)
     return frame.figure
+
+
+def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
+    """Of the table below its bars."""
+    return [(chart.unit or "value", [short(bar.absolute.value) for bar in chart.bars],
+             style.BLUE_TEXT),
+            ("%", [short(bar.percent.value) for bar in chart.bars], style.ORANGE_TEXT),
+            *counts_of(chart.bars)]
 
 
 def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float) -> Axes:
@@ -60,179 +88,152 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
     """
     left = frame.axes(LEFT_INCHES, low, style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, height)
     right = left.twinx()
-    scale = scale_of(chart.bars, chart.even_scale)
-    _set_absolute_axis(left, scale, chart.unit)
-    _set_percent_axis(right, chart.bars, _zero_height(left, scale),
-                      least=0.5 if scale.even else 5.0)
-    for place, bar in enumerate(chart.bars):
-        style.whisker(left, place - BAR_WIDTH / 2, bar.absolute.interval)
-        style.whisker(right, place + BAR_WIDTH / 2, bar.percent.interval)
-    places = range(len(chart.bars))
-    left.bar([place - BAR_WIDTH / 2 for place in places],
-             [bar.absolute.value - scale.bottom for bar in chart.bars], BAR_WIDTH,
-             bottom=scale.bottom, color=style.BLUE)
-    right.bar([place + BAR_WIDTH / 2 for place in places],
-              [bar.percent.value for bar in chart.bars], BAR_WIDTH, color=style.ORANGE)
-    _draw_published(left, -BAR_WIDTH / 2, "o", [bar.published for bar in chart.bars])
-    _draw_published(right, BAR_WIDTH / 2, "D", [bar.published_percent for bar in chart.bars])
+    ends, is_log = scale_of(chart)
+    _set_absolute_axis(left, ends, is_log, chart.unit)
+    _set_percent_axis(right, chart.bars, 0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
     set_buckets(left, [bar.label for bar in chart.bars])
+    middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
+    values = [bar.absolute.value for bar in chart.bars]
+    if is_log and not chart.is_like_the_papers:
+        left.plot(middles, values, **POINT_LOOK)
+    else:
+        bottom = ends[0] if is_log else 0.0
+        left.bar(middles, [max(value - bottom, 0.0) if is_log else value for value in values],
+                 BAR_WIDTH, bottom=bottom, color=style.BLUE)
+    right.bar([middle + BAR_WIDTH for middle in middles],
+              [bar.percent.value for bar in chart.bars], BAR_WIDTH, **PERCENT_LOOK)
+    for middle, bar in zip(middles, chart.bars):
+        _mark(left, middle, bar.absolute.interval, bar.published, bar.alone)
+        _mark(right, middle + BAR_WIDTH, bar.percent.interval, bar.published_percent,
+              bar.alone_percent)
     if not any(bar.absolute.value or bar.percent.value for bar in chart.bars):
         left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
                   color=style.FAINT, fontsize=style.MEDIUM)
     for place, bar in enumerate(chart.bars):
-        if bar.share_percent is not None:
-            style.write(left, place, 0.085, f"{bar.share_percent:.2f} %")
+        above = bar.above if any(bar.above) else ("", "" if bar.share_percent is None else
+                                                  f"{bar.share_percent:.2f} %")
+        for text, inches in zip(above, (0.25, 0.1)):
+            style.write(left, place, inches, text)
+    if chart.above:
+        style.write(left, (len(chart.bars) - 1) / 2, _above(chart) - 0.11, chart.above, style.FAINT)
     return left
+
+
+def _mark(axes: Axes, middle: float, interval: Ends | None, published: float | None,
+          alone: float | None) -> None:
+    """Beside each other, so that none hides another."""
+    style.whisker(axes, middle - ASIDE, interval)
+    for place, value, look in ((middle, alone, style.FURTHER),
+                               (middle + ASIDE, published, style.PUBLISHED)):
+        if value is not None:
+            least = axes.get_ylim()[0]
+            axes.plot([place], [max(value, least)],
+                      **(look if value >= least else {**look, "marker": "v"}))
 
 
 def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     """What the charts hold; their publisher and unit are those of the first."""
     bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
-    unit = f", {first.unit}" if first.unit else ""
+    name = f"measured{f', {first.unit}' if first.unit else ''} (left axis)"
+    points = {is_log and not chart.is_like_the_papers
+              for chart in charts for _, is_log in [scale_of(chart)]}
     handles: list[Artist] = [
-        Patch(color=style.BLUE, label=f"measured here{unit} (left axis)"),
-        Patch(color=style.ORANGE, label="measured here, % (right axis)")]
-    if any(bar.published is not None for bar in bars):
-        handles.append(Line2D([], [], **style.published("o"),
-                              label=f"published {first.publisher}{unit}"))
-    if any(bar.published_percent is not None for bar in bars):
-        handles.append(Line2D([], [], **style.published("D"),
-                              label=f"published {first.publisher}, %{first.percent_note}"))
-    if any(is_wide(bar.absolute.interval) for bar in bars):
-        handles.append(Line2D([], [], color=style.INK, marker="|", label="95 % interval"))
+        *([Line2D([], [], **POINT_LOOK, label=name)] if True in points else []),
+        *([Patch(color=style.BLUE, label=name)] if False in points else []),
+        Patch(**PERCENT_LOOK, label="measured, % (right axis)")]
+    if any(bar.published is not None or bar.published_percent is not None for bar in bars):
+        handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {first.publisher}"))
+    if any(bar.alone is not None for bar in bars):
+        handles.append(Line2D([], [], **style.FURTHER, label="the window alone"))
+    if any(is_wide(bar.absolute.interval) or is_wide(bar.percent.interval) for bar in bars):
+        handles.append(style.interval_handle())
     return handles
+
+
+def _with_foot(chart: Chart, charts: Sequence[BarChart]) -> Chart:
+    """Below it also where bars on a logarithmic axis begin, and what an arrow is."""
+    begin = {f"{low:g} {one.unit}" for one in charts
+             for (low, _), is_log in [scale_of(one)] if is_log and one.is_like_the_papers}
+    words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}: on a logarithmic"
+             " axis their ends count, not their lengths."] if begin else []
+    if begin and any(value < 1 for one in charts for bar in one.bars for value in (
+            bar.alone or 1, *(bar.absolute.interval or ()), *(bar.percent.interval or ()))):
+        words.append("Arrow down: it goes on below the axis.")
+    return replace(chart, foot=" ".join(filter(None, (*words, chart.foot))))
 
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
     """The axis along x, wide enough that a few bars are not broad blocks."""
     axes.set_xlim(-_margin(len(labels)), len(labels) - 1 + _margin(len(labels)))
     style.name_ticks(axes, list(enumerate(labels)))
-    axes.tick_params(axis="x", labelsize=style.MEDIUM)
+    axes.tick_params(axis="x", labelsize=style.SMALL if len(labels) > 5 else style.MEDIUM)
 
 
 def _margin(count: int) -> float:
     return max(0.5, (5 - count) / 2)
 
 
-def set_width(count: int) -> float:
-    """Inches from one of so many buckets to the next."""
-    return ((style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES)
-            / (count - 1 + 2 * _margin(count)))
+def _above(chart: BarChart) -> float:
+    """Inches over the axes: for up to two lines of words over bars, and one over these."""
+    lines = (2 if any(bar.above[0] for bar in chart.bars) else
+             1 if any(bar.share_percent is not None for bar in chart.bars) else 0)
+    return BARE_INCHES + style.ROW_INCHES * (lines + bool(chart.above))
 
 
-# The absolute axis -------------------------------------------------------------------
+# The two axes ------------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class AbsoluteScale:
-    """The left axis: logarithmic; or passing zero and linear up to ±1; or even all over."""
+def scale_of(chart: BarChart) -> tuple[Ends, bool]:
+    """The ends of the left axis, and whether it is logarithmic.
 
-    low: float
-    high: float
-    passes_zero: bool
-    even: bool = False
-
-    @property
-    def bottom(self) -> float:
-        """Where bars begin."""
-        return 0.0 if self.passes_zero else self.low
-
-
-def scale_of(bars: Sequence[Bar], even: bool = False) -> AbsoluteScale:
-    """The scale on which all values, intervals and published ones have a place."""
-    values = [value for bar in bars for value in (
-        bar.absolute.value, bar.published, *(bar.absolute.interval or ())) if value is not None]
+    Logarithmic as the paper's; else where all values are positive and too far apart.
+    """
+    values = [value for bar in chart.bars for value in (
+        bar.absolute.value, bar.published, bar.alone, *(bar.absolute.interval or ()))
+        if value is not None]
     low, high = min(values), max(values)
-    if even:
-        room = 0.12 * max(max(high, 0.0) - min(low, 0.0), 1.0)
-        return AbsoluteScale(min(low, 0.0) - room, max(high, 0.0) + room, True, even=True)
-    if low >= 0.1:
-        # From 1 like the paper, or less: the shortest bar keeps a visible height.
-        return AbsoluteScale(min(10.0 ** math.floor(math.log10(low * 0.7)), 1.0), high * 1.6, False)
-    return AbsoluteScale(min(low * 1.6, -0.25), max(high * 1.6, 10.0), True)
+    if chart.is_like_the_papers or low > 0 and high > MOST_RATIO * low:
+        least = min(value for value in (*values, high, 10.0) if value > 0)
+        # From 1 like the paper, or less; of a value that is almost nothing only its number is left.
+        bottom = 10.0 ** math.floor(math.log10(max(least, high * 1e-4) * 0.7))
+        return (1.0 if chart.is_like_the_papers else min(bottom, 1.0), high * 1.6), True
+    room = 0.12 * max(max(high, 0.0) - min(low, 0.0), 1.0)
+    return (min(low, 0.0) - (room if low < 0 else 0.0), max(high, 0.0) + room), False
 
 
-def _set_absolute_axis(axes: Axes, scale: AbsoluteScale, unit: str) -> None:
-    ends = scale.low, scale.high
-    if scale.passes_zero:
-        axes.axhline(0, color=style.INK, linewidth=0.8)
-    if scale.even:
-        ticks = style.even_ticks(*ends)
-    else:
-        ticks = style.decades(scale.passes_zero)
-        if scale.passes_zero:
-            axes.set_yscale("symlog", linthresh=1, linscale=0.9)  # 0 to 1 as long as 1 to 10
-        else:
-            axes.set_yscale("log")
+def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
+    if is_log:
+        axes.set_yscale("log")
     axes.set_ylim(*ends)
-    style.fix_ticks(axes.yaxis, ticks, ends)
+    style.fix_ticks(axes.yaxis, style.decades() if is_log else style.even_ticks(*ends), ends)
+    if ends[0] < 0:
+        axes.axhline(0, color=style.INK, linewidth=0.8)
     axes.grid(axis="y")
-    axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
-    style.name_y(axes, f"Absolute improvement{f' ({unit})' if unit else ''}", NAME_INCHES,
+    axes.tick_params(axis="y", colors=style.BLUE_TEXT)
+    style.name_y(axes, f"Improvement{f' ({unit})' if unit else ''}", NAME_INCHES,
                  colour=style.BLUE_TEXT)
 
 
-def _zero_height(axes: Axes, scale: AbsoluteScale) -> float:
-    """Where bars begin, as a part of the height of the axes."""
-    if not scale.passes_zero:
-        return 0.0
-    low, zero, high = axes.yaxis.get_transform().transform([scale.low, 0.0, scale.high])
-    return float((zero - low) / (high - low))
-
-
-def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float, least: float) -> None:
-    """The right axis, its zero at the height of the left one's; `least` fits above it."""
+def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
+    """The right axis, its zero at this part of the height: where the left one's is."""
     values = [value for bar in bars for value in (
-        bar.percent.value, bar.published_percent, *(bar.percent.interval or ()))
-        if value is not None]
-    high = 1.12 * max(*values, least)
+        bar.percent.value, bar.published_percent, bar.alone_percent,
+        *(bar.percent.interval or ())) if value is not None]
+    high = 1.12 * max(*values, 0.5)
     if zero > 0:
         high = max(high, -1.12 * min(values) * (1 - zero) / zero)
-    low = -high * zero / (1 - zero)
-    axes.set_ylim(low, high)
-    style.fix_ticks(axes.yaxis, style.even_ticks(low, high), (low, high))
-    axes.tick_params(axis="y", colors=style.ORANGE_TEXT, labelsize=style.MEDIUM)
-    style.name_y(axes, "Improvement (% of the baseline)", RIGHT_NAME_INCHES,
-                 colour=style.ORANGE_TEXT, right=True)
+    ends = -high * zero / (1 - zero), high
+    axes.set_ylim(*ends)
+    style.fix_ticks(axes.yaxis, style.even_ticks(*ends), ends)
+    axes.tick_params(axis="y", colors=style.ORANGE_TEXT)
+    style.name_y(axes, "Improvement (%)", RIGHT_NAME_INCHES, colour=style.ORANGE_TEXT, right=True)
 
 
-# Marks and words ---------------------------------------------------------------------
-
-def _draw_published(axes: Axes, aside: float, marker: str,
-                    values: Sequence[float | None]) -> None:
-    """Open markers, each over its bar."""
-    known = [(place + aside, value) for place, value in enumerate(values) if value is not None]
-    if known:
-        axes.plot(*zip(*known), **style.published(marker))
-
-
-def _write_pair(axes: Axes, place: int, bar: Bar, unit: str) -> None:
-    """Below: the two values, n and what is left out. Above: two lines, if there are."""
-    style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}".rstrip(),
-                style.BLUE_TEXT, "right", style.TINY)
-    style.write(axes, place + 0.03, -0.29, f"{short(bar.percent.value)} %", style.ORANGE_TEXT,
-                "left", style.TINY)
-    write_counts(axes, place, bar.n, bar.left_out)
-    for text, inches, colour in zip(bar.above, (0.21, 0.085), (style.INK, style.FAINT)):
-        if text:
-            style.write(axes, place, inches, text, colour)
-
-
-def write_counts(axes: Axes, place: int, n: int, left_out: int) -> None:
-    style.write(axes, place, -0.45, f"n = {n}", style.FAINT)
-    if left_out:
-        style.write(axes, place, -0.6, f"{left_out} excluded", style.ALARM)
-
-
-# Several charts under each other, like the paper's page ----------------------------
-
-@draw.register
-def _draw_page(chart: BarPage) -> Figure:
-    """Each chart with its shares above and its axis below; values stand in their own figures."""
-    frame = style.frame(chart, ROW_INCHES * len(chart.charts), legend_of(chart.charts))
-    for row, row_chart in enumerate(reversed(chart.charts)):
-        left = draw_pair(frame, row_chart, ROW_INCHES * row + PAGE_BELOW_INCHES, PAGE_AXES_INCHES)
-        left.set_xlabel(style.literal(row_chart.axis))
-    return frame.figure
+def counts_of(bars: Iterable[Bar | TimeBar]) -> list[tuple[str, list[str], str]]:
+    """The rows of a table below: n, and what is left out where something is."""
+    bars = list(bars)
+    left_out = [str(bar.left_out or "") for bar in bars]
+    return [("n", [str(bar.n) for bar in bars], style.FAINT),
+            *([("excluded", left_out, style.ALARM)] if any(left_out) else [])]
 
 
 # A bar for each initial window -----------------------------------------------------
@@ -240,58 +241,36 @@ def _draw_page(chart: BarPage) -> Figure:
 @draw.register
 def _draw_times(chart: TimeChart) -> Figure:
     """Below each window: its time, how much less than the baseline's that is, and n."""
-    more = 0.14 if any(bar.left_out for bar in chart.bars) else 0.0
-    below = BELOW_INCHES + more
-    frame = style.frame(chart, BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart))
-    axes = frame.axes(LEFT_INCHES, below,
-                      style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES,
+    saved = ["" if bar.percent is None else f"({short(bar.percent)} %)" if bar.unsure else
+             f"{short(bar.percent)} %" for bar in chart.bars]
+    rows = [(chart.unit or "value", [short(bar.time.value) for bar in chart.bars],
+             style.BLUE_TEXT),
+            *([(chart.improved, saved, style.INK)] if any(saved) else []), *counts_of(chart.bars)]
+    below = BELOW_INCHES + style.ROW_INCHES * len(rows)
+    brackets = ("In brackets: the 95 % interval of what is"
+                f" {chart.improved} holds zero.") if any(bar.unsure for bar in chart.bars) else ""
+    frame = style.frame(replace(chart, foot=" ".join(filter(None, (brackets, chart.foot)))),
+                        BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart))
+    axes = frame.axes(LEFT_INCHES, below, style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES,
                       AXES_INCHES)
-    axes.bar(range(len(chart.bars)), [bar.time.value for bar in chart.bars], 2 * BAR_WIDTH,
+    axes.bar(range(len(chart.bars)), [bar.time.value for bar in chart.bars], 1.6 * BAR_WIDTH,
              color=style.BLUE)
+    style.from_zero(axes, 1.12 * max(value for bar in chart.bars for value in (
+        bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None))
     for place, bar in enumerate(chart.bars):
-        style.whisker(axes, place, bar.time.interval)
-    _draw_published(axes, 0.0, "o", [bar.published for bar in chart.bars])
-    _set_time_axis(axes, chart)
+        _mark(axes, place, bar.time.interval, bar.published, None)
+    style.name_y(axes, f"Mean {chart.measured}{f' ({chart.unit})' if chart.unit else ''}",
+                 NAME_INCHES)
     set_buckets(axes, [bar.label for bar in chart.bars])
-    for place, bar in enumerate(chart.bars):
-        _write_time(axes, place, bar, chart.unit)
-    style.write(axes, (len(chart.bars) - 1) / 2, -0.69 - more, chart.axis, size=style.MEDIUM)
+    style.table(axes, rows)
+    style.write(axes, (len(chart.bars) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
 
 
 def _legend_of_times(chart: TimeChart) -> list[Artist]:
     handles: list[Artist] = [Patch(color=style.BLUE, label="measured here")]
-    if any(bar.percent is not None for bar in chart.bars):
-        handles.append(Patch(color="none",
-                             label=f"%: {chart.improved} of the {chart.measured} with"
-                                   f" {chart.baseline} segments"))
-    if any(bar.unsure for bar in chart.bars):
-        handles.append(Patch(color="none", label="(): the interval holds zero"))
     if any(bar.published is not None for bar in chart.bars):
-        handles.append(Line2D([], [], **style.published("o"),
-                              label=f"published {chart.publisher}"))
+        handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {chart.publisher}"))
     if any(is_wide(bar.time.interval) for bar in chart.bars):
-        handles.append(Line2D([], [], color=style.INK, marker="|",
-                              label=f"95 % interval of what is {chart.improved}"))
+        handles.append(style.interval_handle(f"95 % interval of what is {chart.improved}"))
     return handles
-
-
-def _set_time_axis(axes: Axes, chart: TimeChart) -> None:
-    high = 1.12 * max(value for bar in chart.bars for value in (
-        bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None)
-    style.from_zero(axes, high)
-    axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
-    unit = f" ({chart.unit})" if chart.unit else ""
-    style.name_y(axes, f"Mean {chart.measured}{unit}", NAME_INCHES, colour=style.BLUE_TEXT)
-
-
-def _write_time(axes: Axes, place: int, bar: TimeBar, unit: str) -> None:
-    alone = bar.percent is None
-    value = f"{short(bar.time.value)} {unit}".rstrip()
-    style.write(axes, place - (0 if alone else 0.03), -0.29, value, style.BLUE_TEXT,
-                "center" if alone else "right", style.TINY)
-    if bar.percent is not None:
-        saved = f"{short(bar.percent)} %"
-        style.write(axes, place + 0.03, -0.29, f"({saved})" if bar.unsure else saved,
-                    style.ORANGE_TEXT, "left", style.TINY)
-    write_counts(axes, place, bar.n, bar.left_out)

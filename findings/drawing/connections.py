@@ -20,14 +20,15 @@ from base.words import short
 from findings.charts import Chart, Ends, PacketsChart, Points, Timeline, TraceChart, TraceRow
 from findings.drawing import style
 
-# Data and window, acknowledgements and ssthresh, in flight, retransmitted.
-DATA, ACKED, FLIGHT, RETRANSMITTED = style.BLUE, style.GREEN, style.ORANGE, style.ALARM
+# Each of a colour and a form of its own: dots, thin and thick steps, dashes, an area, letters.
+DATA, ACKED, WINDOW, SSTHRESH, FLIGHT, RETRANSMITTED = (
+    style.INK, style.GREEN, style.BLUE, style.VERMILION, style.ORANGE, style.ALARM)
 DASHES = (0, (4, 2))
 MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
 ROW_INCHES, ABOVE_INCHES, BELOW_INCHES = 1.68, 0.3, 0.3  # of each row, its ticks included
 NAME_INCHES = 0.2  # of the time axis, under the last row
-LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.68, 0.72, 0.16
-Y_NAME_INCHES, RTT_INCHES = 0.46, 0.42  # from the axes to the names of those along y
+LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.62, 0.62, 0.12
+Y_NAME_INCHES, RTT_INCHES = 0.44, 0.46  # from the axes to the names of those along y
 
 
 @singledispatch
@@ -51,6 +52,8 @@ def _draw_traces(chart: TraceChart) -> Figure:
         shown = chart.from_s, chart.to_s
         _time_axis(left, chart.sequence_s or shown, number == rows - 1)
         _time_axis(right, shown, number == rows - 1)
+        if chart.sequence_s:
+            right.axvspan(*chart.sequence_s, color=style.GROUND, linewidth=0, zorder=0)
         if row.absent:
             _write_absent(left, right, row.absent, width)
         else:
@@ -85,9 +88,9 @@ def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
 def _window(axes: Axes, row: TraceRow) -> None:
     axes.fill_between(*_columns(row.in_flight), step="post", color=FLIGHT, alpha=0.55,
                       linewidth=0, zorder=1)
-    axes.step(*_columns(row.window), where="post", color=DATA, linewidth=1.2, zorder=3)
+    axes.step(*_columns(row.window), where="post", color=WINDOW, linewidth=1.6, zorder=3)
     if row.ssthresh:
-        axes.step(*_columns(row.ssthresh), where="post", color=ACKED, linewidth=1.0,
+        axes.step(*_columns(row.ssthresh), where="post", color=SSTHRESH, linewidth=1.1,
                   linestyle=DASHES, zorder=2)
     used, largest = (max((value for _, value in points), default=1.0)
                      for points in (row.in_flight, row.window))
@@ -95,7 +98,7 @@ def _window(axes: Axes, row: TraceRow) -> None:
     axes.set_ylim(0, top)
     if largest > top:
         axes.text(0.985, 0.9, f"up to {style.tick_label(largest)}", transform=axes.transAxes,
-                  ha="right", va="top", fontsize=style.SMALL, color=DATA,
+                  ha="right", va="top", fontsize=style.SMALL, color=WINDOW,
                   bbox={"facecolor": "white", "linewidth": 0, "pad": 1}, zorder=5)
     _whole_axis(axes, "segments")
 
@@ -117,7 +120,7 @@ def _whole_axis(axes: Axes, name: str, right: bool = False) -> None:
 
 def _time_axis(axes: Axes, ends: Ends, last: bool) -> None:
     axes.set_xlim(*ends)
-    style.plain_ticks(axes.xaxis, 8)
+    style.plain_ticks(axes.xaxis, 5)
     axes.grid()
     axes.tick_params(labelsize=style.SMALL)
     if last:
@@ -155,9 +158,12 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
         *([Line2D([], [], **_retransmitted_marks(), label="retransmitted")]
           if any(row.again for row in chart.rows) else []),
         Line2D([], [], color=ACKED, label="acknowledged"),
-        Line2D([], [], color=DATA, linewidth=1.6, label="congestion window"),
-        Line2D([], [], color=ACKED, linestyle=DASHES, label="ssthresh, if finite"),
-        Line2D([], [], color=FLIGHT, linewidth=5, alpha=0.55, label="in flight")]
+        Line2D([], [], color=WINDOW, linewidth=1.6, label="congestion window"),
+        *([Line2D([], [], color=SSTHRESH, linestyle=DASHES, label="ssthresh")]
+          if any(row.ssthresh for row in chart.rows) else []),
+        Line2D([], [], color=FLIGHT, linewidth=5, alpha=0.55, label="in flight"),
+        *([Line2D([], [], color=style.GROUND, linewidth=6, label="shown at the left")]
+          if chart.sequence_s else [])]
     if chart.rtt:
         handles.append(Line2D([], [], color=style.INK, linestyle=":",
                               label="smoothed RTT (right)"))
@@ -167,8 +173,8 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
 # The packets of a transfer as captured at its server, two windows next to each other --
 
 # Of packets, in inches.
-P_LEFT, P_GAP, P_RIGHT = 0.75, 0.35, 0.2
-P_ABOVE, P_HIGH, P_BELOW = 0.6, 3.4, 0.5
+P_LEFT, P_GAP, P_RIGHT = 0.7, 0.25, 0.15
+P_ABOVE, P_HIGH, P_BELOW = 0.8, 3.0, 0.5
 KILO = 1000.0
 LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
          "ticket": (style.GREEN, "session tickets sent"),
@@ -219,7 +225,7 @@ def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
         axes.axvline(timeline.end_ms, color=style.FAINT, linewidth=1, linestyle="--")
     axes.set_xlim(0, timeline.to_ms)
     axes.set_ylim(0, timeline.to_bytes / KILO)
-    style.plain_ticks(axes.xaxis, 7)
+    style.plain_ticks(axes.xaxis, 4)
     style.plain_ticks(axes.yaxis, 6)
     axes.grid()
     axes.set_xlabel("ms after the client's first packet")
@@ -229,9 +235,11 @@ def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
         axes.tick_params(axis="y", labelleft=False)
     window, _, network = timeline.title.partition(":")
     done = f": all acknowledged at {short(timeline.end_ms)} ms" if timeline.end_ms else ""
-    lines = (f"{window}{done}", timeline.text.partition(";")[0], network.strip())
-    for place, (line, size) in enumerate(zip(reversed(lines), (style.LEGEND, style.LEGEND,
-                                                               style.MEDIUM))):
-        axes.text(0, 1 + (0.1 + 0.16 * place) / P_HIGH, style.literal(line), fontsize=size,
-                  va="center", transform=axes.transAxes,
-                  weight="bold" if place == 2 else "normal")
+    width = axes.get_position().width * style.WIDTH_INCHES
+    small = [line for text in (timeline.text.partition(";")[0], network.strip())
+             for line in style.fitted(text, style.SMALL, width)]
+    for place, line in enumerate((*reversed(small), f"{window}{done}")):
+        bold = place == len(small)
+        axes.text(0, 1 + (0.1 + 0.15 * place) / P_HIGH, style.literal(line), va="center",
+                  fontsize=style.MEDIUM if bold else style.SMALL, transform=axes.transAxes,
+                  weight="bold" if bold else "normal")

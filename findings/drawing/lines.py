@@ -11,27 +11,25 @@ from findings.charts import Line, LineChart, Plot
 from findings.drawing import style
 
 # Dark enough for lines; the styles and markers distinguish them in grey.
-DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.ORANGE_TEXT,
-            style.SKY)
+DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY, "#882255")
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
 # Light to dark, apart in grey too (after Tol 2021).
 ORDERED = ("#BBBBBB", style.SKY, "#44AA99", "#CC6677", style.BLUE, "#332288", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Of ordered lines, each over the one before: what has the same values as another one is seen.
+NESTED = (5.2, 4.6, 4.0, 3.4, 2.6, 1.8, 1.0)
 FIRST_BARS = "#999999"  # of what others are compared with
 BARS_WIDTH = 0.76  # of the distance between ticks, all series together
 
 LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
 ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
 TICKS_INCHES, NAME_INCHES = 0.3, 0.22  # under them: labels of ticks, and the name of the axis
-TALL_INCHES = 2.2  # from which on axes have room for words of medium size
+TALL_INCHES = 1.6  # from which on axes have room for words of medium size
 
 
 def draw(chart: LineChart) -> Figure:
-    first = chart.columns[0][0].lines
-    joined = not is_categorical(chart.columns[0][0])
-    handles = [_handle(line, chart, joined) for line in first
-               if line.name] if chart.legend else []
-    frame = style.frame(chart, chart.height_inches, handles)
+    inches = chart.plot_inches * max(map(len, chart.columns))
+    frame = style.frame(chart, inches, _handles(chart) if chart.legend else [])
     boxes = _columns(chart)
     # A title may stand over its neighbours where these have none.
     titled = [any(plot.title for plot in column) for column in chart.columns]
@@ -42,14 +40,25 @@ def draw(chart: LineChart) -> Figure:
     above = ABOVE_INCHES + TITLE_INCHES * max(len(lines) for column in titles for lines in column)
     for column, (left, width), over in zip(chart.columns, boxes, titles):
         below = [TICKS_INCHES + (NAME_INCHES if plot.x_label else 0.0) for plot in column]
-        height = (chart.height_inches - sum(below)) / len(column) - above
-        low = chart.height_inches
+        height = (inches - sum(below)) / len(column) - above
+        low = inches
         for plot, under, title in zip(column, below, over):
             low -= above + height + under
             axes = frame.axes(left, low + under, width, height)
             _draw_plot(axes, plot, chart, height)
             axes.set_title(style.literal("\n".join(title)))
     return frame.figure
+
+
+def _handles(chart: LineChart) -> list[Artist]:
+    """A handle for each name of a line, as the first of that name looks."""
+    handles: dict[str, Artist] = {}
+    for column in chart.columns:
+        for plot in column:
+            for line in plot.lines:
+                if line.name not in handles and line.name:
+                    handles[line.name] = _handle(line, chart, not is_categorical(plot))
+    return list(handles.values())
 
 
 def _columns(chart: LineChart) -> list[tuple[float, float]]:
@@ -63,8 +72,7 @@ def _columns(chart: LineChart) -> list[tuple[float, float]]:
 def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     """height: of the axes, in inches."""
     axes.set_xscale(plot.x_scale)
-    if plot.y_scale == "symlog":
-        axes.set_yscale("symlog", linthresh=1)
+    axes.set_yscale(plot.y_scale)
     bars = [line for line in plot.lines if line.style == "bars"]
     joined = not is_categorical(plot)
     drawn = [_draw_bars(axes, line, bars.index(line), len(bars), chart) if line.style == "bars"
@@ -72,11 +80,13 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     if plot.zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
-        axes.axhline(plot.limit, color=style.ALARM, linewidth=0.8, linestyle="--")
+        value, name = plot.limit
+        axes.axhline(value, color=style.ALARM, linewidth=0.8, linestyle="--")
+        axes.annotate(style.literal(name), (1, value), (-2, 2), textcoords="offset points",
+                      xycoords=axes.get_yaxis_transform(), ha="right", color=style.ALARM,
+                      fontsize=style.SMALL)
     is_tall = height > TALL_INCHES
     axes.grid()
-    if not is_tall:
-        axes.tick_params(labelsize=style.SMALL)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     _set_x(axes, plot)
@@ -97,15 +107,15 @@ def _set_x(axes: Axes, plot: Plot) -> None:
     if plot.ticks:
         style.name_ticks(axes, plot.ticks)
     elif plot.x_scale == "log":
-        style.fix_ticks(axes.xaxis, style.decades(), axes.get_xlim())
+        ticks = [factor * decade for decade in style.decades() for factor in (1, 2, 5)]
+        style.fix_ticks(axes.xaxis, ticks, axes.get_xlim())
     else:
-        style.plain_ticks(axes.xaxis, 7)
+        style.plain_ticks(axes.xaxis, 7 if axes.get_position().width > 0.4 else 3)
 
 
 def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
-    if plot.y_scale == "symlog":
-        style.fix_ticks(axes.yaxis, style.decades(passes_zero=True),
-                        plot.y_ends or axes.get_ylim())
+    if plot.y_scale == "log":
+        style.fix_ticks(axes.yaxis, style.decades(), plot.y_ends or axes.get_ylim())
     else:
         style.plain_ticks(axes.yaxis, 6, plot.whole)
     if plot.y_ends:
@@ -138,22 +148,25 @@ def _colour(line: Line, chart: LineChart) -> str:
 def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
     """How a line is drawn, on the axes and in the legend; joined: its values, where marked."""
     if line.style == "published":
-        return style.published("o")
+        return style.PUBLISHED
     ordered = chart.palette == "ordered"
     look: dict[str, object] = {
-        "color": _colour(line, chart), "linewidth": 1.6,
+        "color": _colour(line, chart), "linewidth": NESTED[line.look % len(NESTED)]
+        if ordered else 1.6,
         "linestyle": "-" if ordered else STYLES[line.look % len(STYLES)]}
     if line.style == "dashed":
         look["linestyle"] = "--"
     elif line.style == "faint":
-        look |= {"linestyle": ":", "linewidth": 1.0, "alpha": 0.5}
+        look |= {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
     elif line.style == "bars":
         look |= {"linewidth": 7, "linestyle": "-"}
     elif line.style == "points":
         look |= {"linestyle": "none"}
-    if line.style in ("line", "points", "faint"):
+    if line.style == "steps":
+        look |= {"drawstyle": "steps-post"}
+    if line.style in ("line", "steps", "points", "faint"):
         look |= {"marker": MARKERS[line.look % len(MARKERS)],
-                 "markersize": 3 if line.style == "faint" else 4.5}
+                 "markersize": NESTED[line.look % len(NESTED)] + 3 if ordered else 4.5}
         look |= {} if joined else {"linestyle": "none"}
     return look
 

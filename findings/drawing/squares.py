@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
@@ -59,8 +60,8 @@ class Look:
     high: float
     narrowest: float = math.inf
     widest: float = 1.8
-    left: float = 0.95
-    name: float = 0.62
+    left: float = 0.85
+    name: float = 0.58
     right: float = 0.0
     gap: float = 0.35
     above: float = 0.3
@@ -123,9 +124,10 @@ def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> N
     axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
                     [style.literal(label) for label in chart.rows])
     axes.tick_params(length=0,
-                     labelsize=style.LEGEND if chart.scale == "published" else style.MEDIUM)
+                     labelsize=style.SMALL if chart.scale == "published" else style.MEDIUM)
     if chart.scale == "window":  # narrow squares, whose labels would touch each other
-        axes.tick_params(axis="x", labelsize=style.SMALL, rotation=45)
+        axes.tick_params(axis="both", labelsize=style.SMALL)
+        axes.tick_params(axis="x", rotation=90 if len(chart.maps) > 1 else 45)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
@@ -136,14 +138,16 @@ def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> N
         axes.axhline(1, color=style.INK, linewidth=0.8)
     for row, note in enumerate(chart.notes):
         axes.text(len(field.columns) + 0.06, row + 0.48, style.literal(note), ha="left",
-                  va="center", fontsize=style.LEGEND, color=style.FAINT)
+                  va="center", fontsize=style.SMALL, color=style.FAINT)
 
 
 # What each scale looks like ----------------------------------------------------------
 
 def _look_of(chart: SquareChart) -> Look:
-    """With as much room as the labels of the rows need."""
+    """With as much room as the labels of the rows need; many maps of windows are small ones."""
     look = LOOKS[chart.scale]
+    if chart.scale == "window" and len(chart.maps) > 1:
+        look = replace(look, write=_left_out_texts, high=0.14, narrowest=0.1, widest=0.2, gap=0.1)
     label = LABEL_INCHES * max(map(len, chart.rows)) + 0.15
     if chart.scale in ("improved", "window"):
         more = max(0.0, label - look.name)
@@ -168,15 +172,16 @@ def _full_percent(chart: SquareChart) -> float:
 def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
     """Both numbers, the unit where it has room; where something is left out, how much."""
     if square is None:
-        return [("–", 0.0, style.BASE, style.FAINT)]
+        return [("–", 0.0, style.MEDIUM, style.FAINT)]
     needed = NARROWEST_INCHES + LETTER_INCHES * max(0, len(chart.unit) - len("ms"))
     unit = f" {chart.unit}" if chart.unit and wide >= needed else ""
     before, behind = ("(", ")") if square.unsure else ("", "")
     percent = number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
     higher = 0.14 if square.left_out else 0.0
-    left_out = [(f"{square.left_out} excluded", -0.36, style.TINY, style.ALARM)]
+    word = "excluded" if wide >= NARROWEST_INCHES else "excl."
+    left_out = [(f"{square.left_out} {word}", -0.36, style.SMALL, style.ALARM)]
     return [(f"{before}{short(square.value)}{unit}{behind}", 0.16 + higher, style.MEDIUM, ""),
-            (f"{percent} %", higher - 0.18, style.LEGEND, ""),
+            (f"{percent} %", higher - 0.18, style.SMALL, ""),
             *(left_out if square.left_out else [])]
 
 
@@ -188,8 +193,13 @@ def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: 
 def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
     """The window; one for which not all records count is marked."""
     if square is None:
-        return [("–", 0.0, style.BASE, style.FAINT)]
+        return [("–", 0.0, style.MEDIUM, style.FAINT)]
     return [(f"{square.value:.0f}{'*' if square.left_out else ''}", 0.0, style.SMALL, "")]
+
+
+def _left_out_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
+    """No number, but a mark where not all records count: the legend has the colours."""
+    return [("*", -0.15, style.SMALL, "")] if square is not None and square.left_out else []
 
 
 def _level_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
@@ -214,7 +224,7 @@ def _published_shade(chart: SquareChart, field: SquareMap, square: Square, colum
 
 
 def _published_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    return [("–" if square is None else short(square.value), -0.02, style.LEGEND, "")]
+    return [("–" if square is None else short(square.value), -0.02, style.SMALL, "")]
 
 
 def _colours(*colours: str) -> Colormap:
@@ -226,12 +236,12 @@ def _colours(*colours: str) -> Colormap:
 LOOKS = {
     "improved": Look(_colours(style.ORANGE, "#FFFFFF", style.SKY), _improved_shade,
                      _improved_texts, 0.52, NARROWEST_INCHES),
-    "window": Look(_colours("#FFFFFF", style.SKY, "#12395B"), _window_shade, _window_texts, 0.235,
+    "window": Look(colormaps["viridis_r"], _window_shade, _window_texts, 0.235,
                    0.24, dark=0.6),
     "level": Look(_colours("#FFFFFF", style.SKY, style.BLUE), _level_shade, _level_texts, 0.32,
                   above=0.15, lean=1.0, dark=0.72),
     "published": Look(_colours(style.SKY, "#FFFFFF", style.ORANGE), _published_shade,
-                      _published_texts, 0.3, widest=math.inf, left=2.35, right=0.62, above=0.34,
+                      _published_texts, 0.3, widest=math.inf, left=2.3, right=0.6, above=0.34,
                       below=0.5, lean=1.0)}
 
 
@@ -243,6 +253,10 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
                       label=label) for shade, label in (
             (0.0, f"{most} % worse, or more"), (0.5, "no difference"),
             (1.0, f"{most} % better, or more"))]
+    if chart.scale == "window" and len(chart.maps) > 1:
+        last = max(1, len(chart.windows) - 1)
+        return [Patch(facecolor=look.colours(place / last), edgecolor=style.FAINT, linewidth=0.5,
+                      label=str(window)) for place, window in enumerate(chart.windows)]
     if chart.scale != "published":
         return []
     part = {2: "half", 3: "third", 4: "quarter"}.get(int(FULL_RATIO), f"1/{FULL_RATIO:g}")
@@ -255,9 +269,9 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
 
 # Shares over two quantities, on logarithmic axes; lines of equal product over them -------
 
-BODY_INCHES, LEFT_INCHES, LOW_INCHES = 5.6, 0.95, 0.55
-AXES_INCHES = (7.0, 4.85)  # width and height
-SHADES_INCHES = 0.3  # width of the scale of colours
+BODY_INCHES, LEFT_INCHES, LOW_INCHES = 4.1, 0.8, 0.5
+AXES_INCHES = (4.3, 3.5)  # width and height
+SHADES_INCHES = 0.2  # width of the scale of colours
 DECADES = 5  # that the scale of colours spans
 LABEL_AT = 0.14  # of a line's visible length, from its upper end
 

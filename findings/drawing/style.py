@@ -20,6 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
@@ -27,11 +29,15 @@ from base.words import MINUS, clean
 from findings.charts import Chart, Ends, is_wide
 
 DPI = 150
-WIDTH_INCHES = 9.6  # of every figure, so that their words are of one size on a page
+# Of every figure, so that their words are of one size on a page; as narrow as a telephone, where
+# 390 pixels are left of it, needs to show the smallest words.
+WIDTH_INCHES = 6.4
 SIDE_INCHES = 0.12  # left and right of what is written across
-X_NAME_INCHES = 0.27  # from the axes down to the name of the axis along x
-TINY, SMALL, MEDIUM, LARGE = 7.0, 7.5, 9.0, 12.0  # points
-LEGEND, BASE = 8.0, 10.0
+X_NAME_INCHES = 0.29  # from the axes down to the name of the axis along x
+SMALL, MEDIUM, LARGE = 8.0, 9.0, 11.0  # points
+TABLE_INCHES, ROW_INCHES = 0.31, 0.16  # from axes to a table below them, and from row to row
+NARROW, BROAD = " ijltfr.,:;'|()·", "mwMWGOQ%→"  # letters
+LETTER_INCHES = 0.064  # of a small letter, and some more
 
 INK, FAINT, ALARM, GROUND = "#222222", "#666666", "#B00020", "#DDDDDD"
 # Of Okabe and Ito (2008): they differ in every kind of colour vision, and in grey.
@@ -47,10 +53,11 @@ OWN = {
     "axes.axisbelow": True, "axes.labelcolor": INK, "axes.labelsize": MEDIUM,
     "axes.titlecolor": INK, "axes.titlelocation": "left", "axes.titlepad": 4.0,
     "axes.titlesize": MEDIUM, "grid.color": GROUND, "grid.linewidth": 0.6,
-    "legend.columnspacing": 1.6, "legend.edgecolor": "none", "legend.fontsize": LEGEND,
+    "hatch.linewidth": 0.6, "legend.columnspacing": 1.6, "legend.edgecolor": "none",
+    "legend.fontsize": SMALL,
     "legend.framealpha": 0.85, "legend.handletextpad": 0.5, "svg.hashsalt": "first-flight",
-    "text.color": INK, "xtick.color": INK, "xtick.labelsize": LEGEND, "xtick.major.size": 3.0,
-    "ytick.color": INK, "ytick.labelsize": LEGEND, "ytick.major.size": 3.0}
+    "text.color": INK, "xtick.color": INK, "xtick.labelsize": SMALL, "xtick.major.size": 3.0,
+    "ytick.color": INK, "ytick.labelsize": SMALL, "ytick.major.size": 3.0}
 # Dates would make two drawings of the same data differ.
 METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 PNG_COMPRESSION = 4  # of 9: as small as the default within a tenth, in half the time
@@ -105,7 +112,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     above = [(line, LARGE, INK) for line in fitted(chart.title, LARGE, bold=True)]
     above += [(line, MEDIUM, INK) for text in chart.context for line in fitted(text, MEDIUM)]
     above += [(line, MEDIUM, ALARM) for line in fitted(chart.alarm, MEDIUM)]
-    below = [*fitted(chart.foot, LEGEND), *fitted(chart.caption, LEGEND)]
+    below = [*fitted(chart.foot, SMALL), *fitted(chart.caption, SMALL)]
     columns = legend_columns([len(literal(handle.get_label())) for handle in handles])
     legend_low = 0.08 + 0.17 * len(below)
     bottom = legend_low + (0.1 + 0.17 * math.ceil(len(handles) / columns) if handles else 0.0)
@@ -120,7 +127,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
                    color=colour, weight="bold" if size == LARGE else "normal", ha="center",
                    va="center")
     for place, text in enumerate(reversed(below)):
-        drawn.text(0.5, (0.15 + 0.17 * place) / height, literal(text), fontsize=LEGEND,
+        drawn.text(0.5, (0.15 + 0.17 * place) / height, literal(text), fontsize=SMALL,
                    color=FAINT, ha="center", va="center")
     if handles:
         legend(drawn, handles, loc="lower center", ncol=columns, frameon=False,
@@ -144,8 +151,10 @@ def _line_inches(size: float) -> float:
 
 def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHES,
            bold: bool = False) -> list[str]:
-    """The text in lines that are no wider, by what letters take on average and some more."""
-    return textwrap.wrap(text, max(8, int(72 * inches / (size * (0.62 if bold else 0.55)))))
+    """The text in lines that are no wider, by what its letters take on average and some more."""
+    widths = [0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64 for letter in text]
+    mean = (1.13 if bold else 1.0) * sum(widths) / len(text) if text else 1.0
+    return textwrap.wrap(text, max(8, int(72 * inches / (size * mean))))
 
 
 def legend_columns(lengths: Sequence[int]) -> int:
@@ -154,7 +163,7 @@ def legend_columns(lengths: Sequence[int]) -> int:
         per_column, more = divmod(len(lengths), columns)
         starts = [column * per_column + min(column, more) for column in range(columns + 1)]
         widest = [max(lengths[start:end]) for start, end in zip(starts, starts[1:])]
-        if 0.46 * columns + 0.0575 * sum(widest) <= WIDTH_INCHES - 2 * SIDE_INCHES:
+        if 0.46 * columns + 0.06 * sum(widest) <= WIDTH_INCHES - 2 * SIDE_INCHES:
             return columns
     return 1
 
@@ -181,6 +190,8 @@ def name_y(axes: Axes, name: str, inches: float, size: float = MEDIUM, colour: s
 def write(axes: Axes, place: float, inches: float, text: str, colour: str = INK,
           align: str = "center", size: float = SMALL) -> None:
     """Text above the axes, or below them for a negative height; place: on the axis along x."""
+    if not text:
+        return
     high = axes.get_position().height * axes.figure.get_size_inches()[1]
     axes.text(place, (1 + inches / high) if inches > 0 else inches / high, literal(text),
               color=colour, fontsize=size, ha=align, va="center",
@@ -237,22 +248,45 @@ def from_zero(axes: Axes, high: float) -> None:
     axes.grid(axis="y")
 
 
-def decades(passes_zero: bool = False) -> list[float]:
-    """The ticks of a logarithmic axis; passes_zero: linear up to ±1, with zero between."""
-    powers = [10.0 ** power for power in range(0 if passes_zero else -6, 10)]
-    return [*(-power for power in reversed(powers)), 0.0, *powers] if passes_zero else powers
+def decades() -> list[float]:
+    """The ticks of a logarithmic axis."""
+    return [10.0 ** power for power in range(-6, 10)]
 
 
 # Marks -------------------------------------------------------------------------------
 
+# A 95 % interval; published values, white inside, to show on a bar and next to it; and what is
+# neither measured as a bar is nor published.
+INTERVAL = {"color": INK, "linewidth": 1.2, "marker": "_", "markersize": 5}
+PUBLISHED, FURTHER = ({
+    "linestyle": "none", "marker": marker, "markersize": size, "markerfacecolor": inside,
+    "markeredgecolor": edge, "markeredgewidth": width, "clip_on": False, "zorder": 5}
+    for marker, size, inside, edge, width in (("D", 5, "white", INK, 1.2),
+                                              ("^", 6.5, INK, "white", 0.8)))
+
+
 def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
-    """A 95 % interval over a bar, where it is wide."""
-    if is_wide(ends):
-        axes.plot([place, place], ends, color=INK, linewidth=1.2, marker="_", markersize=6)
+    """A 95 % interval, where it is wide; an arrow where it goes on below the axis."""
+    if not is_wide(ends):
+        return
+    least = axes.get_ylim()[0]
+    low, high = ends
+    axes.plot([place, place], [max(low, least), high], **INTERVAL)
+    if low < least:
+        axes.plot([place], [least], color=INK, marker="v", markersize=4, clip_on=False)
 
 
-def published(marker: str) -> dict[str, object]:
-    """The look of published values: white inside, to show on a bar and next to it."""
-    return {"linestyle": "none", "marker": marker, "markersize": 6.5 if marker == "o" else 5.5,
-            "markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 1.3,
-            "clip_on": False, "zorder": 5}
+def interval_handle(label: str = "95 % interval") -> Artist:
+    """In a legend, as upright as on the axes."""
+    upright = Path([(0, -1), (0, 1), (-0.4, -1), (0.4, -1), (-0.4, 1), (0.4, 1)], [1, 2] * 3)
+    return Line2D([], [], color=INK, linestyle="none", marker=upright, markersize=11,
+                  markeredgewidth=1.2, label=label)
+
+
+def table(axes: Axes, rows: Sequence[tuple[str, Sequence[str], str]]) -> None:
+    """Numbers below the ticks along x, at 0, 1, …: of each row its head, cells, and colour."""
+    for row, (head, cells, colour) in enumerate(rows):
+        down = -TABLE_INCHES - ROW_INCHES * row
+        write(axes, axes.get_xlim()[0], down, f"{head} ", FAINT, "right")
+        for place, text in enumerate(cells):
+            write(axes, place, down, text, colour)

@@ -169,6 +169,15 @@ def table_csv(table: Table) -> str:
         "" if column.group == "as seen" else column.group.replace(" ", "_"))))
         for column in table.columns)
     for row in table.rows:
-        writer.writerow(f"{cell:.12g}" if isinstance(cell, float) else _harmless(cell)
-                        for cell in row)
+        writer.writerow(map(_in_one_cell, row))
     return text.getvalue()
+
+
+def _in_one_cell(cell: Cell) -> Json:
+    """A value without its interval; of an interval alone both ends."""
+    value, low, high = _bounded(cell)
+    if value == "" and low != "":
+        return f"{low:.12g} … {high:.12g}"
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return to_text(value) if isinstance(value, str) else value

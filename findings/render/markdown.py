@@ -137,25 +137,17 @@ def code(text: str) -> str:
 
 # docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
 
-_PICTURE = re.compile(r"^!\[(.*)\]\((.*)\)$", re.MULTILINE)
-
-
-def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str = "") -> str:
-    """A section for each scenario.
+def gallery(reports: Sequence[Report], pictures: Mapping[str, str]) -> str:
+    """A section for each scenario; its page has the numbers of the picture.
 
     pictures: by the name of the scenario, the path of its figure as seen from
-    the document. A scenario without one is excluded. before: the document as it
-    stands, whose words for a picture are kept where a report has none.
+    the document. A scenario without one is excluded.
     """
-    words = {picture: alternative for alternative, picture in _PICTURE.findall(before)}
-    return "\n".join(_entry(report, pictures[report.name], words)
+    return "\n".join(_entry(report, pictures[report.name])
                      for report in reports if report.name in pictures)
 
 
-def _entry(report: Report, picture: str, words: Mapping[str, str]) -> str:
-    finding = next(candidate for candidate in report.findings if candidate.chart is not None)
-    alternative = escaped(finding.text or finding.sentence) or words.get(
-        picture, escaped(finding.title))
-    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{alternative}]({picture})",
-             code(f"./run.sh {report.name}")]
-    return "\n\n".join(parts) + "\n"
+def _entry(report: Report, picture: str) -> str:
+    """The picture, which has its title on its face, with the claim for who cannot see it."""
+    return (f"## {escaped(report.name)}\n\n"
+            f"[![{escaped(report.claim)}]({picture})](results/{report.name}.md)\n")

@@ -9,12 +9,16 @@ stands in braces, its parts apart by " / ":
     {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
                                              zero itself there is none
     {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
+    {kb15 / Who keeps IW3 / result}          the result of the claim that begins like this
+    {fig5_rtt / bars}                        how many of its published bars have which result
+    {zhao2019 / minutes}                     how long the whole run of a scenario took
 
 A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -106,18 +110,29 @@ def quoted(text: str, reports: Iterable[Report]) -> str:
     reports: whose findings it may name; those of the first one without its scenario.
     """
     findings: dict[str, Finding] = {}
+    minutes: dict[str, str] = {}
     for report in reports:
-        own = not findings
+        own = not minutes
+        wall_s = report.facts.get("wall_s")
+        minutes[f"{report.name} / minutes"] = (
+            str(math.ceil(wall_s / 60)) if isinstance(wall_s, (int, float)) else UNKNOWN)
         for finding in report.findings:
             findings[f"{report.name}.{finding.name}"] = finding
             if own:
                 findings.setdefault(finding.name, finding)
-    return QUOTE.sub(lambda match: _quote(str(match[1]), findings), text)
+    return QUOTE.sub(lambda match: minutes.get(match[1]) or _quote(match[1], findings), text)
 
 
 def _quote(words: str, findings: dict[str, Finding]) -> str:
     parts = words.split(" / ")
     finding = findings.get(parts[0])
+    if finding is not None and parts[1:] == ["bars"] and finding.bars:
+        return f"of {sum(finding.bars.values())}: " + ", ".join(
+            f"{count} {word}" for word, count in finding.bars.items() if count)
+    if finding is not None and len(parts) == 3 and parts[2] == "result":
+        for statement in finding.statements:
+            if statement.word and statement.says.startswith(parts[1]):
+                return statement.word
     if finding is not None and len(parts) == 3 and parts[2].isdecimal():
         for statement in finding.statements:
             if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):

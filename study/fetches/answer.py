@@ -109,7 +109,10 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
                     for other in others)
     best = min(changes, key=lambda change: change.experiment_ms)
     if len(changes) > 1 and best.effect > 0 and best is not max(
-            changes, key=lambda change: change.experiment.requested.initcwnd):
+            changes, key=lambda change: change.experiment.requested.initcwnd) and all(
+                WindowChange(best.experiment, other.experiment, best.experiment_ms,
+                             other.experiment_ms).effect < 0
+                for other in changes if other is not best):
         text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
     return f"{text}."
 

@@ -9,32 +9,54 @@ from typing import Any
 import numpy
 
 from base.stats import Estimate
-from findings.charts import Line, LineChart, Plot
+from base.words import plain
+from findings.charts import Ends, Line, LineChart, Plot
+from findings.quantities import quantity
+from findings.quantity import in_words
 from runs.results.cells import grouped
 from study.load import analysis
 from study.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, Gain, GainPoint, Hit,
                                  Mixes, Runs, Shared, describe, name_of, named)
 from study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
+from study.load.trial import FIXED as FIXED_SIZE, LoadTrial
 from study.scenario import published
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
-TAIL = 99.5  # percentile at which a distribution's axis ends
-MOST_POINTS = 2000  # of one curve, roughly: more is not visible
-HALVES = (0.42, 0.4)  # widths of two columns
+LEAST_PERCENT = 0.05  # of connections: where a distribution's axes end
+CURVE_POINTS = 400  # of one curve, closer to each other in its tail
+NO_QUEUE = 0.02  # of its limit: a queue that is never longer is not drawn
+# What a reader has to know of the link and of the responses, where all runs have the same.
+FIXED = ("bandwidth_kbps", "queue_bdp", "load", "response_bytes", "connections")
 
 
-def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> LineChart:
-    """A chart with the title of its figure, and what was measured below it."""
+def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) -> LineChart:
+    """A chart with the title of its figure, what all runs have, and what was measured below it."""
     records, figure = runs.records, runs.figure
     seeds = len({record.trial.repeat for record in records})
     spans_s = sorted({record.trial.counted_span_s for record in records})
     counted, bars = ((f" {seeds} seeds,", "bars: 95 % intervals over seeds") if seeds > 1 else
                      ("", "one seed: no interval"))
     return LineChart(
-        figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs,{counted}"
+        figure.title, (_fixed([record.trial for record in records]),),
+        f"{records[0].trial.scenario} · {len(records)} runs,{counted}"
         f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · {bars}",
         next(iter(runs.exclusion_notes), ""),
-        columns=columns, **more)
+        columns=tuple((plot,) for plot in plots) if side_by_side else (plots,), **more)
+
+
+def _fixed(trials: Sequence[LoadTrial]) -> str:
+    """What all runs have in common, with units; of clients whose links differ, their range."""
+    rtts = {host.rtt_ms for trial in trials for host in trial.hosts}
+    known = [f"RTT {' to '.join(map(plain, sorted({min(rtts), max(rtts)})))} ms"]
+    for name in FIXED:
+        values = {getattr(trial, name) for trial in trials}
+        if len(values) == 1 and values != {1 if name == "connections" else None}:
+            value, = values
+            known.append(f"mean size {in_words(value, 'bytes')}"
+                         if name == "response_bytes" and trials[0].sizes != FIXED_SIZE else
+                         f"{quantity(name).head} {in_words(value, quantity(name).unit)}"
+                         if name != "queue_bdp" else named(name, value))
+    return ", ".join(known)
 
 
 def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int) -> Line:
@@ -46,23 +68,17 @@ def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int) -
 # Distributions --------------------------------------------------------------------
 
 def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
-    """Completion times, what each percentile gains, and the queue of the first seed."""
-    return _chart(runs, ((_curves(distributions),), (_gains(distributions), _queue(runs))),
-                  widths=HALVES, height_inches=5.4)
+    """Completion times, what each percentile gains, and the first seed's queue."""
+    queue = _queue(runs)
+    assert queue.limit is not None  # it has one
+    is_used = max(max(line.y) for line in queue.lines) > NO_QUEUE * queue.limit[0]
+    return _chart(runs, _curves(distributions), _gains(runs, distributions),
+                  *([queue] if is_used else []))
 
 
 def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
     """Distributions, and what each percentile gains beside what was published."""
-    # What was published, by percentile; None for the average.
-    known: dict[float | None, float] = {}
-    if runs.figure.published:
-        row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
-        known = {None if column == "Avg." else float(column):
-                 published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
-    theirs = Line("the deck", tuple(float(PLACES.index(place)) for place in known),
-                     tuple(known.values()), style="published")
-    gains = _gains(distributions, (theirs,) if known else ())
-    return _chart(runs, ((_curves(distributions),), (gains,)), widths=HALVES)
+    return _chart(runs, _curves(distributions), _gains(runs, distributions))
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:
@@ -74,10 +90,8 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
               if group.window in looks]
     saved = [line for group in groups if group.window in looks
              for line in _gain_lines(mixes.alone[group.window], group, looks[group.window])]
-    return _chart(runs, (
-        (_curves(list(mixes.alone.values()), dashed, groups),),
-        (_gain_plot("saved by the mix, against everybody\nwith that window (%)", saved),)),
-        widths=HALVES)
+    return _chart(runs, _curves(list(mixes.alone.values()), dashed, groups), _gain_plot(
+        "What each group saves, against runs in which everybody has its window", saved))
 
 
 def shared(runs: Runs, costs: Sequence[Shared]) -> LineChart:
@@ -89,40 +103,48 @@ def shared(runs: Runs, costs: Sequence[Shared]) -> LineChart:
                                    in enumerate(part) if gain is not None], look)
                  for look, (name, part) in enumerate(zip(("your users", "the others"),
                                                          zip(*gains)))]
-        return Plot("initial window of your users (segments)",
-                    f"saved of the {what} (%)", tuple(lines), ticks=ticks, zero=True)
+        return Plot("initial window of your users (segments)", "saved (%)", tuple(lines),
+                    f"Of the {what}", ticks=ticks, zero=True)
 
-    return _chart(runs, (
-        (plot("mean", [(cost.first, cost.second) for cost in costs]),),
-        (plot("99th percentile", [(cost.first_p99, cost.second_p99) for cost in costs]),)),
-        legend=True)
+    return _chart(runs, plot("mean", [(cost.first, cost.second) for cost in costs]),
+                  plot("99th percentile", [(cost.first_p99, cost.second_p99) for cost in costs]),
+                  legend=True)
 
 
 def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
             others: Sequence[Distribution] = ()) -> Plot:
-    """Distribution functions of the completion time; more: lines of the others."""
+    """How many connections take longer, with room for the slowest; more: lines of the others."""
     curves = [distribution.curve_ms for distribution in (*distributions, *others)]
     ends = (min(float(curve[0]) for curve in curves) * 0.95,
-            max(float(numpy.percentile(curve, TAIL)) for curve in curves) * 1.02)
-    return Plot("completion time, SYN to last byte (ms)", "connections completed (%)",
+            max(float(numpy.percentile(curve, 100 - LEAST_PERCENT)) for curve in curves) * 1.1)
+    return Plot("completion time, SYN to last byte (ms)", "connections that take longer (%)",
                 (*(_curve(distribution, look, "curve")
                    for look, distribution in enumerate(distributions)), *more),
-                x_ends=ends, y_ends=(0, 100), legend=True)
+                x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100), legend=True)
 
 
 def _curve(distribution: Distribution, look: int, style: Any) -> Line:
-    share = numpy.arange(1, len(distribution.curve_ms) + 1) / distribution.count * 100
-    step = max(1, len(share) // MOST_POINTS)
+    """Those that never completed take longer than any time that is known."""
+    longer = numpy.unique(numpy.geomspace(1, distribution.count, CURVE_POINTS).astype(int))[::-1]
+    longer = longer[longer > distribution.count - len(distribution.curve_ms)]
     return Line(f"{distribution.name} (n = {distribution.count})",
-                tuple(distribution.curve_ms[::step].tolist()),
-                tuple(share[::step].tolist()), look=look, style=style)
+                tuple(distribution.curve_ms[distribution.count - longer].tolist()),
+                tuple((longer / distribution.count * 100).tolist()), look=look, style=style)
 
 
-def _gains(distributions: Sequence[Distribution], first: Sequence[Line] = ()) -> Plot:
-    """What all but the first save against it."""
-    return _gain_plot(f"saved against {distributions[0].name} (%)", [
-        *first, *(line for look, distribution in enumerate(distributions) if look
-                  for line in _gain_lines(distributions[0], distribution, look))])
+def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
+    """What all but the first save against it, and what was published of that."""
+    # What was published, by percentile; None for the average.
+    known: dict[float | None, float] = {}
+    if runs.figure.published:
+        row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
+        known = {None if column == "Avg." else float(column):
+                 published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
+    theirs = [Line("the deck", tuple(float(PLACES.index(place)) + 2 * ASIDE for place in known),
+                   tuple(known.values()), style="published")] if known else []
+    return _gain_plot(f"What is saved against {distributions[0].name}, by percentile", [
+        *theirs, *(line for look, distribution in enumerate(distributions) if look
+                   for line in _gain_lines(distributions[0], distribution, look))])
 
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
@@ -134,8 +156,8 @@ def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Lin
             replace(mean, style="points"))
 
 
-def _gain_plot(y_label: str, lines: Sequence[Line]) -> Plot:
-    return Plot("percentile of the completion time", y_label, tuple(lines), ticks=tuple(
+def _gain_plot(title: str, lines: Sequence[Line]) -> Plot:
+    return Plot("percentile of the completion time", "saved (%)", tuple(lines), title, ticks=tuple(
         (x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES)),
         zero=True, legend=True)
 
@@ -149,9 +171,10 @@ def _queue(runs: Runs) -> Plot:
         lines.append(Line(analysis.window_label(window), tuple(times_s.tolist()),
                           tuple(packets.tolist()), look=look, style="curve"))
     trial = runs.records[0].trial
-    return Plot("time (s), first seed", f"queue, mean of {QUEUE_SMOOTHED_S:g} s (packets)",
-                tuple(lines), x_ends=(0, trial.duration_s),
-                y_ends=(0, trial.queue_packets * 1.08), limit=trial.queue_packets)
+    return Plot("time (s)", "packets queued", tuple(lines),
+                f"The bottleneck's queue, means of {QUEUE_SMOOTHED_S:g} s, first seed",
+                x_ends=(0, trial.duration_s), y_ends=(0, trial.queue_packets * 1.25),
+                limit=(trial.queue_packets, "full"))
 
 
 # Gains along an axis -----------------------------------------------------------------
@@ -161,7 +184,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     figure, base = runs.figure, analysis.window_label(runs.figure.windows[0])
     places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
     lines = grouped(points, lambda point: (point.window, point.series))
-    saved, retransmitted = [], []
+    saved, retransmitted, faint = [], [], False
     for number, ((window, series), of_line) in enumerate(lines.items()):
         words = [named(figure.series, series)] if figure.series else []
         words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
@@ -170,31 +193,44 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
         saved.append(_estimates(name, list(zip(xs, (
             point.mean.percent for point in of_line))), look))
         retransmitted.append(_estimates(name, list(zip(xs, (
-            point.retransmission.experiment for point in of_line))), look))
-        if window == figure.windows[1]:
-            retransmitted.append(Line("", tuple(xs), tuple(
-                point.retransmission.base.value for point in of_line), look=look, style="faint"))
+            _no_less_than_none(point.retransmission.experiment) for point in of_line))), look))
+        if window == figure.windows[1] and figure.by != "window":
+            retransmitted.append(Line(
+                "" if faint else f"{base} (open)", tuple(xs), tuple(
+                    point.retransmission.base.value for point in of_line), look=look,
+                style="faint"))
+            faint = True
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
-    axis, faint = name_of(figure.by), "" if figure.by == "window" else f"; faint: {base}"
-    return _chart(runs, (
-        (Plot(axis, f"mean completion time saved against {base} (%)", tuple(saved), ticks=ticks,
-              zero=True),),
-        (Plot(axis, f"retransmitted bytes (% of unique{faint})", tuple(retransmitted),
-              ticks=ticks),)),
-        widths=(0.37, 0.37), legend=len(lines) > 1 or any(window for window, _ in lines))
+    axis = name_of(figure.by)
+    return _chart(
+        runs, Plot(axis, "saved (%)", tuple(saved), f"What is saved of the mean against {base}",
+                   ticks=ticks, zero=True),
+        Plot(axis, "retransmitted (%)", tuple(retransmitted),
+             "Retransmitted bytes, as a share of the bytes that were sent once", ticks=ticks),
+        legend=len(lines) > 1 or any(window for window, _ in lines))
+
+
+def _no_less_than_none(share: Estimate) -> Estimate:
+    """No share is negative, whatever the spread of few seeds."""
+    return share if share.interval is None else replace(
+        share, interval=(max(share.interval[0], 0.0), share.interval[1]))
 
 
 # Transfers that retransmitted -------------------------------------------------------
 
 def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
     """How long transfers took that retransmitted: each window's own, and the same arrivals."""
-    return _chart(runs, (
-        (_hits(runs, measured, [hit.own for hit in measured], "transfers that each window hit"),),
-        (_hits(runs, measured, [hit.same for hit in measured],
-               "the same transfers: hit under either window"),)), widths=(0.42, 0.42))
+    ends = 0.0, 1.25 * max(end for hit in measured for gain in (hit.own, hit.same) if gain
+                           for mean in (gain.base, gain.experiment)
+                           for end in (mean.value, *(mean.interval or ())))
+    return _chart(
+        runs, _hits(runs, measured, [hit.own for hit in measured], "those of each window", ends),
+        _hits(runs, measured, [hit.same for hit in measured], "the same under either", ends),
+        side_by_side=True)
 
 
-def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Gain | None], title: str) -> Plot:
+def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Gain | None], title: str, ends: Ends
+          ) -> Plot:
     by = runs.figure.by
     known = [(float(place), gain) for place, gain in enumerate(gains) if gain is not None]
     return Plot(
@@ -205,4 +241,4 @@ def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Gain | None], title: 
             for look, (window, means) in enumerate(zip(runs.figure.windows, (
                 [gain.base for _, gain in known], [gain.experiment for _, gain in known])))),
         title=title, ticks=tuple((float(place), describe(by, hit.x))
-                                 for place, hit in enumerate(hits)), legend=True)
+                                 for place, hit in enumerate(hits)), y_ends=ends, legend=True)

@@ -308,21 +308,25 @@ def _mean(numbers: Numbers) -> float | None:
 class LoadRecord(Record):
     """One load run. Times in ms, over the connections that arrived while it counts.
 
-    arrivals: those connections; completed, failed, unfinished: how they ended.
-    mean_ms: of the completion time (UCT: SYN to last byte) of the completed;
-        mean_transfer_ms the same without the handshake; p10_ms …: percentiles
-        over all arrivals, empty where one that never completed stands there.
-    retransmission_percent: retransmitted bytes over unique bytes;
-        hit_percent: connections that retransmitted; hit_mean_ms: their mean.
-    offered_load: what the arrivals would send without loss, as a part of the
-        bottleneck; utilisation: what left it, by its own counters.
-    drops, drop_percent: at the bottleneck, of packets that came to it.
-    queue_mean_packets, queue_max_packets: sampled ten times a second.
+    arrivals: connections that arrived. completed: those that completed. failed: those that failed.
+    unfinished: those that were open at the end.
+    mean_ms: mean completion time (UCT: SYN to last byte) of the completed ones.
+    mean_transfer_ms: the same without the handshake.
+    p10_ms: the 10th percentile over all arrivals, empty where one that never completed stands
+        there; other percentiles likewise.
+    retransmission_percent: retransmitted bytes over unique bytes.
+    hit_percent: connections that retransmitted. hit_mean_ms: their mean completion time.
+    offered_load: what the arrivals would send without loss, as a part of the bottleneck.
+    utilisation: what left the bottleneck, by its own counters.
+    drops: packets dropped at the bottleneck. drop_percent: the same as a share of those that came.
+    queue_mean_packets: the queue's mean length, sampled ten times a second.
+    queue_max_packets: its largest length.
     repeated_handshakes: connections that lost a SYN or a SYN-ACK.
-    seen_initcwnd, seen_first_flight: "3" or "3 10", by tcp_info at accept and
-        after the first write, over all connections without a repeated handshake.
-    wire_connections: whose packets were looked at; wire_first_flight: segments
-        before the first acknowledgement of data, in them.
+    seen_initcwnd: initial windows by TCP_INFO at accept, "3" or "3 10", without those of repeated
+        handshakes.
+    seen_first_flight: the same after the first write.
+    wire_connections: connections whose packets were captured. wire_first_flight: segments before
+        the first acknowledgement of data, in them.
     """
 
     trial: LoadTrial

@@ -187,7 +187,7 @@ DISTRIBUTION, GAIN, MIX, HIT, DECK, SHARE = ("distribution", "gain", "mix", "hit
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
-DECK_COLUMNS = ("Avg.", "50", "75", "90", "99", "Retrans. %")
+DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
 LESS, MORE, ALIKE = "less", "more", "alike"
 # What the command line may set in place of the sweeps.
 OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat")

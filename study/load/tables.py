@@ -197,7 +197,7 @@ def deck_table(name: str) -> Table:
     """One published table: windows 10 and 3, improvement in ms and percent. Raises UsageError."""
     return Table(f"Published: {name}", (Column("", is_text=True), *map(Column, DECK_COLUMNS)),
                  tuple((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS))
-                       for row in deck_rows(name)))
+                       for row in deck_rows(name))).without_empty()
 
 
 def _as_printed(row: dict[str, str], column: str) -> Cell:

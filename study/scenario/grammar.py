@@ -27,7 +27,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the source, and its test. figure: the one that it is about, by its name.
+    """A sentence of the source, and its test. figure: the name of its figure.
 
     abstract_only: no more of the source was read; then a result that is reproduced counts as
     direction.

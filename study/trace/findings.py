@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from base.words import plain
 from findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from findings.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
 from findings.findings import Cell, Column, Finding, Rounded, Statement, Table
+from findings.quantities import quantity
+from findings.quantity import in_words
 from runs.kinds import RunData
 from runs.results.cells import Cells
 from runs.results.records import PASS, SKIPPED
@@ -21,20 +23,21 @@ from study.trace.trial import TraceTrial
 from study.trace.view import METRICS
 from study.trace.window import INFINITE, limit
 
+# What a reader needs to know of the network where it does not vary.
+FIXED = ("rtt_ms", "bandwidth_kbps", "queue_packets", "initcwnd")
 TCP = Column("TCP", is_text=True)
 
 
 def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure. Raises FirstFlightError where a file is missing."""
     views = Views(run.records, run.folder)
-    context = f"{scenario.head.source}; here real Linux TCP"
-    return tuple(warm_finding(scenario, figure, run.records, context) if figure.kind == "warm"
+    return tuple(warm_finding(scenario, figure, run.records) if figure.kind == "warm"
                  else Finding(figure.name, figure.title,
                               (_overview(scenario, figure, views),
                                *_restarts(scenario, figure, views)),
                               tuple(_statement(scenario, figure, claim, views)
                                     for claim in claims_on(figure, scenario.claims)),
-                              chart=_chart(scenario, figure, views, context))
+                              chart=_chart(scenario, figure, views))
                  for figure in scenario.figures)
 
 
@@ -180,7 +183,16 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 # Charts ------------------------------------------------------------------------------
 
-def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> TraceChart:
+def context_of(scenario: TraceScenario, trials: Iterable[TraceTrial]) -> tuple[str, ...]:
+    """Whose question it is, and what all curves of a figure have, with units."""
+    trials = list(trials)
+    common = [f"{quantity(name).head} {in_words(values.pop(), quantity(name).unit)}".removesuffix(
+        " segments")
+              for name in FIXED if len(values := {getattr(trial, name) for trial in trials}) == 1]
+    return f"{scenario.head.source}; here real Linux TCP", ", ".join(common)
+
+
+def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceChart:
     records = [views.record(curve) for curve in figure.curves]
     rows = []
     for curve, record in zip(figure.curves, records):
@@ -190,7 +202,7 @@ def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: 
     ends = [row.acked[-1][0] for row in rows if row.acked]
     checked, wrong = _judged_samples(records)
     return TraceChart(
-        figure.title, (context,),
+        figure.title, context_of(scenario, (record.trial for record in records)),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
         f"{wrong} samples of the window differ from the rules" if wrong else "", tuple(rows),
         figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt,
@@ -200,7 +212,7 @@ def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: 
 # A warm connection: what a think time does to the next response --------------------
 
 ALIKE_MS = 0.5  # responses that differ by less take the same time
-ROW_INCHES = 2.5
+ROW_INCHES = 1.9
 
 ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
 
@@ -220,12 +232,11 @@ def windows_of(measured: ByThinkTime) -> list[int]:
 # The columns of the figure: the labels of their axes, and what is drawn.
 WARM_COLUMNS: dict[str, Callable[[TraceRecord], float]] = {
     "latency (ms)": lambda record: record.latency_ms or 0.0,
-    "window at the restart (segments)": lambda record: record.last_window or 0,
-    "segments retransmitted for it": lambda record: record.last_retransmissions or 0}
+    "window (segments)": lambda record: record.last_window or 0}
 
 
-def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
-                 context: str) -> Finding:
+def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
+                 ) -> Finding:
     """A table for each curve of a figure, the answer, and its chart."""
     note = scenario.head.note
     measured = [by_think_time(records, curve) for curve in figure.curves]
@@ -235,7 +246,7 @@ def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence
     return Finding(
         figure.name, figure.title, tuple(tables),
         tuple(_warm_answer(curve, by_time) for curve, by_time in zip(figure.curves, measured)),
-        chart=_warm_chart(scenario, figure, measured, records, context))
+        chart=_warm_chart(scenario, figure, measured, records))
 
 
 def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
@@ -294,21 +305,23 @@ def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
 
 
 def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
-                records: Sequence[TraceRecord], context: str) -> LineChart:
+                records: Sequence[TraceRecord]) -> LineChart:
     """A row for each curve, and a column for each of WARM_COLUMNS."""
     titles = [f"{scenario.tcp(curve.tcp).title}, {scenario.trace(curve.trace).title}"
               for curve in figure.curves]
     counted = sum(record.counts for record in records)
     left_out = len(records) - counted
     return LineChart(
-        figure.title, (context,),
-        f"{counted} connections verified on the wire{'' if left_out else ', none excluded'}",
+        figure.title, context_of(scenario, (record.trial for record in records)),
+        "At the right: the window when the response begins. What was retransmitted stands in the"
+        f" table. {counted} connections verified on the wire"
+        f"{'' if left_out else ', none excluded'}",
         f"{left_out} excluded" if left_out else "",
         columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
                                        by_time is measured[-1])
                             for by_time, title in zip(measured, titles))
                       for place, label in enumerate(WARM_COLUMNS)),
-        height_inches=ROW_INCHES * len(measured), legend=True, palette="ordered")
+        plot_inches=ROW_INCHES, legend=True, palette="ordered")
 
 
 def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool) -> Plot:

@@ -49,24 +49,27 @@ class TraceEvidence:
 class TraceRecord(Record):
     """One measured trace. Times in ms, windows in segments.
 
-    connect_ms: the client's handshake. latency_ms: of the last response, first
-        byte sent to last byte acknowledged, by the kernel's time stamps.
-    finish_ms: from the (first) request's arrival at the server to the last
-        byte acknowledged, from the capture there.
-    seen_initcwnd: TCP_INFO at accept. seen_rtt_ms: the handshake less
-        serialisation.
-    data_segments: sent by the server; retransmissions and lost_segments: of
-        them. timeouts: how often the retransmission timer ran out.
-    longest_rtt_ms: from a segment sent (once) to the first acknowledgement of it.
-    largest_window: of all samples.
-    restarts: how often it retransmitted after more than an RTO; restart_windows:
-        the window after each, separated by spaces.
-    last_window: with which the last response began; last_retransmissions:
-        segments retransmitted from then on.
+    connect_ms: the client's handshake.
+    latency_ms: the last response's time from its first byte sent to its last byte acknowledged, by
+        the kernel's time stamps.
+    finish_ms: from the first request's arrival at the server to the last byte acknowledged, by the
+        capture there.
+    seen_initcwnd: the initial window by TCP_INFO at accept.
+    seen_rtt_ms: the handshake less serialisation.
+    data_segments: data segments that the server sent.
+    retransmissions: those of them that were retransmissions.
+    lost_segments: those of them that never arrived.
+    timeouts: how often the retransmission timer ran out.
+    longest_rtt_ms: the longest time from a segment sent once to the first acknowledgement of it.
+    largest_window: the largest congestion window of all samples.
+    restarts: how often it sent again after a pause of more than an RTO.
+    restart_windows: the window after each such pause, separated by spaces.
+    last_window: the window with which the last response began.
+    last_retransmissions: segments that were retransmitted from then on.
     judged_by: "path" where each packet was judged by delay, rate and queue.
-    samples: of the window; rule_checked of them were compared with the TCP's
-        rules (study.trace.rules), rule_unjudged were not, since they were
-        taken in a recovery from loss; rule_wrong differed.
+    samples: samples of the window. rule_checked: those that were compared with the TCP's rules
+        (study.trace.rules). rule_unjudged: those taken during recovery from a loss, which were not.
+    rule_wrong: those that differed from the rules.
     """
 
     trial: TraceTrial

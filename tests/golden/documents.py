@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -53,25 +54,72 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
                                             "trace": TraceRecord}
-# Of what several tables have, or what says itself to those who know the file.
+# What means the same in every table.
 COMMON = {
-    "sizes": "a distribution of sizes by its name, or fixed",
-    "compares": "what the claim is about", "quantity": "of what it is",
-    "name": "tells it from the others", "title": "one line", "sweep": "the sweep, by its name",
-    "figure": "the figure, by its name", "by": "the quantity that buckets are of",
-    "values": "its buckets", "labels": "of the buckets; without any, the values",
-    "metric": "what is compared, a column of the records, like total_ms",
-    "kind": "how it is drawn", "says": "what was published, in words", "client": "what fetches",
-    "file": "in paper/", "why": "in words", "mark": "a letter", "extra_why": "in words",
-    "series": "the quantity that lines are of", "panel": "of the published file",
-    "defect": "tables of their own", "paced": "whether fq paces the servers",
-    "population": "who the clients are, by its name", "clients": "who they are, or how many",
-    "writes": "of one response, in order of time", "requests": "one after another",
-    "schedule": "by its name", "at_s": "when, after the request", "curves": "trace/tcp each, or"
-    " trace/tcp/IW and its number", "segments": "in place of bytes",
-    "data_center": "of the means that it is to add up to", "bytes": "how many",
-    "means": "file in paper/ with the means of each data center", "mixes": "lists of [initcwnd, share]",
-    "congestion_control": "as the kernel names it", "published": "a file in paper/"}
+    "name": "a name, unique in its table", "title": "one line", "figure": "the name of a figure",
+    "says": "the published claim", "why": "the reason", "sweep": "the name of a sweep",
+    "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets"}
+# What no docstring or quantity describes alone, by table and key, or by key.
+DESCRIBED = {
+    "client": "the program that fetches", "file": "a file in paper/", "kind": "how it is drawn",
+    "extra_why": "the reason for extra_rtts", "panel": "a panel of the published file",
+    "published": "a file in paper/", "labels": "the buckets' names (without: the values)",
+    "mark": "a letter", "values": "the buckets' values", "paced": "whether fq paces the servers",
+    "congestion_control": "a congestion control by the kernel's name",
+    "initcwnd": "initial windows", "repeat": "how often each setting is measured",
+    "shares_percent": "the buckets' shares of all responses", "mixes": "lists of [initcwnd, share]",
+    "compares": "the two windows", "quantity": "the compared column", "curves": "trace/tcp each, or"
+    " trace/tcp/IW and its number", "series": "the quantity of the lines",
+    "population": "the name of a population", "at_s": "time after the request", "bytes": "a size",
+    "segments": "a size, in place of bytes", "until_s": "the end of repeated writes",
+    "every_s": "the interval of repeated writes", "schedule": "the name of a schedule",
+    "tcp": "names of [[tcp]] tables", "writes": "the writes of one response, in order of time",
+    "requests": "requests, one after another", "sizes": "a distribution of sizes by its name",
+    "baseline_initcwnd": "the baseline's initial window", "sample_ms": "interval of the samples of"
+    " the window", "outage_ms": "begin and end of an outage; both 0 for none",
+    "bandwidth_at_most_kbps": "of a population, only clients up to it; 0: all",
+    "Sweep.repeat_with_loss": "the same where random loss decides",
+    "Sweep.arp_ms": "the network is new: a host asks for an address, and again after so long",
+    "Sweep.send_buffer_bytes": "the server's SO_SNDBUF; 0: not set",
+    "Sweep.nagle": "Nagle's algorithm at the server", "Sweep.loss_probes": "tail loss probes",
+    "Sweep.framing": "what ends the body: its length, or the connection's end",
+    "Sweep.receive_rules": "the client's receive window by today's rules, or by Linux 3's",
+    "Figure.name": "a part of its files' names", "Figure.down": "the quantity of a map's rows, or of"
+    " the lines of steps", "Figure.weights": "the axis whose shares weight the cells of a bucket, or"
+    " joint", "Figure.experiment_initcwnd": "the window that is compared; 0: all windows",
+    "Figure.percent_of": "what the published percentages are of",
+    "Claim.larger": "two bars: the first percentage is larger",
+    "Claim.equal": "two bars: their milliseconds are equal",
+    "Claim.highest_percent": "the highest bar", "Claim.at_most": "a column that no trial's metric"
+    " exceeds", "Claim.more_where": "two columns: the metric exceeds its least value exactly where the"
+    " first is larger", "Raw.defect": "published values that cannot be compared",
+    "Cause.adds": "columns that come into force", "Users.groups": "the names of groups",
+    "Users.initcwnd": "initial windows", "Users.rtt_ms": "each user's RTT",
+    "Users.bandwidth_kbps": "each user's bandwidth", "Users.response_bytes": "each user's response",
+    "Users.times": "how many of the sample a user stands for",
+    "Users.group": "each user's place in groups, \"\" for none",
+    "Users.assumed_kbps": "the bandwidth assumed for users without their own",
+    "LoadSweep.bandwidth_kbps": "the bottleneck's rate", "LoadSweep.rtt_ms": "the RTT of most clients",
+    "LoadSweep.queue": "the bottleneck's queue", "LoadSweep.queue_bdp": "the queue's limit as a part of"
+    " the BDP", "LoadSweep.load": "offered load as a part of the bottleneck",
+    "LoadSweep.response_bytes": "each response's body, or the mean of sizes",
+    "LoadSweep.connections": "connections at once for one arrival",
+    "LoadSweep.initrwnd": "the clients' initial receive window",
+    "LoadSweep.access_queue_packets": "queue limit of the clients' own links",
+    "LoadSweep.clients": "how many client hosts", "LoadSweep.duration_s": "time of arrivals",
+    "LoadSweep.warmup_s": "first part of it, which does not count",
+    "LoadSweep.cooldown_s": "last part of it, which does not count",
+    "LoadSweep.repeat": "how many independent seeds",
+    "LoadPopulation.clients": "share, RTT in ms, own link in kbit/s (0: any) and random loss in % of each"
+    " kind", "LoadFigure.sweep": "names of sweeps", "LoadClaim.expects": "what the second window does",
+    "LoadFigure.windows": "names of windows, the baseline first",
+    "LoadClaim.where": "only these values of a list", "Tcp.validation": "whether Linux's RFC 2861 is on",
+    "Tcp.sysctls": "further settings of the server, name=value each",
+    "Request.think_s": "pause after the response before; without: the trial's think time",
+    "TraceSetup.rtt_ms": "the RTT without load", "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
+    "TraceSetup.uplink": "the uplink's rate; without: the same",
+    "TraceSetup.think_s": "think times, for requests without their own",
+    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its buffers allow"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
          "s": "s"}
 RUN_JSON = {
@@ -96,29 +144,28 @@ SELDOM = {"systems": "versions of the programs of each system but the machine's 
 def scenarios() -> str:
     lines = ["# Every key of a scenario file", "",
              "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
-             " writes a file that runs as it is, `./run.sh --check FILE` reads one.", "",
-             "A file opens with a comment line, the claim in one sentence. Then `kind` (fetches,"
-             " load or trace; default fetches), `title`, `source`, `note` and"
-             " `[sysctls]`; and, for who reads the answer of a whole run, `about` (what is measured,"
-             " and what of the published numbers is expected to agree) and `result` (what came out,"
-             " with quotes of findings for numbers: findings/render/values.py).", ""]
+             " writes a file that runs as it is, `./run.sh --check FILE` reads one. Terms:"
+             " [GLOSSARY](GLOSSARY.md).", "",
+             "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
+             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
+             " `about` says what is measured, and what of the published numbers is expected to"
+             " agree. `result` says what came out, and quotes findings for numbers. A key without"
+             " a default is required. \"list\" means that the key takes a list.", "",
+             "| key, the same in every table | what |", "|---|---|",
+             *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
-                  *(_example(name) for name in EXAMPLES.get(kind, ())),
-                  *([f"How its tables go together: `scenarios/{LIKE[kind]}.toml`.", ""]
-                    if kind in LIKE else [])]
+                  "How its tables go together: " + ", ".join(
+                      [f"[examples/{name}.toml](examples/{name}.toml)" for name in EXAMPLES[kind]]
+                      if kind in EXAMPLES else
+                      [f"[{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml)"]) + ".", ""]
         if kind == "fetches":
             lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s.", ""]
         for head, of in tables:
-            lines += [f"### {head}", "", "| key | type | what | unit and range | default |",
-                      "|---|---|---|---|---|",
+            lines += [f"### {head}", "", "| key | what | unit and range | default |",
+                      "|---|---|---|---|",
                       *_keys(kind, of), ""]
     return "\n".join(lines)
-
-
-def _example(name: str) -> str:
-    text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
-    return f"An example, `docs/examples/{name}.toml`:\n\n```toml\n{text}```\n"
 
 
 def _keys(kind: str, of: type[Any]) -> Iterator[str]:
@@ -129,25 +176,28 @@ def _keys(kind: str, of: type[Any]) -> Iterator[str]:
         if option.get("absent"):
             continue
         name = option.get("name") or each.name
+        if name in COMMON and f"{of.__name__}.{name}" not in DESCRIBED:
+            continue
         inner = get_args(hints[each.name]) if get_origin(hints[each.name]) is tuple else ()
         hint = inner[0] if inner else hints[each.name]
         known = QUANTITIES.get(option.get("quantity") or each.name)
         if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
             known = None
-        what = (known.flag_help if known and of is Sweep else "") or told.get(each.name) or (
-            COMMON.get(each.name) or (known.what if known else ""))
+        what = (DESCRIBED.get(f"{of.__name__}.{name}")
+                or (known.flag_help if known and of is Sweep else "")
+                or DESCRIBED.get(name) or told.get(each.name) or (known.what if known else ""))
         words = (FIGURES if (of, name) == (fetches.Figure, "kind") else
                  get_args(hint) if get_origin(hint) is Literal else ())
         span = " or ".join(map(str, words)) or (
             known.range if known and "inf" not in known.range else "")
-        type_ = "list" if inner else "word" if words else {str: "text", int: "whole number", float: "number",
-                                     bool: "true or false"}.get(hint, "")
-        yield f"| `{name}` | {type_} | {_cell(what)} | {_cell(span)} | {_default(each)} |"
+        span = "; ".join(filter(None, ("list" if inner else "true or false" if hint is bool else "",
+                                       span)))
+        yield f"| `{name}` | {_cell(what)} | {_cell(span)} | {_default(each)} |"
 
 
 def _default(each: Field[Any]) -> str:
     if each.default is MISSING:
-        return "required"
+        return ""
     value = each.default
     if is_dataclass(value):
         return "its own"
@@ -161,17 +211,26 @@ def _default(each: Field[Any]) -> str:
 def columns() -> str:
     lines = ["# Every column of trials.csv and key of run.json", "",
              "Made from the classes of the records; a test keeps it current. A missing value is an"
-             " empty field. Asked: a part of the trial, every digit of it; measured: read off what"
-             " the programs said, the packets or the model, to the microsecond.", ""]
+             " empty field. A requested value has every digit. A measured value comes from the"
+             " programs, the packets or the model, to the microsecond.", ""]
     for kind, of in RECORDS.items():
         requested = {each.name for each in fields(trial_class(of))}
         told = {**_told(records.Record), **_told(of), **_told(trial_class(of))}
-        lines += [f"## kind {kind}", "", "| column | unit | from | what |", "|---|---|---|---|"]
-        for column in columns_of(of):
-            lines.append(f"| `{column}` | {_unit(column)} | "
-                         f"{'requested' if column in requested else 'measured'} |"
-                         f" {_cell(told.get(column) or _what(column))} |")
-        lines.append("")
+        keys = {each.name for _, table in TABLES[kind] for each in fields(table)
+                if table in (Sweep, load.LoadSweep, trace.TraceSetup)}
+        as_keys = [column for column in columns_of(of) if column in requested & keys]
+        lines += [f"## kind {kind}", "", "Requested, as the key of a scenario with this name"
+                  " ([SCENARIOS](SCENARIOS.md)): "
+                  + ", ".join(f"`{column}`" for column in as_keys) + ".", ""]
+        for heading, wanted in (("other requested", requested - keys),
+                                ("measured", {*columns_of(of)} - requested)):
+            lines += [f"| {heading} | unit | what |", "|---|---|---|"]
+            columns = [column for column in columns_of(of) if column in wanted]
+            for (unit, what), names in itertools.groupby(
+                    columns, lambda column: (_unit(column), told.get(column) or _what(column))):
+                named = ", ".join(f"`{name}`" for name in names)
+                lines.append(f"| {named} | {unit} | {_cell(what)} |")
+            lines.append("")
     lines += ["## run.json", "", "| key | what |", "|---|---|",
               *(f"| `{key}` | {what} |" for key, what in {**RUN_JSON, **SELDOM}.items()), ""]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""docs/RESULTS.md, its pages and README say what the kept findings of whole runs say, number for number."""
+"""docs/RESULTS.md, its pages, REPRODUCE.md and README have the numbers of the kept findings."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from base.errors import FirstFlightError
 from base.stats import Estimate
 from findings.findings import Cell, Finding, Report, Rounded
 from findings.render import data, markdown
+from paper import arithmetic
 from runs import scenario_file
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 results.py writes it anew"
+MOST_PAGE_BYTES = 25_000
 MOST_BYTES = 900_000  # of all together; the map of windows has a sixth
 
 
 def documents(reports: dict[str, Report]) -> dict[Path, str]:
-    return results.documents(reports, results.OUTPUT, results.FINDINGS,
-                             results.what_comes_out(reports.values())[1])
+    return results.documents(reports, results.OUTPUT, results.FINDINGS)
 
 
 def readme(reports: dict[str, Report]) -> str:
-    return results.in_readme(results.README.read_text(encoding="utf-8"),
-                             results.what_comes_out(reports.values())[0])
+    return results.in_readme(results.README, reports.values())
+
+
+def reproduce(reports: dict[str, Report]) -> str:
+    return results.reproduce(results.DOCS / results.REPRODUCE, reports.values())
 
 
 @pytest.fixture(name="reports", scope="module")
@@ -38,14 +42,30 @@ def _reports() -> dict[str, Report]:
 
 def test_the_documents_are_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
     written = documents(reports)
-    assert set(results.FINDINGS.glob("*.md")) < set(written)
+    of_no_run = {arithmetic.PAGE}
+    assert set(results.FINDINGS.glob("*.md")) - of_no_run < set(written)
     for path, text in written.items():
         assert text == path.read_text(encoding="utf-8"), ANEW
         assert markdown.UNRENDERED not in text
 
 
+def test_a_long_table_is_a_file_beside_its_page(reports: dict[str, Report]) -> None:
+    short, files = results.without_long_tables(reports["map_of_windows"])
+    assert len(markdown.page(short, "").encode()) < MOST_PAGE_BYTES
+    for name, table in files.items():
+        written = (results.FINDINGS / name).read_text(encoding="utf-8")
+        assert len(written.splitlines()) == len(table.rows) + 1 > results.MOST_ROWS
+        assert "Estimate(" not in written
+        assert f"{name} in this folder has {len(table.rows)} rows." in markdown.page(short, "")
+
+
 def test_readme_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
     assert readme(reports) == results.README.read_text(encoding="utf-8"), ANEW
+
+
+def test_reproduce_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+    written = results.DOCS / results.REPRODUCE
+    assert reproduce(reports) == written.read_text(encoding="utf-8"), ANEW
 
 
 def grown(cell: Cell) -> Cell:
@@ -71,11 +91,11 @@ def test_another_number_in_a_finding_is_another_page(name: str, reports: dict[st
     one = replace(reports[name], opening="")  # which names cells by others
     other = replace(one, findings=tuple(map(changed, one.findings)))
     assert markdown.page(other, "") != markdown.page(one, "")
-    short, _, long = results.TEMPLATE.read_text(encoding="utf-8").partition(results.MORE)
     after = {**reports, name: other}
-    assert (readme(after) != readme(reports)) == (f"{{{name}." in short)
-    texts = [results.what_comes_out(kept.values())[1] for kept in (reports, after)]
-    assert (texts[0] != texts[1]) == (f"{{{name}." in long)
+    assert (readme(after) != readme(reports)) == (f"{{{name}." in results.template("README"))
+    quotes = re.findall(rf"{{{name}\.([^}}]*)}}", results.template("REPRODUCE"))
+    has_numbers = any(quote.rpartition(" / ")[2] not in ("bars", "result") for quote in quotes)
+    assert (reproduce(after) != reproduce(reports)) == has_numbers
 
 
 def test_without_what_it_quotes_readme_cannot_be_written() -> None:

@@ -20,6 +20,11 @@ CASES = {
     "thirty-two": (40, FAST, 32, 64, "http /200000", True),
     "slow link": (50, 1000, 32, 64, "http /200000", True),
     "small response": (40, FAST, 32, 64, "http /14000", True),
+    "page of 20 kB": (40, FAST, 32, 64, "nagle /20000", True),
+    "page of 5 kB": (40, FAST, 32, 64, "nagle /5000", True),
+    "page of 3.3 kB": (40, FAST, 32, 64, "nagle /3300", True),
+    "page that decides": (40, FAST, 32, 64, "nagle /65704", True),
+    "page of 20 kB, counted": (40, FAST, 32, 64, "nagle /20000", False),
     "small receive window": (40, FAST, 32, 20, "http /200000", True),
     "slow program": (40, FAST, 32, 64, "http /200000?burst=14000&gap_ms=2000", True),
     "ten, counted": (40, FAST, 10, 64, "http /200000", False),
@@ -38,7 +43,7 @@ from testbed.network.links import SERVER_IP
 from testbed.network.shaping import Shape
 from topo import Star
 
-folder, (cases, program, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])
+folder, (cases, program, nagle, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])
 (folder / "own.pem").write_text(certificate)
 star = Star({})
 server = LineProcess.python(star.server, Path.cwd(), "server", "--address", SERVER_IP)
@@ -46,6 +51,8 @@ server.receive(30, "listening socket")
 secured = star.server.popen([sys.executable, "-c", program, str(folder), SERVER_IP],
                             stdout=subprocess.PIPE)
 secured.stdout.readline()
+plain = star.server.popen([sys.executable, "-c", nagle, SERVER_IP], stdout=subprocess.PIPE)
+plain.stdout.readline()
 found = {}
 star.shape(Shape(rtt_ms=1, bandwidth_kbps=1000, uplink_kbps=1000, queue_packets=1000))
 for name, (rtt_ms, kbps, window, receive, what, captured) in cases.items():
@@ -53,7 +60,8 @@ for name, (rtt_ms, kbps, window, receive, what, captured) in cases.items():
     star.shape(Shape(rtt_ms=rtt_ms, bandwidth_kbps=kbps, uplink_kbps=kbps, queue_packets=1000))
     star.set_routes(window, receive, "cubic")
     scheme, path = what.split()
-    url = (f"{scheme}://{SERVER_IP}{path}" if scheme != "closed" else f"http://{SERVER_IP}:81/")
+    url = {"closed": f"http://{SERVER_IP}:81/", "nagle": f"http://{SERVER_IP}:82{path}"}.get(
+        scheme, f"{scheme}://{SERVER_IP}{path}")
     drop = [] if captured else ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
     done = star.client.popen([*drop, sys.executable, "experiment.py", "--probe", url],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -79,6 +87,21 @@ while True:
         pass
 """
 
+# Sets no TCP_NODELAY, and closes after the client: behind its head, a small segment, the tail of
+# the body waits for an acknowledgement (tcp_minshall_check).
+NAGLE = """
+import socket, sys
+listener = socket.create_server((sys.argv[1], 82))
+print("listening", flush=True)
+while True:
+    connection, _ = listener.accept()
+    with connection:
+        size = int(connection.recv(65536).split()[1][1:])
+        connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % size)
+        connection.sendall(bytes(size))
+        connection.recv(1)
+"""
+
 
 @pytest.fixture(scope="module")
 def found(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
@@ -87,7 +110,8 @@ def found(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, t
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=own",
                     "-keyout", "key.pem", "-out", "certificate.pem"], cwd=home, check=True,
                    capture_output=True)
-    requested = [CASES, SECURED, (home / "certificate.pem").read_text() + (home / "key.pem").read_text()]
+    requested = [CASES, SECURED, NAGLE,
+                 (home / "certificate.pem").read_text() + (home / "key.pem").read_text()]
     folder = home / "guest"
     status = in_guest(kernel, folder,
                       ["/usr/bin/python3", "-c", MEASURE, RESULTS, json.dumps(requested)])
@@ -100,9 +124,19 @@ def found(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, t
     ("ten", "10 segments, 14480 bytes", "the server's initial window"),
     ("thirty-two", "32 segments, 46336 bytes", "the server's initial window"),
     ("slow link", "32 segments, 46336 bytes", "the server's initial window"),
-    ("small response", "10 segments, 14061 bytes", "the response: all of it fits"),
+    ("small response", "10 segments, 14061 bytes", "the response, all of which is in it: the"
+     " server's initial window is at least 10 segments"),
+    ("page of 20 kB", "14 segments, 18866 bytes", "the response, which ends within a segment of"
+     " it: the server's initial window is at least 14 segments"),
+    ("page of 5 kB", "4 segments, 4385 bytes", "the response, which ends within a segment of"
+     " it: the server's initial window is at least 4 segments"),
+    ("page of 3.3 kB", "3 segments, 2937 bytes", "the response, which ends within a segment of"
+     " it: the server's initial window is at least 3 segments"),
+    ("page that decides", "32 segments, 44930 bytes", "the server's initial window: the response"),
+    ("page of 20 kB, counted", "14 segments, at most 20272 bytes",
+     "the response, which ends within"),
     ("small receive window", "20 segments, 28960 bytes", "the receive window that this client"),
-    ("slow program", "10 segments, 14062 bytes", "the server's program: it had written no more"),
+    ("slow program", "10 segments, 14062 bytes", "the server's program, which had written no more"),
     ("ten, counted", "10 segments, at most 14480 bytes", "the server's initial window, or"),
     ("small receive window, counted", "20 segments, at most 28960 bytes", "the receive window"),
     ("slow link, counted", "at most 11 segments, at most 15928 bytes", "the server's initial"),
@@ -119,6 +153,15 @@ def test_the_first_flight_and_what_limits_it(found: dict[str, tuple[int, str, st
     (told,) = [float(line.split()[1]) for line in lines if line.startswith("RTT")]
     serialised_ms = 2 * 80 * 8 / kbps
     assert rtt_ms - 0.1 <= told <= rtt_ms + serialised_ms + 1.1
+
+
+def test_a_page_that_is_too_small_names_one_that_decides(found: dict[str, tuple[int, str, str]]
+                                                         ) -> None:
+    for name in ("page of 20 kB", "page of 5 kB", "page of 3.3 kB"):
+        out = found[name][1]
+        assert "what would decide: a page of 65704 bytes or more" in out and "--iw" not in out
+    out = found["page that decides"][1]
+    assert "what would decide" not in out and "--iw 32,64" in out
 
 
 def test_what_cannot_be_probed_is_one_line(found: dict[str, tuple[int, str, str]]) -> None:

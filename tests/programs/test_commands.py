@@ -200,11 +200,12 @@ def test_nothing_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What README says, in place of the project's own."""
-    path = tmp_path / "template.md"
-    path.write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
-    monkeypatch.setattr(results_command, "TEMPLATE", path)
-    return path
+    """What README says, in place of the project's own; REPRODUCE quotes what is not kept."""
+    folder = tmp_path / "templates"
+    shutil.copytree(results_command.TEMPLATES, folder)
+    (folder / "README.txt").write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
+    monkeypatch.setattr(results_command, "TEMPLATES", folder)
+    return folder
 
 
 def test_the_newest_whole_run_that_can_be_read_is_told(

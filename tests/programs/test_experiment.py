@@ -322,7 +322,8 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
     printed = capsys.readouterr().out
     assert "first flight: 10 segments" in printed
-    assert "./run.sh --rtt 40.0 --size 100000 --iw 10,20" in printed
+    # Without a capture the window is not known, so none is suggested.
+    assert printed.endswith("./run.sh --rtt 40.0 --size 100000\n")
     for status, location, words in ((301, "https://x/", "sends on to https://x/: probe that"),
                                     (500, "", "answers with status 500")):
         seen |= {"status": status, "location": location}

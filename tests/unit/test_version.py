@@ -31,7 +31,8 @@ def test_run_json_says_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file", "line"), [("CITATION.cff", r"^version: (.*)$"),
-                                            ("CHANGELOG.md", r"^## (.*)$")])
+                                            ("CHANGELOG.md", r"^## (.*)$"),
+                                            ("pyproject.toml", r"^version = \"(.*)\"$")])
 def test_the_files_that_name_it_agree(file: str, line: str) -> None:
     found = re.search(line, (PROJECT / file).read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None and found[1] == __version__

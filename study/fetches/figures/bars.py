@@ -13,8 +13,8 @@ from findings.quantities import quantity
 from study.fetches.figures import summary
 from study.fetches.figures.buckets import Bucket, NoPanel, Panel
 from study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
-from study.fetches.figures.figure import Analysis, Made, interval
-from study.fetches.figures.recovery import beyond_lossless, effect, lines_above
+from study.fetches.figures.figure import Analysis, Made, fixed, interval
+from study.fetches.figures.recovery import ABOVE_LOSS, beyond_lossless, effect, lines_above
 from study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 from study.scenario import published
 
@@ -47,7 +47,7 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
         statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
         text=summary.described(of_figure.panel), bars=of_figure.counts,
-        chart=chart(of_figure, scenario.population(figure.sweep) is not None, scenario.cells),
+        chart=chart(scenario, of_figure),
         samples=of_figure.panel.samples,
         measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
@@ -179,24 +179,25 @@ def _left_out(panel: Panel) -> list[str]:
 
 # The chart ---------------------------------------------------------------------------
 
-def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False) -> Chart:
-    """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
-
-    like_the_papers: whether the responses are drawn from the paper's population. even:
-    no logarithmic scale.
-    """
+def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
+    """Improvements like the paper's Figure 5, or a bar for each window like its Figure 2."""
     panel, figure = judged.panel, judged.panel.figure
+    # Whether the responses are drawn from the paper's population.
+    like_the_papers = scenario.population(figure.sweep) is not None
     averages = averaged(figure)
     metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
+    common = "" if like_the_papers else fixed(scenario.sweep(figure.sweep).cells)
     drawn = "clients" if like_the_papers else "repeats"
     over = ([f"95 % intervals over {drawn}."]
             if any(is_wide(bucket.absolute_interval) for bucket in panel.buckets) else [])
     around: dict[str, Any] = {
         "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
-                    f"{f', averaged over {averages}' if averages else ''}",),
+                    f"{f', averaged over {averages}' if averages else ''}",
+                    *(_of_population(figure, panel) if like_the_papers else
+                      [common] if common else [])),
         "foot": " ".join([f"{panel.n} trials verified on the wire"
                           + ("." if panel.excluded.total else "; none excluded."),
-                          *panel.remarks, *over]).removesuffix("."),
+                          *_percentages(judged), *panel.remarks, *over]).removesuffix("."),
         "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.is_published else
@@ -208,11 +209,33 @@ def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False
                          measured="time" if of_time else panel.metric.label or panel.metric.head,
                          improved=panel.metric.improved,
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
+    # The paper names a bucket by its upper end.
+    upper = "≤ " if like_the_papers and figure.by != "percentile" else ""
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
-        **around, bars=tuple(_bar(panel, row) for row in judged.rows),
-        percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
-        even_scale=panel.is_of_loss or even)
+        **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),
+        above=ABOVE_LOSS if panel.is_of_loss else
+        "share of the paper's responses" if any(bucket.share_percent is not None
+                                                for bucket in panel.buckets) else "",
+        is_like_the_papers=like_the_papers)
+
+
+def _of_population(figure: Figure, panel: Panel) -> tuple[str, ...]:
+    """What has to be known of a figure of a drawn population before anybody reads a bar."""
+    how = ("Held out: no parameter of this population was chosen by these published values"
+           if figure.held_out else
+           "Fitted: the population's parameters were chosen to match the paper")
+    weeks = ("Bars: two different weeks, as in the paper. Triangles: the window alone, the same"
+             " responses" if any(bucket.same for bucket in panel.buckets) else
+             "Bars: the window alone, the same responses; in the paper: two different weeks")
+    return how, weeks
+
+
+def _percentages(judged: JudgedPanel) -> list[str]:
+    """Of what the published percentages are, where their source prints others."""
+    return ["Published percentages are converted to parts of the baseline."] if (
+        judged.panel.figure.percent_of == OF_EXPERIMENT and not judged.panel.is_sweep
+        and any(row.published_percent is not None for row in judged.rows)) else []
 
 
 def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
@@ -225,9 +248,13 @@ def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
                    bucket.is_unsure)
 
 
-def _bar(panel: Panel, row: JudgedBar) -> Bar:
+def _bar(panel: Panel, row: JudgedBar, upper: str) -> Bar:
+    """upper: before the label of a bucket, but for the open one."""
     bucket = row.bucket
-    return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
+    label = bucket.label if bucket.label.startswith(">") else f"{upper}{bucket.label}"
+    alone, alone_percent = (bucket.same.absolute, bucket.same.percent) if bucket.same else (
+        None, None)
+    return Bar(label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
                Estimate(bucket.percent, bucket.percent_interval, bucket.n),
-               bucket.published.absolute, bucket.published.percent, bucket.share_percent,
-               bucket.n, bucket.excluded.total, lines_above(panel, bucket))
+               bucket.published.absolute, bucket.published.percent, alone, alone_percent,
+               bucket.share_percent, bucket.n, bucket.excluded.total, lines_above(panel, bucket))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from findings.charts import Ends, Timeline
 from findings.findings import Finding, Interval
+from findings.quantities import quantity
+from findings.quantity import in_words
 from runs import schema
 from runs.kinds import RunData
 from study.fetches.figures.buckets import Panel
@@ -14,10 +16,12 @@ from study.fetches.figures.cells import CellSetting, WindowChange
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.scenario.scenario import Figure, Scenario
 from study.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, OWN
-from study.fetches.scenario.sweep import SWEPT
+from study.fetches.scenario.sweep import SWEPT, Cell
 from study.fetches.verify.record import Record
 
 ANY = "any"
+# What a reader needs to know of a figure where it does not vary.
+FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_bytes")
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,27 @@ def interval(ends: Ends | None) -> Interval | None:
     return None if ends is None else Interval(*ends)
 
 
-def heading(records: Sequence[Record]) -> str:
-    """A line of a figure's context: what was measured."""
+def named(name: str, value: object) -> str:
+    """A value with the name and the unit of its quantity."""
+    known = quantity(name)
+    return f"{known.head} {in_words(value, known.unit)}"
+
+
+def fixed(cells: Iterable[Cell], windows: Iterable[int] = ()) -> str:
+    """What all cells have in common of network, response and window, with units; "" for nothing."""
+    found = {name: {getattr(cell, name) for cell in cells} for name in FIXED}
+    return ", ".join(named(name, value) for name, values in {
+        **found, "initcwnd": {*windows}}.items() if len(values) == 1 for value in values if value)
+
+
+def heading(records: Sequence[Record]) -> tuple[str, ...]:
+    """The lines of a figure's context: what was measured, and what did not vary."""
     counting = sum(record.counts for record in records)
     quic = " and QUIC" if any(record.trial.http == HTTP_3 for record in records) else ""
+    trials = [record.trial for record in records]
+    common = fixed(trials, [trial.initcwnd for trial in trials])
     return (f"real Linux TCP{quic}, {counting} of {len(records)} transfers verified on the wire"
-            f"{_served(records)}")
+            f"{_served(records)}", *([common] if common else []))
 
 
 def _served(records: Sequence[Record]) -> str:

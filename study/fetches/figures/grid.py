@@ -14,9 +14,9 @@ from base.words import number, plain, short
 from findings.charts import Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
 from findings.findings import Cell as Shown, Column, Finding, Table
 from findings.quantities import quantity
-from findings.quantity import Quantity, in_words
+from findings.quantity import Quantity
 from study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, percent_of, sign_of
-from study.fetches.figures.figure import Analysis, Made, heading, interval
+from study.fetches.figures.figure import Analysis, Made, heading, interval, named
 from study.fetches.figures.panels import Values, bucket_of, counting, pair_of
 from study.fetches.scenario.scenario import Axis, Figure
 from study.fetches.scenario.sweep import SWEPT, Cell, Sweep
@@ -102,14 +102,8 @@ class Grid:
         rows, y_label = ([""], "") if not figure.down else quantity(figure.down).ticks(
             self.values(figure.down))
         return SquareChart(
-            figure.title, (heading(self.chosen),), foot, maps=tuple(maps), rows=tuple(rows),
+            figure.title, heading(self.chosen), foot, maps=tuple(maps), rows=tuple(rows),
             x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
-
-
-def named(name: str, value: object) -> str:
-    """A value with the name and the unit of its quantity."""
-    known = quantity(name)
-    return f"{known.head} {in_words(value, known.unit)}"
 
 
 def square_of(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
@@ -306,7 +300,7 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
             f" {saved}, in brackets where the 95 % interval of that holds zero; n: transfers.")
     return Made(Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.", text=sentence,
-        chart=GroupChart(figure.title, (heading(grid.chosen),), foot, axis=by.axis, unit=unit,
+        chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
                          windows=tuple(map(str, windows)), groups=tuple(bars),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")))
 

@@ -58,14 +58,18 @@ def sentence_of_figure(panel: Panel) -> list[str]:
             ] if parts else []
 
 
+# Over the bars of such a panel, whose lines_above these are.
+ABOVE_LOSS = "beyond the lossless bar: what the window does, and the 95 % interval"
+
+
 def lines_above(panel: Panel, bucket: Bucket) -> tuple[str, str]:
     """Two lines above a bar."""
     beyond, unit = beyond_lossless(panel, bucket), panel.metric.unit
     if beyond is None or beyond.interval is None:
         return "", ""
     low, high = beyond.interval
-    return (f"beyond lossless: {short(beyond.value)} {unit}",
-            f"{short(low)} … {short(high)} {unit}: {effect(panel, bucket)}")
+    return (f"{short(beyond.value)} {unit}: {effect(panel, bucket)}",
+            f"{short(low)} … {short(high)}")
 
 
 def sentence_of_run(panels: Sequence[Panel]) -> list[str]:

@@ -131,7 +131,7 @@ def levels(analysis: Analysis, figure: Figure) -> Made:
     rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
                        for line in values.lines) for x in downwards)
     return _finding(analysis, figure, values, SquareChart(
-        figure.title, (heading(values.chosen),),
+        figure.title, heading(values.chosen),
         f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
         maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
         rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
@@ -218,13 +218,13 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line],
                   if (x, line) in values.means]
         xs, ys = zip(*points) if points else ((), ())
         lines.append(Line(values.named(line), xs, ys, look=values.look(line),
-                          style="points" if curves else "line"))
+                          style="points" if curves else "steps"))
     plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves, *limits),
                 y_ends=_ends([value for line in (*lines, *curves, *limits) for value in line.y]))
     foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
-            f"Dashed: {quantity(LIMITS[figure.metric]).axis}." if limits else "")
-    return LineChart(figure.title, (heading(values.chosen),), foot, columns=((plot,),), legend=True,
-                     palette="ordered", height_inches=5.0)
+            "Measured at the points; a step lies anywhere between the two points beside it.")
+    return LineChart(figure.title, heading(values.chosen), foot, columns=((plot,),), legend=True,
+                     palette="ordered", plot_inches=3.6)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
@@ -267,8 +267,8 @@ def _limits(figure: Figure, values: Values, records: Sequence[Record]) -> list[L
                  and getattr(record.trial, values.of) == line
                  and (limit := value_of(record, name)) is not None}
         ends = float(min(values.across)), float(max(values.across))
-        limits += [Line("", ends, (limit, limit), look=values.look(line), style="dashed")
-                   for limit in sorted(known)]
+        limits += [Line(f"{quantity(name).head}, {values.named(line)}", ends, (limit, limit),
+                        look=values.look(line), style="dashed") for limit in sorted(known)]
     return limits
 
 

@@ -139,7 +139,7 @@ def packets(analysis: Analysis, figure: Figure) -> Made | None:
     return Made(Finding(
         figure.name, figure.title, text="; ".join(line.text for line in lines),
         sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
-        chart=PacketsChart(figure.title, (heading(analysis.records),), timelines=lines)))
+        chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines)))
 
 
 def run_timelines(scenario: Scenario, run: RunData, changes: Sequence[WindowChange]

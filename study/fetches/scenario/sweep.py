@@ -67,7 +67,8 @@ class Sweep:
     initrwnd: AMPLE_WINDOW by default. system: by default one that can do all of the sweep, so
     that what is compared runs in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
-    bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
+    bandwidth; chains: (signature, intermediates, chain_bytes) each, in place of
+    every combination. repeat_with_loss: in place of
     repeat where chance decides.
     uplink_kbps: None where the uplink is as fast as the downlink. queue: see
     findings.quantities.Length. The rest as in study.fetches.scenario.trial.Trial.
@@ -145,6 +146,9 @@ class Sweep:
                              " (--kept) has to be 1 or more")
         if "close" in self.framing and any(self.kept):
             raise UsageError(f'{where}: framing = "close" ends the connection: kept has to be 0')
+        if any(self.kept) and (any(self.chain_bytes) or self.has_own_chain):
+            raise UsageError(f"{where}: earlier responses (kept, --kept; a pause, --idle, has one)"
+                             " go with plain HTTP only")
         if any(self.idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
@@ -347,8 +351,6 @@ def check_tls(requested: Sweep, where: str) -> None:
     if requested.client != "curl":
         raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
                          f" {requested.client}: say --client curl")
-    if any(requested.kept):
-        raise UsageError(f"{where}: earlier responses (kept, --kept) go with plain HTTP only")
     if any(requested.resumed) and not all(requested.tickets):
         raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
                          " (resumed, --resumed)")

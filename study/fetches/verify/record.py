@@ -16,49 +16,59 @@ from wire.flights import FLIGHTS, listed_flights
 class Record(records.Record):
     """One measured trial. Times in ms, windows in segments.
 
-    connect_ms, first_byte_ms, total_ms: the client's clock, from the start of
-        the handshake to its end, to the first and the last byte.
-    latency_ms: the paper's metric (section 2), T_ACK − T_Res1 at the server,
-        by the kernel's time stamps; wire_latency_ms: the same from the
-        capture at the server, which both are of another server than server.py.
-    seen_initcwnd: TCP_INFO at accept, of another server before data is
-        acknowledged; seen_first_flight: data segments on the wire before the
-        first acknowledgement of data; limited_by: what made
-        that less than initcwnd, a word of study.fetches.verify.limits, "" for nothing.
-    seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
-        from the spacing of the first flight at the client.
-    retransmissions: data segments that the server retransmitted;
-        handshake_retransmissions: SYNs and SYN-ACKs retransmitted;
-        lost_segments: data segments that the client never received.
-    queue_drops, random_drops: packets towards the client that the bottleneck's
-        queue dropped, and that random loss took; by the qdiscs' own counters, so those
-        of the connection before a resumed session are among them.
+    connect_ms: the client's clock from the start of the handshake to its end.
+    first_byte_ms: the same to the first byte of the response.
+    total_ms: the same to the last byte.
+    latency_ms: the paper's metric (section 2), T_ACK − T_Res1 at the server, by the kernel's time
+        stamps; of a server other than server.py, by the capture.
+    wire_latency_ms: the same from the capture at the server.
+    header_bytes: bytes of the response's headers. request_bytes: bytes of the request.
+    seen_initcwnd: the initial window by TCP_INFO at accept; of a server other than server.py,
+        before data is acknowledged.
+    seen_first_flight: data segments on the wire before the first acknowledgement of data.
+    limited_by: what made the first flight smaller than initcwnd (study.fetches.verify.limits), ""
+        for nothing.
+    seen_rtt_ms: the handshake at the client less serialisation.
+    seen_bandwidth_kbps: the bandwidth by the spacing of the first flight at the client.
+    retransmissions: data segments that the server retransmitted.
+    handshake_retransmissions: SYNs and SYN-ACKs that were retransmitted.
+    lost_segments: data segments that the client never received.
+    queue_drops: packets towards the client that the bottleneck's queue dropped, by its counters;
+        those of the connection before a resumed session are included.
+    random_drops: the same for random loss.
     uplink_queue_drops: packets towards the server that the bottleneck's queue dropped.
-    lost_packets: what was lost on the connection, in words, each direction: "to client: 2 data;
-        to server: 1 request, 3 ACK".
-    judged_by: what judges the trial: "path", every packet by delay, rate and queue; "host", each
-        moment at which data left; "TCP", the whole transfer by the model.
-    retransmission_cause: why it retransmitted although nothing was lost.
+    lost_packets: what was lost in each direction, in words, "to client: 2 data; to server: 1
+        request, 3 ACK".
+    judged_by: what judged it, of "path" (every packet by delay, rate and queue), "host" (each
+        moment at which data left) and "TCP" (the whole transfer by the model).
+    retransmission_cause: why the server retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
-    model_ms, model_latency_ms, model_retransmissions: predicted total_ms,
-        latency_ms and retransmissions of the lossless transfer
-        (model.predict); model_appconnect_ms, model_first_byte_ms likewise.
-    appconnect_ms: the client's clock, the end of TLS's handshake.
-    handshake_round_trips: flights in which the server's messages up to its
-        Finished left, on the wire; flight_bytes, flight_writes, flight_segments:
-        of those messages, in all. window_after_handshake: TCP_INFO at the server
-        when the client's Finished was there. All of them empty without TLS.
-    response_round_trips: flights in which the response left, on the wire; response_flights:
-        segments of the first of them, as "10+20+40"; what was retransmitted is in none.
-    accepted_early_bytes: early data that the server took, by the client; negative where it
-        refused so many. request_round_trips, request_segments: in which hello and early data left.
-    unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
-        flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
-        Of QUIC segments are datagrams, and their bytes those of UDP's payload;
-        flight_datagrams: of each of them, as "1200+1200, 50", a comma for each round trip.
-    least_offered_segments, most_offered_segments: receive windows that the client offered
-        while data was to be sent, in full segments; receive_window_waits: how often
-        the server had filled the window and had more to send, in any flight.
+    model_ms: total_ms as predicted for the lossless transfer (model.predict).
+    model_latency_ms: the predicted latency_ms.
+    model_retransmissions: the predicted retransmissions.
+    model_appconnect_ms: the predicted appconnect_ms. model_first_byte_ms: the predicted
+        first_byte_ms.
+    appconnect_ms: the client's clock at the end of TLS's handshake; empty without TLS, as the
+        handshake's other columns.
+    handshake_round_trips: flights in which the server's messages up to its Finished left.
+    flight_bytes: bytes of these messages. flight_writes: writes of these messages.
+    flight_segments: segments of these messages.
+    window_after_handshake: TCP_INFO at the server when the client's Finished had arrived.
+    response_round_trips: flights in which the response left.
+    response_flights: segments of the first flights, "10+20+40", without retransmissions.
+    accepted_early_bytes: early data that the server accepted, by the client; negative where it
+        refused so many.
+    request_round_trips: flights in which hello and early data left.
+    request_segments: segments of these flights.
+    unvalidated_bytes: over QUIC, bytes of the server's datagrams before the client's second flight
+        arrived (UDP's payload).
+    allowed_bytes: three times the bytes of the client's first flight (RFC 9000, 8.1).
+    flight_datagrams: over QUIC, bytes of the server's datagrams, "1200+1200, 50", a comma for each
+        round trip.
+    least_offered_segments: the smallest receive window that the client offered while data was to be
+        sent, in full segments.
+    most_offered_segments: the largest one.
+    receive_window_waits: how often the server had filled the receive window and had more to send.
     """
 
     trial: Trial

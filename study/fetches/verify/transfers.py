@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from model.transfer import Secure, Transfer
 from runs.results.observation import Response
@@ -16,8 +17,9 @@ from testbed.hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES,
 # that resumes a session sends no more than hello and Finished, and sends one ticket.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
 FINISHED_BYTES, TICKET_BYTES = 80, 255
-# Of server.py's headers and curl's request, but for the digits of the size.
-HEADER_BYTES, REQUEST_BYTES = 56, 91
+# Of server.py's headers and curl's request, but for the digits of the size; and how much shorter
+# both are where more than one response comes on a connection, without "Connection: close".
+HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 56, 91, 19
 
 
 def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, request_bytes: int,
@@ -47,17 +49,30 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
 
 
 def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
-    """The same of a trial that nobody has measured, a new session over TLS or plain HTTP."""
-    digits = len(str(trial.response_bytes))
+    """The same of a trial that nobody has measured, a new session over TLS or plain HTTP.
+
+    Of earlier responses all have the size of the first.
+    """
+    head_bytes = header_bytes(trial)
+    request_bytes = head_bytes + REQUEST_BYTES - HEADER_BYTES
     secure: Secure | None = None
     writes: tuple[int, ...] = ()
     if trial.chain_bytes:
         flight = flight_writes(trial)
-        writes = sealed_sizes(HEADER_BYTES + digits + trial.response_bytes, trial.record_bytes)
+        writes = sealed_sizes(head_bytes + trial.response_bytes, trial.record_bytes)
         secure = Secure(HELLO_BYTES[_is_newer(trial), trial.key_share], flight, FINISHED_BYTES,
                         (TICKET_BYTES,) * trial.tickets, writes[0])
-    return transfer_of(trial, sysctls, HEADER_BYTES + digits, REQUEST_BYTES + digits, secure,
-                       writes)
+    transfer = transfer_of(trial, sysctls, head_bytes, request_bytes, secure, writes)
+    if not trial.before:
+        return transfer
+    digits = len(str(trial.before[0])) - len(str(trial.response_bytes))
+    return replace(transfer, earlier_bytes=head_bytes + digits + trial.before[0],
+                   earlier_request_bytes=request_bytes + digits, earlier_count=len(trial.before))
+
+
+def header_bytes(trial: Trial) -> int:
+    """Of server.py's response."""
+    return HEADER_BYTES + len(str(trial.response_bytes)) - (CLOSE_BYTES if trial.before else 0)
 
 
 def _is_newer(trial: Trial) -> bool:

@@ -58,6 +58,6 @@ def test_a_line_that_is_not_printed_is_told() -> None:
 
 def test_the_document_is_read_as_it_is_meant() -> None:
     found, program, configuration = examples.examples(
-        examples.EXAMPLES.read_text(encoding="utf-8"))
+        examples.QUESTIONS.read_text(encoding="utf-8"))
     assert len(found) >= 10 and all(lines for _, lines in found) and "lognormvariate" in program
     assert all(shlex.split(command) for command, _ in found) and "listen" in configuration

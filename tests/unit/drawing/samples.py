@@ -30,11 +30,12 @@ def bar_chart(mark: str = "", **more: Any) -> BarChart:
     bars = (bar(f"20{mark}", 6.8, 5.3, published=9.7, published_percent=3.1,
                 share_percent=4.29, n=16),
             Bar(f"100{mark}", Estimate(78.9, (60.0, 95.0)), Estimate(21.8, (18.0, 25.0)),
-                22.0, 5.1, 48.36, 14, 2),
+                22.0, 5.1, 33.0, 9.1, 48.36, 14, 2),
             bar(f">3000{mark}", 4975.0, 33.0, published=3350.0, published_percent=21.9,
                 share_percent=0.08, n=16))
     return replace(BarChart(**words(mark), bars=bars, axis=f"RTT (ms){mark}",
-                            publisher=f"in the paper{mark}"), **more)
+                            publisher=f"in the paper{mark}", above=f"share{mark}",
+                            is_like_the_papers=True), **more)
 
 
 def time_chart(mark: str = "", **more: Any) -> TimeChart:
@@ -60,12 +61,11 @@ def line_chart(mark: str = "", **more: Any) -> LineChart:
         Line(f"IW 10{mark}", (0.0, 1.0), (12.0, -40.0), ((9.0, 15.0), None), look=1),
         Line("", (0.0, 1.0), (3.0, 2.0), look=1, style="faint"),
         Line(f"the deck{mark}", (0.0,), (14.0,), style="published")),
-        f"gains{mark}", ticks=((0.0, f"mean{mark}"), (1.0, f"99{mark}")), y_scale="symlog",
-        zero=True)
+        f"gains{mark}", ticks=((0.0, f"mean{mark}"), (1.0, f"99{mark}")), zero=True)
     hits = Plot(f"load{mark}", f"mean (ms){mark}", (
         Line(f"IW 3{mark}", (0.0, 1.0), (400.0, 500.0), ((390.0, 410.0), None), style="bars"),
         Line(f"IW 10{mark}", (0.0, 1.0), (300.0, 450.0), look=1, style="bars")),
-        f"hits{mark}", ticks=((0.0, f"0.5{mark}"), (1.0, f"0.9{mark}")), limit=550.0, legend=True)
+        f"hits{mark}", ticks=((0.0, f"0.5{mark}"), (1.0, f"0.9{mark}")), limit=(550.0, f"full{mark}"), legend=True)
     return replace(LineChart(**words(mark), columns=((curves,), (gains, hits)),
                              widths=(2.0, 3.0)), **more)
 

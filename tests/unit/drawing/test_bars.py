@@ -36,6 +36,17 @@ def test_bars_are_as_long_as_their_values(chart: BarChart, drawn: Any) -> None:
         [bar.absolute.value for bar in chart.bars])
     assert [bar.get_height() for bar in right.patches] == [5.3, 21.8, 33.0]
     assert left.get_yscale() == "log" and {bar.get_y() for bar in left.patches} == {1.0}
+    assert any("begin at 1 ms" in text for text in samples.said(drawn))
+
+
+def test_only_the_papers_bars_stand_on_a_logarithmic_axis(chart: BarChart) -> None:
+    """Others are points there, and bars where an even axis shows them all."""
+    far, near = (bars.draw(replace(chart, is_like_the_papers=False, bars=shown)).axes[0]
+                 for shown in (chart.bars, chart.bars[1:2] * 2))
+    (points,) = {line.get_marker() for line in far.lines} & {"o"}
+    assert far.get_yscale() == "log" and not far.patches and points
+    assert near.get_yscale() == "linear" and len(near.patches) == 2
+    assert [bar.get_y() for bar in near.patches] == [0.0, 0.0]
 
 
 def test_where_nothing_changes_a_word_says_so(chart: BarChart, drawn: Any) -> None:
@@ -46,13 +57,30 @@ def test_where_nothing_changes_a_word_says_so(chart: BarChart, drawn: Any) -> No
     assert says not in [text.get_text() for text in drawn.axes[0].texts]
 
 
-def test_published_values_are_open_markers_over_their_bars(drawn: Any) -> None:
-    for axes, marker, values in zip(drawn.axes, "oD", ([9.7, 22.0, 3350.0], [3.1, 5.1, 21.9])):
-        (line,) = [line for line in axes.lines if line.get_marker() == marker]
-        assert list(line.get_ydata()) == values
-        assert line.get_markerfacecolor() == "white" and not line.get_clip_on()
-        middles = [bar.get_x() + bar.get_width() / 2 for bar in axes.patches]
-        assert list(line.get_xdata()) == pytest.approx(middles)
+def test_published_values_and_the_window_alone_hide_no_interval(drawn: Any) -> None:
+    """Each mark has a place of its own across its bar."""
+    for axes, published, alone in zip(drawn.axes, ([9.7, 22.0, 3350.0], [3.1, 5.1, 21.9]),
+                                      ([33.0], [9.1])):
+        marks = {marker: [line for line in axes.lines if line.get_marker() == marker]
+                 for marker in "D^_"}
+        assert [line.get_ydata()[0] for line in marks["D"]] == published
+        assert [line.get_ydata()[0] for line in marks["^"]] == alone
+        assert marks["D"][0].get_markerfacecolor() == "white"
+        second = axes.patches[1]
+        places = [marks[marker][at].get_xdata()[0] for marker, at in (("_", 0), ("^", 0), ("D", 1))]
+        assert places == sorted(places) and len(set(places)) == 3
+        assert all(second.get_x() < place < second.get_x() + second.get_width()
+                   for place in places)
+
+
+def test_an_interval_that_leaves_a_logarithmic_axis_has_an_arrow(chart: BarChart) -> None:
+    second = replace(chart.bars[1], absolute=Estimate(8.2, (-2.0, 20.0)))
+    drawn = bars.draw(replace(chart, bars=(chart.bars[0], second)))
+    left, _ = drawn.axes
+    (interval,) = [line for line in left.lines if line.get_marker() == "_"]
+    (arrow,) = [line for line in left.lines if line.get_marker() == "v"]
+    assert list(interval.get_ydata()) == [1.0, 20.0] and list(arrow.get_ydata()) == [1.0]
+    assert any("Arrow down" in text for text in samples.said(drawn))
 
 
 def test_intervals_are_drawn_where_there_are_any(drawn: Any) -> None:
@@ -62,36 +90,27 @@ def test_intervals_are_drawn_where_there_are_any(drawn: Any) -> None:
 
 def test_around_the_axes_stand_values_counts_and_shares(drawn: Any) -> None:
     texts = {text.get_text(): text for text in drawn.axes[0].texts}
-    assert {"6.8 ms", "5.3 %", "78.9 ms", "21.8 %", "4975 ms", "33.0 %", "n = 16", "n = 14",
-            "4.29 %", "48.36 %", "0.08 %", "share of the paper's responses",
-            "RTT (ms)"} <= set(texts)
-    assert texts["2 excluded"].get_color() == style.ALARM
-    assert [text for text in texts if text.endswith("excluded")] == ["2 excluded"]
+    assert {"ms ", "6.8", "78.9", "4975", "% ", "5.3", "21.8", "33.0", "n ", "16", "14",
+            "4.29 %", "48.36 %", "0.08 %", "share", "RTT (ms)", "excluded ", "2"} <= set(texts)
+    assert texts["2"].get_color() == style.ALARM
 
 
 def test_the_legend_names_what_is_drawn_and_no_more(drawn: Any) -> None:
     (legend,) = drawn.legends
     assert samples.said(legend) == [
-        "measured here, ms (left axis)", "measured here, % (right axis)",
-        "published in the paper, ms", "published in the paper, %", "95 % interval"]
+        "measured, ms (left axis)", "measured, % (right axis)", "published in the paper",
+        "the window alone", "95 % interval"]
     plain = BarChart("A title", (), bars=(samples.bar("0", 3.0, 1.0), samples.bar("1", 2.0, 1.0)))
     assert len(bars.legend_of([plain])) == 2
 
 
-def test_a_converted_percentage_is_named() -> None:
-    noted = samples.bar_chart(publisher="by them", percent_note=", as a part of the baseline")
-    assert [handle.get_label() for handle in bars.legend_of([noted])][2:4] == [
-        "published by them, ms", "published by them, %, as a part of the baseline"]
-
-
-@pytest.mark.parametrize(("value", "even"), [(0.05, False), (-4.0, True), (-500.0, False)])
-def test_every_value_lies_within_both_axes(chart: BarChart, value: float, even: bool) -> None:
+@pytest.mark.parametrize("value", [0.0, -4.0, -500.0])
+def test_every_value_lies_within_both_axes(chart: BarChart, value: float) -> None:
     """Also improvements around and below zero, where a logarithm has no place for them."""
-    changed = replace(with_absolute(chart, value), even_scale=even)
+    changed = replace(with_absolute(chart, value), is_like_the_papers=False)
     left, right = bars.draw(changed).axes
-    assert left.get_yscale() == ("linear" if even else "symlog")
     lowest, highest = left.get_ylim()
-    assert lowest < 0
+    assert left.get_yscale() == "linear" and lowest < 0
     for bar in changed.bars:
         for absolute in (bar.absolute.value, bar.published, *(bar.absolute.interval or ())):
             assert absolute is None or lowest < absolute < highest
@@ -105,19 +124,19 @@ def test_every_value_lies_within_both_axes(chart: BarChart, value: float, even: 
 
 @pytest.mark.parametrize(("lowest", "bottom"), [(6.8, 1.0), (1.5, 1.0), (0.5, 0.1), (0.12, 0.01)])
 def test_a_logarithmic_axis_begins_below_its_shortest_bar(lowest: float, bottom: float) -> None:
-    scale = bars.scale_of([samples.bar("20", lowest, 1.0), samples.bar("50", 900.0, 2.0)])
-    assert not scale.passes_zero and scale.bottom == scale.low == pytest.approx(bottom)
-    assert scale.high == pytest.approx(1440.0)
+    (low, high), is_log = bars.scale_of(BarChart("Far apart", (), bars=(
+        samples.bar("20", lowest, 1.0), samples.bar("50", 900.0, 2.0))))
+    assert is_log and low == pytest.approx(bottom) and high == pytest.approx(1440.0)
 
 
 def test_two_lines_of_words_stand_above_a_bar() -> None:
-    lossy = samples.bar("2", 90.8, 15.3, n=360, above=("beyond lossless: 20.6 ms",
-                                                       "4.3 … 37.7 ms: helps"))
+    lossy = samples.bar("2", 90.8, 15.3, n=360, above=("20.6 ms: helps", "4.3 … 37.7"))
     drawn = bars.draw(BarChart("By loss", (), bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
-                               axis="loss (%)", even_scale=True))
+                               axis="loss (%)", above="beyond the lossless bar"))
     places = {text.get_text(): text.get_position() for text in drawn.axes[0].texts}
-    first, second = places["beyond lossless: 20.6 ms"], places["4.3 … 37.7 ms: helps"]
+    first, second = places["20.6 ms: helps"], places["4.3 … 37.7"]
     assert first[0] == second[0] == 1 and first[1] > second[1] > 1
+    assert places["beyond the lossless bar"][1] > first[1]
     samples.check_fits(drawn)
 
 
@@ -128,20 +147,23 @@ def test_few_bars_are_no_broad_blocks() -> None:
     assert ends == [(-1.5, 2.5), (-0.5, 7.5)]
 
 
-def test_a_page_shows_several_charts_without_their_values(chart: BarChart) -> None:
+def test_a_page_shows_several_charts_with_their_titles(chart: BarChart) -> None:
     drawn = bars.draw(samples.bar_page())
     assert len(drawn.axes) == 4 and len(drawn.legends) == 1
     lefts = drawn.axes[::2]
     assert len({axes.get_position().height for axes in lefts}) == 1
     for axes in lefts:
-        assert samples.said(axes) == ["4.29 %", "48.36 %", "0.08 %"]
-        assert axes.get_xlabel() == "RTT (ms)" and len(axes.patches) == 3
+        assert {"4.29 %", "48.36 %", "RTT (ms)", "Improvement", "78.9"} <= {*samples.said(axes)}
+        assert len(axes.patches) == 3
+    many = bars.draw(replace(samples.bar_page(), charts=(chart,) * bars.MANY))
+    assert "78.9" not in samples.said(many.axes[0]), "many charts have no room for tables"
 
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:
     first, second = (samples.bar_chart(axis=axis) for axis in ("RTT (ms)", "BDP (bytes)"))
     drawn = bars.draw(replace(samples.bar_page(), charts=(first, second)))
-    heights = {axes.get_xlabel(): axes.get_position().y0 for axes in drawn.axes[::2]}
+    heights = {name: axes.get_position().y0 for axes in drawn.axes[::2]
+               for name in samples.said(axes) if name.endswith(")")}
     assert heights["RTT (ms)"] > heights["BDP (bytes)"]
 
 

@@ -64,13 +64,23 @@ def test_values_are_joined_along_a_quantity_and_not_from_name_to_name() -> None:
     assert along.lines[0].get_linestyle() == "-"
 
 
-def test_an_axis_that_passes_zero_has_decades_on_both_sides(drawn: Any) -> None:
-    axes = drawn.axes[1]
-    labels = samples.tick_labels(axes.yaxis)
-    assert labels == ["−10", "−1", "0", "1", "10"]
-    low, high = axes.get_ylim()
-    assert low < -40 and high > 15  # margins of that scale, not of a linear one
-    assert samples.tick_labels(axes.xaxis) == ["mean", "99"]
+def test_a_logarithmic_axis_along_y_has_decades() -> None:
+    axes = one(Line("a", (0, 1), (0.05, 100), style="curve"), y_scale="log", y_ends=(0.05, 100))
+    assert samples.tick_labels(axes.yaxis) == ["0.1", "1", "10", "100"]
+
+
+def test_equal_lines_of_ordered_colours_are_nested() -> None:
+    """Else the later one hides the one before."""
+    plot = Plot("x", "y", tuple(Line(name, (1.0, 2.0), (3.0, 3.0), look=look)
+                                for look, name in enumerate("ab")))
+    (axes,) = lines.draw(LineChart("Equal", (), columns=((plot,),), palette="ordered")).axes
+    first, second = axes.lines
+    assert first.get_linewidth() > second.get_linewidth()
+    assert first.get_markersize() > second.get_markersize()
+
+
+def test_steps_are_no_slopes() -> None:
+    assert one(Line("a", (1, 2), (3, 9), style="steps")).lines[0].get_drawstyle() == "steps-post"
 
 
 def test_bars_of_series_stand_beside_each_other(drawn: Any) -> None:
@@ -79,17 +89,18 @@ def test_bars_of_series_stand_beside_each_other(drawn: Any) -> None:
     assert len(edges) == 4 and all(one[1] <= other[0] for one, other in zip(edges, edges[1:]))
     assert sorted(bar.get_height() for bar in axes.patches) == [300, 400, 450, 500]
     interval, limit = axes.lines
+    assert "full" in [text.get_text() for text in axes.texts]
     assert list(interval.get_ydata()) == [390, 410]
     assert list(limit.get_ydata()) == [550, 550] and limit.get_color() == style.ALARM
     assert axes.get_ylim()[0] == 0 and axes.get_ylim()[1] > 550
 
 
-def test_one_legend_for_all_plots_has_the_lines_of_the_first() -> None:
+def test_one_legend_for_all_plots_has_each_name_once() -> None:
     drawn = lines.draw(replace(samples.line_chart(), legend=True))
-    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10"]
+    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10", "the deck"]
     unnamed = replace(samples.line_chart(), legend=True,
                       columns=samples.line_chart().columns[1:], widths=())
-    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck"]
+    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck", "IW 3"]
 
 
 def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
@@ -108,7 +119,8 @@ def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
 
 def test_an_axis_along_x_may_be_logarithmic() -> None:
     line = Line("a", (0.1, 300.0), (1.0, 2.0))
-    assert samples.tick_labels(one(line, x_scale="log").xaxis) == ["0.1", "1", "10", "100"]
+    assert samples.tick_labels(one(line, x_scale="log").xaxis) == ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20", "50",
+                                                      "100", "200"]
     named = one(line, x_scale="log", ticks=((0.1, "0.1"), (30.0, "30")))
     assert samples.tick_labels(named.xaxis) == ["0.1", "30"]
     assert list(named.xaxis.get_minorticklocs()) == []

@@ -53,10 +53,10 @@ def test_axes_are_placed_in_inches_of_the_body() -> None:
 
 
 @pytest.mark.parametrize(("lengths", "columns"), [
-    ([], 1), ([10], 1), ([20, 20, 20], 3), ([60, 60, 60], 2), ([150, 150], 1),
-    ([29, 29, 22, 22, 13], 5),
+    ([], 1), ([10], 1), ([20, 20, 20], 3), ([40, 40, 40], 2), ([150, 150], 1),
+    ([15, 15, 10, 10, 3], 5),
     # Filled downwards: the two long ones share a column.
-    ([70, 70, 10, 10, 10, 10], 5)])
+    ([40, 40, 5, 5, 5, 5], 5)])
 def test_a_legend_has_as_many_columns_as_fit(lengths: list[int], columns: int) -> None:
     assert style.legend_columns(lengths) == columns
 
@@ -74,8 +74,6 @@ def test_even_ticks_hold_zero() -> None:
 def test_decades() -> None:
     assert [tick for tick in style.decades() if 0.01 <= tick <= 100] == pytest.approx(
         [0.01, 0.1, 1, 10, 100])
-    assert [tick for tick in style.decades(passes_zero=True) if abs(tick) <= 10] == [
-        -10, -1, 0, 1, 10]
 
 
 @pytest.mark.parametrize(("value", "text"), [

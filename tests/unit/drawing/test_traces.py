@@ -67,7 +67,7 @@ def test_without_the_rtt_its_axis_and_name_are_absent() -> None:
     drawn = connections.draw(replace(chart, rows=chart.rows[:1], rtt=False))
     assert len(drawn.axes) == 2
     assert samples.said(drawn.legends[0]) == [
-        "data sent", "retransmitted", "acknowledged", "congestion window", "ssthresh, if finite",
+        "data sent", "retransmitted", "acknowledged", "congestion window", "ssthresh",
         "in flight"]
 
 

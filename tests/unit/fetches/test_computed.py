@@ -28,6 +28,17 @@ def test_a_plain_transfer_has_the_bytes_that_were_sent(name: str) -> None:
     assert made.secure is None and made.writes == ()
 
 
+def test_a_kept_connection_has_shorter_headers_and_the_response_before() -> None:
+    trial, record = stored.load("persistent"), stored.load("persistent").judge()
+    made = computed(trial.trial, {})
+    assert made.response_bytes == (record.header_bytes or 0) + trial.trial.response_bytes
+    assert (made.earlier_count, made.earlier_bytes) == (1, 5000 + 41)
+    # As measured of 20,000 bytes after one response, by client.py.
+    kept = computed(replace(stored.load("iw10").trial, response_bytes=20_000, kept=1), {})
+    assert (kept.response_bytes, kept.request_bytes, kept.earlier_request_bytes) == (
+        20_042, 77, 77)
+
+
 @pytest.mark.parametrize("name", SECURED)
 def test_a_session_has_the_writes_that_its_server_told(name: str,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,9 +59,9 @@ def test_the_page_is_what_the_program_writes(tmp_path: Path) -> None:
 def test_who_asks_for_the_scenario_is_told_where_it_went(
         capsys: pytest.CaptureFixture[str]) -> None:
     """By its name, and where a file or a stored run is of its kind."""
-    with pytest.raises(UsageError, match="docs/PAPER_ARITHMETIC.md has"):
+    with pytest.raises(UsageError, match="docs/results/paper_arithmetic.md has"):
         main(["paper_arithmetic"])
     file = scenario_file.parsed(
         "own", '# A claim.\nkind = "arithmetic"\ntitle = "t"\nsource = "s"\n')
-    with pytest.raises(UsageError, match="docs/PAPER_ARITHMETIC.md has"):
+    with pytest.raises(UsageError, match="docs/results/paper_arithmetic.md has"):
         study_of(file)

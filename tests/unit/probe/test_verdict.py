@@ -79,8 +79,18 @@ def test_merged_frames_are_taken_apart() -> None:
 def test_a_timers_probe_does_not_count() -> None:
     probe = data(80 + 2.2 * RTT_MS, 10 * MSS)
     assert verdict.judge_probe(seen(*flight(10), probe, AGAIN)).segments == 10
-    again = data(80 + 2.2 * RTT_MS, 9 * MSS)  # there was nothing new
+    again = data(80 + 2.2 * RTT_MS, 9 * MSS)
     assert verdict.judge_probe(seen(*flight(10), again, AGAIN)).segments == 10
+
+
+@pytest.mark.parametrize("probe", [data(170, 9 * MSS), data(170, 10 * MSS, 700)])
+def test_a_timers_probe_shows_that_the_program_had_written_no_more(probe: Packet) -> None:
+    """It repeats the last segment, or has a tail that waited for an acknowledgement."""
+    found = verdict.judge_probe(seen(*flight(10), probe, AGAIN))
+    assert (found.segments, found.is_window) == (10, False)
+    assert found.limit == ("the server's program, which had written no more: the server's initial"
+                           " window is at least 10 segments")
+    assert "--iw" not in (verdict.next_command(found) or "")
 
 
 def test_a_probe_that_arrives_with_the_flight_is_known_by_the_servers_clock() -> None:
@@ -138,8 +148,13 @@ def test_what_was_lost_is_counted_by_its_gap() -> None:
 
 
 @pytest.mark.parametrize(("more", "limit"), [
-    ({"ended": True, "response_bytes": 10 * MSS}, "the response: all of it fits"),
-    ({"ended": True, "response_bytes": 10 * MSS + 1}, "the server's initial window:"),
+    ({"response_bytes": 10 * MSS}, "the response, all of which is in it: the server's initial"
+     " window is at least 10 segments"),
+    ({"response_bytes": 11 * MSS - 1}, "the response, which ends within a segment of it: the"
+     " server's initial window is at least 10 segments"),
+    ({"response_bytes": 11 * MSS - 1, "segments_before": 3}, "the response, which ends within a"
+     " segment of it: the server's initial window is at least 7 segments, since the 3 segments"),
+    ({"response_bytes": 11 * MSS}, "the server's initial window:"),
     ({"scale": 8}, "the receive window that this client offers, 16384 bytes"),
     ({"scale": 0}, "the receive window that this client offers, 64 bytes"),
     ({"segments_before": 3}, "the server's window, which may have grown by the 3 segments"),
@@ -151,10 +166,35 @@ def test_what_limits(more: dict[str, Any], limit: str) -> None:
 
 def test_a_last_segment_that_is_not_full_was_all_that_was_written() -> None:
     found = verdict.judge_probe(seen(*flight(9), data(80, 9 * MSS, 500), AGAIN))
-    assert found.limit.startswith("the server's program") and "10 segments or more" in found.limit
-    assert verdict.judge_probe(seen(data(80, 0, 500), data(330, 0, 500), ended=True, response_bytes=500)
-                         ).limit.startswith("the response: all of it fits, so the window is 1"
-                                            " segment or more")
+    assert found.limit.startswith("the server's program") and "at least 10 segm" in found.limit
+    assert verdict.judge_probe(seen(data(80, 0, 500), data(330, 0, 500), response_bytes=500)
+                         ).limit.endswith("the server's initial window is at least 1 segment")
+    head = verdict.judge_probe(seen(data(80, 0, 200), data(330, 0, 200), response_bytes=1600))
+    assert head.ends_with_the_response  # a body of one segment waits behind it
+
+
+@pytest.mark.parametrize(("segments", "response_bytes"), [(13, 20_200), (3, 5_200), (2, 3_500)])
+def test_a_page_that_ends_the_flight_proves_a_lower_bound(segments: int,
+                                                          response_bytes: int) -> None:
+    """32 segments at the server; the tail waits for an acknowledgement, the page is too small."""
+    found = verdict.judge_probe(seen(*flight(segments), AGAIN, ended=True,
+                                     response_bytes=response_bytes, size_bytes=response_bytes))
+    said = verdict.lines(found)
+    assert said[1] == ("limited by the response, which ends within a segment of it: the server's"
+                       f" initial window is at least {segments} segments")
+    assert said[2] == (f"what would decide: a page of {65536 + MSS} bytes or more, which is more"
+                       " than this client's receive window lets through at once")
+    assert verdict.next_command(found) == f"./run.sh --rtt 40.0 --size {response_bytes}"
+
+
+def test_what_is_not_known_is_not_suggested() -> None:
+    found = verdict.judge_probe(seen(*flight(10), AGAIN))
+    assert verdict.next_command(found) == "./run.sh --rtt 40.0 --size 100000 --iw 10,20"
+    found = verdict.judge_probe(seen(*flight(10), AGAIN, size_bytes=None))
+    assert verdict.next_command(found) is None
+    assert "the response has more than 28960 bytes with its head" in verdict.lines(found)[2]
+    grown = verdict.judge_probe(seen(*flight(10), AGAIN, segments_before=3))
+    assert verdict.next_command(grown) == "./run.sh --rtt 40.0 --size 100000"
 
 
 def counted(*counts: tuple[float, int], **more: Any) -> verdict.Probed:
@@ -168,10 +208,16 @@ def test_without_a_capture_segments_are_counted() -> None:
     assert found.limit.endswith("only a capture tells")
     assert counted((40.0, 10), window_bytes=0).window_bytes is None  # an older kernel
     assert counted((40.0, 10), window_bytes=15 * 1024).limit.startswith("the receive window")
+    bare = counted((40.0, 10), window_bytes=0, response_bytes=10 * MSS + 9)
+    assert verdict.lines(bare)[2] == ("what would decide: a page larger than this client's receive"
+                                      " window")
     slow = counted((40.0, 1), (140.0, 11))
     assert slow.unsure and verdict.lines(slow)[0].startswith("first flight: at most 11 segments")
+    small = counted((40.0, 1), (140.0, 11), response_bytes=11 * MSS)
+    # What timers sent bounds nothing.
+    assert small.limit == "the response, which ends within a segment of it"
 
 
 def test_without_a_capture_a_fin_of_its_own_is_no_segment() -> None:
     found = counted((40.0, 3), ended=True, response_bytes=2 * MSS)
-    assert found.segments == 2 and found.limit.startswith("the response: all of it fits")
+    assert found.segments == 2 and found.limit.startswith("the response, which ends")

@@ -9,8 +9,6 @@ import numpy
 from PIL import Image
 
 from findings import drawing
-from findings.charts import LineChart
-from findings.findings import Finding
 from findings.render import markdown
 from runs import scenario_file
 from tests.unit.render.reports import report
@@ -19,21 +17,12 @@ PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 MOST_BYTES = 150_000
 
 
-def test_an_entry_has_claim_picture_and_command() -> None:
-    chart = LineChart("title", ())
-    told = report(findings=(Finding("windows", "Windows", text="What <is> seen.", chart=chart),))
+def test_an_entry_has_claim_picture_and_page() -> None:
+    told = report()
     made = markdown.gallery([told], {told.name: "gallery/x.png"})
-    assert f"## {told.name}" in made and "](gallery/x.png)" in made
-    assert "![What \\<is> seen.]" in made and f"`./run.sh {told.name}`" in made
-    assert f"## {told.name}" not in markdown.gallery([told], {})
-
-
-def test_what_is_not_measured_here_keeps_its_words() -> None:
-    kept = report(findings=(Finding("windows", "Windows", chart=LineChart("title", ())),))
-    pictures = {kept.name: "gallery/x.png"}
-    before = "![Ten \\<b> twenty.](gallery/x.png)"
-    assert before in markdown.gallery([kept], pictures, before)
-    assert "![Windows](gallery/x.png)" in markdown.gallery([kept], pictures)
+    assert made == (f"## {told.name}\n\n[![{markdown.escaped(told.claim)}](gallery/x.png)]"
+                    f"(results/{told.name}.md)\n")
+    assert markdown.gallery([told], {}) == ""
 
 
 def test_a_picture_is_made_smaller() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from types import MappingProxyType
 
 from base.words import plain
 from findings.quantities import QUANTITIES
@@ -12,7 +13,7 @@ from study.fetches.features.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RES
 from study.fetches.scenario.server import HTTP_3
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
-from study.fetches.verify.transfers import HEADER_BYTES, flight_writes, sealed_sizes
+from study.fetches.verify.transfers import flight_writes, header_bytes, sealed_sizes
 
 # What a line has of every cliff, or what follows from the window.
 _SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
@@ -28,7 +29,8 @@ def distinctions(trials: Sequence[Trial]) -> list[str]:
             for trial in trials]
 
 
-def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
+def sentences(what: str, cliff: Cliff, apart: str = "",
+              sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
     name, trial = WHATS[what].name, cliff.trial
     label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3
@@ -42,6 +44,7 @@ def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
     behind = (f" behind a chain of {trial.chain_bytes} bytes and"
               f" {_counted(trial.tickets, 'ticket')}, each a segment,"
               if what == RESPONSE and trial.chain_bytes else "")
+    behind += _after(trial, sysctls)
     sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
              f" is {cliff.fits_bytes} bytes{more}, measured")
     if not is_known(trial):
@@ -57,8 +60,20 @@ def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
                       for size, count in zip(writes, segments))
     yield (f"  the server sends {sum(writes)} bytes in {_counted(len(writes), 'write')}: {parts},"
            f" together {_counted(sum(segments), 'segment')}. A write begins a segment of its own;"
-           f" {_counted(trial.initcwnd, 'full segment')} would be"
-           f" {trial.initcwnd * trial.mss} bytes")
+           + (f" the connection began with {_counted(trial.initcwnd, 'segment')}" if trial.kept else
+              f" {_counted(trial.initcwnd, 'full segment')} would be"
+              f" {trial.initcwnd * trial.mss} bytes"))
+    if cliff.again_bytes:
+        yield f"  {cliff.again_bytes} bytes leave at once again, since more had been sent before"
+
+
+def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
+    """What the connection had before the response that is searched for; "" for nothing."""
+    if not trial.kept:
+        return ""
+    pause = (f" and {plain(trial.idle_ms / 1000)} s of silence (tcp_slow_start_after_idle ="
+             f" {sysctls.get('net.ipv4.tcp_slow_start_after_idle', '1')})" if trial.idle_ms else "")
+    return f" after {_counted(trial.kept, 'response')} of its size{pause}"
 
 
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
@@ -68,7 +83,8 @@ def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
         yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
                " 1088 bytes longer: ask with --key-share x25519mlkem768.")
     if what == RESPONSE:
-        head_bytes = HEADER_BYTES + max(len(str(cliff.fits_bytes)) for cliff in cliffs)
+        head_bytes = max(header_bytes(replace(cliff.trial, response_bytes=cliff.fits_bytes or 0))
+                         for cliff in cliffs)
         yield (f"The response's headers count too: here they are {head_bytes} bytes more, those of"
                " a site are often 300 to 800. A compressed page counts as compressed.")
 
@@ -120,7 +136,7 @@ def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:
     """The server's writes that shall fit."""
     if what == CHAIN:
         return flight_writes(replace(trial, chain_bytes=size))
-    text_bytes = HEADER_BYTES + len(str(size)) + size
+    text_bytes = header_bytes(replace(trial, response_bytes=size)) + size
     return sealed_sizes(text_bytes, trial.record_bytes) if trial.chain_bytes else (text_bytes,)
 
 

@@ -62,7 +62,8 @@ class Cliff:
     """The largest size that takes one round trip; None where the least takes more.
 
     model_bytes: the same by the model. is_open: even the most fits. record: of the
-    largest that was measured, beyond: of the next, a byte more; None for none.
+    largest that was measured, beyond: of the next, a byte more; None for none. again_bytes: a
+    still larger one that takes one again, as may be after earlier responses.
     """
 
     trial: Trial
@@ -71,6 +72,7 @@ class Cliff:
     is_open: bool = False
     record: Record | None = None
     beyond: Record | None = None
+    again_bytes: int | None = None
 
     @property
     def agrees(self) -> bool:
@@ -93,17 +95,21 @@ def question(what: str, requested: Overrides) -> Overrides:
             raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
                              " response begins: say --find-cliff chain")
         _one_window(what, lists, "over HTTP/3 no route sets the window")
-    if any(lists.get("idle_ms", ())):  # nor with the client that can pause
+    pauses = any(lists.get("idle_ms", ()))
+    if pauses and what != RESPONSE:
         raise UsageError(_first_request(what))
     if what == CHAIN:
         lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # whatever its parts
         lists.setdefault("response_bytes", [1000])
     elif what == RESPONSE:
         lists["response_bytes"] = [1]
-    return replace(requested, lists=lists, client=requested.client or "curl")
+    return replace(requested, lists=lists,
+                   client=requested.client or ("libcurl" if pauses else "curl"))
 
 
 def _first_request(what: str) -> str:
+    if what == RESPONSE:
+        return f"--find-cliff {what}: does not go with --resumed, --think"
     return (f"--find-cliff {what}: looks at a connection's first request, without --resumed,"
             " --kept, --idle, --think")
 
@@ -119,26 +125,32 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
     """The cliff of each trial. Raises FirstFlightError where one cannot be measured."""
     kind = WHATS[what]
     for trial in trials:
-        if what != EARLY and not is_computable(trial):
+        if what != EARLY and not is_computable(
+                replace(trial, kept=0, idle_ms=0.0) if what == RESPONSE else trial):
             raise UsageError(_first_request(what))
     ranges = {trial: _least(kind, trial) for trial in trials}
     # The last that fits and the first that does not, as far as known.
     ends = {trial: (least - 1, kind.most + 1) for trial, least in ranges.items()}
     largest: dict[Trial, Record] = {}
     beyond: dict[Trial, Record] = {}
+    again: dict[Trial, int] = {}
     while wanted := {trial: _between(*end) for trial, end in ends.items() if end[1] - end[0] > 1}:
         sized = {kind.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
                  for size in sizes}
         records = measure(list(sized))
         for key, (trial, size) in sized.items():
             low, high = ends[trial]
-            if _fits(kind, records[key]):  # the sizes of a trial ascend
+            fits = _fits(kind, records[key])
+            if size > high:  # the sizes of a trial ascend: a smaller one did not fit
+                if fits:
+                    again[trial] = size
+            elif fits:
                 ends[trial], largest[trial] = (size, high), records[key]
-            elif size < high:
+            else:
                 ends[trial], beyond[trial] = (low, size), records[key]
     return [Cliff(trial, low if low >= ranges[trial] else None,
                   _model_limit(kind, trial, ranges[trial], sysctls) if is_known(trial) else None,
-                  low == kind.most, largest.get(trial), beyond.get(trial))
+                  low == kind.most, largest.get(trial), beyond.get(trial), again.get(trial))
             for trial, (low, _) in ends.items()]
 
 

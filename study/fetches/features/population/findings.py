@@ -39,12 +39,13 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
                         ) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page;
     judged: the same."""
-    of_shares = {figure.name for figure in scenario.figures
-                 if figure.published == published.SHARES_FILE}
+    of_shares = [figure for figure in scenario.figures if figure.published == published.SHARES_FILE]
     charts = tuple(finding.chart for finding in findings
-                   if finding.name in of_shares and isinstance(finding.chart, BarChart))
+                   if finding.name in {figure.name for figure in of_shares}
+                   and isinstance(finding.chart, BarChart))
     made = [Finding("fig5", "The panels together", chart=BarPage(
-        f"{scenario.head.title}: Figure 5", (), charts=charts),
+        f"Figure 5 of the paper, {of_shares[0].baseline_initcwnd} →"
+        f" {of_shares[0].experiment_initcwnd} segments", charts[0].context, charts=charts),
         text="The panels together. Their numbers are in the tables of the single figures.")
             ] if charts else []
     try:

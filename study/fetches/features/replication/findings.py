@@ -189,22 +189,22 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
                Column("as they measured it", is_text=True, is_filter=True))
     cells = tuple((row.label, row.published.ms, row.ours[0].ms, row.ours[-1].ms,
                    *(_word(row, level) for level in (0, -1))) for row in rows)
-    plot = Plot("published total time (ms)", "measured less published (%)", (
-        Line(SIDES[1], *_off(rows, 0), look=1, style="published"),
-        Line(SIDES[2], *_off(rows, -1), style="points")), x_scale="log", y_scale="symlog",
-        zero=True)
+    plot = Plot("published total time (ms)", "measured, as a part of published", (
+        Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
+        Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
+        limit=(1.0, "as published"))
     agree = counts([row for row in rows if not row.constant])
     return Finding("cells", "Every cell from three sides",
                    tables=(Table("Every cell from three sides", columns, cells),),
                    text=f"{title}: of {sum(not row.constant for row in rows)} that are times of a"
                         f" transfer {agree[0]} agree clean, {agree[-1]} with all causes.",
                    chart=LineChart(title, (context,),
-                                   columns=((plot,),), height_inches=3.6, legend=True))
+                                   columns=((plot,),), legend=True))
 
 
-def _off(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Published times, and how far ours are off in percent."""
-    known = [(row.published.ms, 100 * (ms / row.published.ms - 1)) for row in rows
+def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Published times, and ours as parts of them."""
+    known = [(row.published.ms, ms / row.published.ms) for row in rows
              if row.published.ms and (ms := row.ours[level].ms) is not None]
     x, y = zip(*sorted(known)) if known else ((), ())
     return tuple(x), tuple(y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from base.words import number, plain
+from base.words import between, number, plain
 from findings.charts import Line, LineChart, Plot
 from findings.findings import Answer, Cell, Column, Finding, Interval, Statement, Table, Tile
 from findings.quantities import AUTO, LEAST_AUTO_PACKETS
@@ -16,6 +16,7 @@ from study.fetches.verify.record import Record
 
 ALL, OTHERS = "all", "without a group"
 ASIDE = 0.06  # of the distance between windows: groups beside each other
+FEWEST_USERS = 20  # for a first answer
 MOST_GROUPS = 6  # in the figure; the table has all
 RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
         " best, or differs from it by less than the interval; and whose p99 is at most"
@@ -63,6 +64,20 @@ def users_findings(scenario: Scenario, users: Users,
                       tuple(filter(None, notes)),
                       "" if keeps else window_commands.set_now(whole.initcwnd)))
     return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
+
+
+def first_answer(users: Users, records: Sequence[Record]) -> str:
+    """What the rule chooses by the users measured so far, with its interval; "" for too few."""
+    measured = analysis.measured(users, records)
+    if len(measured.weight) < FEWEST_USERS or len(users.initcwnd) == 1:
+        return ""
+    chosen = analysis.verdict(measured, users.baseline_initcwnd)
+    best = next(outcome for outcome in chosen.outcomes if outcome.initcwnd == chosen.initcwnd)
+    saved = (f", which saves {best.saved.value:.1f} ms (95 % interval"
+             f" {between(best.saved.interval)} ms)"
+             if best.saved.sign else f": {chosen.why}")
+    return (f"so far, by {chosen.users} of {len(users.rtt_ms)} rows: {chosen.initcwnd}"
+            f" segments{saved}; more are measured")
 
 
 def _choice(users: Users, whole: Verdict) -> str:

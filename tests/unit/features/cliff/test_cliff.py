@@ -268,6 +268,42 @@ def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: boo
     assert agrees is is_as_the_model_has_it
 
 
+# Measured in guests, at 50 ms: the largest response that leaves at once after 600 s of silence.
+@pytest.mark.parametrize(("restart", "fits"), [("1", 14_438), ("0", 89_734)])
+def test_how_much_leaves_at_once_after_a_pause(restart: str, fits: int) -> None:
+    """On a kept connection, by the client that can pause: neither needs a flag."""
+    sysctl = f"net.ipv4.tcp_slow_start_after_idle={restart}"
+    question = registry.cliff_question(search.RESPONSE, Overrides(
+        {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000]}, sysctls=[sysctl]))
+    (trial,) = question.trials
+    assert (trial.client, trial.kept) == ("libcurl", 1)
+    sysctls = question.head.sysctls
+    (found,) = search.search(search.RESPONSE, question.trials, sysctls,
+                            lambda some: by_model(some, sysctls=sysctls))
+    assert found.fits_bytes == found.model_bytes == fits
+    said = next(findings.sentences(search.RESPONSE, found, sysctls=sysctls))
+    assert said == ("IW10: the largest response after 1 response of its size and 600 s of silence"
+                    f" (tcp_slow_start_after_idle = {restart}) that costs no further round trip is"
+                    f" {fits} bytes, measured; by the model {fits}")
+    assert "the connection began with 10 segments" in list(
+        findings.sentences(search.RESPONSE, found))[1]
+    (besides,) = findings.besides(search.RESPONSE, [found])
+    assert "here they are 42 bytes more" in besides
+
+
+def test_of_sizes_beyond_one_that_does_not_fit_none_is_taken() -> None:
+    """After a pause more may fit where less did not: the search ends at the first cliff."""
+    (trial,) = trials(search.RESPONSE, initcwnd=[10])
+
+    def measure(some: Sequence[Trial]) -> Mapping[Trial, Record]:
+        return {each: replace(GOOD, trial=each, response_round_trips=1 + (
+            20_000 < each.response_bytes < 600_000)) for each in some}
+    (found,) = search.search(search.RESPONSE, [trial], {}, measure)
+    assert found.fits_bytes == 20_000 and found.again_bytes is not None
+    assert list(findings.sentences(search.RESPONSE, found))[-1] == (
+        f"  {found.again_bytes} bytes leave at once again, since more had been sent before")
+
+
 def test_the_ends_of_the_range_are_told() -> None:
     question = registry.cliff_question(search.CHAIN, Overrides({**ASKED, "initcwnd": [100]}))
     sysctls = question.head.sysctls  # buffers as large as that window needs
@@ -291,7 +327,9 @@ def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], 
 @pytest.mark.parametrize(("what", "lists", "words"), [
     (search.CHAIN, {"chain_bytes": [4000]}, "--chain is what is searched for"),
     (search.RESPONSE, {"response_bytes": [4000]}, "--size is what is searched for"),
-    (search.RESPONSE, {"idle_ms": [600_000]}, "looks at a connection's first request"),
+    (search.CHAIN, {"idle_ms": [600_000]}, "looks at a connection's first request"),
+    (search.CHAIN, {"kept": [1]}, "go with plain HTTP only"),
+    (search.RESPONSE, {"idle_ms": [600_000], "chain_bytes": [4000]}, "go with plain HTTP only"),
     (search.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --idle, --think")])
 def test_what_makes_no_sense_is_refused(what: str, lists: dict[str, list[Any]],
                                         words: str) -> None:

@@ -67,7 +67,7 @@ def test_where_the_model_knows_not_all_there_is_no_curve(tmp_path: Path) -> None
     some[0] = replace(some[0], model_ms=None)
     chart = findings(of, some, tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
-    assert [line.style for line in chart.columns[0][0].lines] == ["line", "line"]
+    assert [line.style for line in chart.columns[0][0].lines] == ["steps", "steps"]
 
 
 def test_squares_and_the_smallest_window_of_each_chain(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from findings.findings import Answer
 from runs.scenario_file import parsed
 from study.fetches.features.users import analysis, window_commands
 from study.fetches.features.users.analysis import Measured, verdict
-from study.fetches.features.users.findings import users_findings
+from study.fetches.features.users.findings import first_answer, users_findings
 from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.users import Users
+from study.fetches.scenario.users import Users, content, order
 from study.fetches.study import KIND
 from study.fetches.verify.record import Record
 
@@ -243,3 +243,44 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
 def test_columns_that_do_not_go_together_are_refused(old: str, new: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         KIND.study(parsed("users_of_x", TEXT.replace(old, new)))
+
+
+def sampled(initcwnd: str = "[10, 32]", rows: int = 60) -> Any:
+    columns = {"group": [0] * rows, "times": [1] * rows, "rtt_ms": [20 + row for row in range(rows)],
+               "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
+    head = TEXT.partition("groups")[0].replace("[10, 32]", initcwnd)
+    return KIND.study(parsed("users_of_x", head + 'groups = [""]\n' + "\n".join(
+        f"{name} = {column}" for name, column in columns.items())))
+
+
+def test_what_is_measured_first_does_not_depend_on_how_much_is_measured() -> None:
+    few, many = sampled(), sampled("[10, 32, 64]", 90)
+    first = [content(trial) for trial in sorted(few.trials, key=order)]
+    kept = {*first}
+    assert [each for trial in sorted(many.trials, key=order)
+            if (each := content(trial)) in kept] == first
+    rtts = [trial.rtt_ms for trial in sorted(few.trials, key=order)]
+    assert rtts[::2] == rtts[1::2]  # the windows of one user follow each other
+    assert 30 < sum(rtts[:40]) / 40 - 20 + 8 < 45  # as if drawn, of small and large RTTs
+
+
+@pytest.mark.parametrize("field", ["rtt_ms", "bandwidth_kbps", "response_bytes", "initcwnd", "seed",
+                                   "loss_percent", "queue_packets", "congestion_control"])
+def test_what_differs_in_the_network_is_another_content(field: str) -> None:
+    trial = sampled().trials[0]
+    value = getattr(trial, field)
+    other = replace(trial, **{field: "bbr" if isinstance(value, str) else value + 1})
+    assert content(other) != content(trial)
+    assert content(replace(trial, sample=7, weight=0.5, scenario="y", part="")) == content(trial)
+
+
+def test_a_first_answer_names_its_interval_and_how_many_rows_it_rests_on() -> None:
+    study = sampled()
+    records = [Record(trial, ok=True, verdict="pass", total_ms=300.0 - (
+        trial.initcwnd == 32) * (20 + trial.sample % 5)) for trial in study.trials]
+    said = first_answer(study.scenario.users, records[:80])
+    assert said.startswith("so far, by 40 of 60 rows: 32 segments, which saves 22.0 ms (95 %"
+                           " interval 21.")
+    assert first_answer(study.scenario.users, records[:30]) == ""
+    same = [replace(record, total_ms=300.0) for record in records]
+    assert first_answer(study.scenario.users, same).startswith("so far, by 60 of 60 rows: 10 segm")

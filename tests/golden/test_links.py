@@ -1,0 +1,70 @@
+"""Each link of a document leads somewhere, and README leads to each document.
+
+A heading's anchor is as GitHub makes it: small letters, hyphens for blanks, no other marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from base.files import PROJECT
+
+PLACES = (".", "docs", "docs/results", "docs/studies", "benchmarks", "vtime")
+DOCUMENTS = sorted(path for place in PLACES for path in (PROJECT / place).glob("*.md"))
+NAMED = re.compile(r"\bdocs/[\w/]+\.(?:md|txt|toml|png|bash)")
+PROGRAMS = sorted(path for pattern in ("*.py", "*/**/*.py", "*.sh", "scenarios/**/*.toml")
+                  for path in PROJECT.glob(pattern)
+                  if path.parts[len(PROJECT.parts)] not in ("tests", ".ci")
+                  and not any(part.startswith(".") for part in path.parts[len(PROJECT.parts):]))
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+
+
+def text_of(path: Path) -> str:
+    """A document without its code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def links(path: Path) -> Iterator[tuple[Path, str]]:
+    """The files that a document links to, and the anchor in each, "" for none."""
+    for target in LINK.findall(text_of(path)):
+        if not re.match(r"[a-z]+:", target):
+            name, _, anchor = target.partition("#")
+            yield ((path.parent / name).resolve() if name else path), anchor
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+            for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_each_link_leads_to_a_file_and_a_heading(path: Path) -> None:
+    for target, anchor in links(path):
+        assert target.exists(), f"{path.name}: {target}"
+        assert not anchor or anchor in anchors(target), f"{path.name}: {target.name}#{anchor}"
+
+
+def test_each_document_is_within_two_clicks_of_readme() -> None:
+    reached = {PROJECT / "README.md"}
+    for _ in range(2):
+        reached |= {target for path in reached if path.suffix == ".md"
+                    for target, _ in links(path)}
+    assert set(DOCUMENTS) <= reached
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_a_document_that_a_program_names_is_there(path: Path) -> None:
+    for name in NAMED.findall(path.read_text(encoding="utf-8")):
+        assert (PROJECT / name).exists(), f"{path}: {name}"
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "A.md").write_text("# One two: three\n\n[x](#one-two-three) [y](B.md#z)\n")
+    (tmp_path / "B.md").write_text("# Y\n")
+    with pytest.raises(AssertionError, match="A.md: B.md#z"):
+        test_each_link_leads_to_a_file_and_a_heading(tmp_path / "A.md")

@@ -1,0 +1,109 @@
+"""A measured number stands on a generated page, or is quoted from one; it is typed nowhere.
+
+What looks like a result in another document is a number with a unit in a sentence on time, size or
+agreement, or a count of trials, bars and the like. RULES has those that are none: rules, settings,
+arithmetic, and what was measured once by a program that nobody runs daily. Numbers of code, of
+tables in HOMES, and of README's chapter, which test_results.py compares, are free.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from base.files import PROJECT
+from tests.golden.test_links import DOCUMENTS
+
+GENERATED = {"docs/RESULTS.md", "docs/REPRODUCE.md", "docs/GALLERY.md", "docs/SCENARIOS.md",
+             "docs/COLUMNS.md", "CHANGELOG.md"}
+WRITTEN = [path for path in DOCUMENTS if "results" not in path.parts
+           and str(path.relative_to(PROJECT)) not in GENERATED]
+# Whose tables have what a program of benchmarks/ measured: it stands there once.
+HOMES = {"docs/METHOD.md", "docs/MODEL.md", "docs/PERFORMANCE.md", "docs/TLS.md",
+         "docs/PUBLISHED_SCRIPTS.md", "docs/INSTALL.md", "docs/USERS.md", "benchmarks/README.md"}
+RULES = {
+    "README.md": "20 seconds; 0.1 %; 1 ms",
+    "docs/CLUSTER.md": "25 seconds; three times",
+    "docs/GLOSSARY.md": "90 %",
+    "docs/METHOD.md":
+        "two packets; 0.5 µs; 1 µs; three times; 1 ms; 1.2 ms; 4 ms; 216 ms; 1.6 ms; 1 s; 95 "
+        "%; 100,000 trials",
+    "docs/MININET.md": "4 s; 80 s; 5 µs; 10 s; 1 ms; 5 ms; 0.14 ms; 1 µs; 10 µs; 10,000 packets",
+    "docs/MODEL.md": "1.7 ms",
+    "docs/PACKETDRILL.md": "10 µs; 12.5 %; 4 ms; 1 µs; 2 µs",
+    "docs/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms; 9,000 more trials",
+    "docs/PUBLISHED_SCRIPTS.md": "8 ms",
+    "docs/QUESTIONS.md":
+        "30 instead of 10; 100 packets; 3.5 s; 50 ms; 70 trials; 3,000 trials; 50 packets; 80 "
+        "%; 600s; 1 %; 20 packets",
+    "docs/USERS.md": "100 packets; 1 %; 2 %; 80 %; 10 %",
+    "docs/studies/LOAD.md": "66 s; ten times; 95 %",
+    "docs/studies/PAUSES.md": "five packets",
+    "docs/studies/POPULATION.md": "two fitted parameters; three parameters; five times",
+    "docs/studies/REPLICATIONS.md": "two packets; eight packets; 27 packets; 40 %",
+    "vtime/README.md": "10 µs",
+}
+_NUMBER = (r"(?<![\w.])(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
+           r"fifteen|twenty)")
+_OUTCOME = re.compile(
+    r"\b(sav\w+|costs?|takes?|took|taken|runs?|longer|shorter|faster|slower|earlier|later|gains?|"
+    r"waits?|deviat\w+|agrees?|near|reproduced|fitted|falls?|rises?|means?|median|less|more)\b")
+_WITH_UNIT = re.compile(rf"{_NUMBER}\s?(?:ms|µs|%|s|min|minutes?|seconds?|points?|times)(?![\w/])")
+_COUNT = re.compile(
+    rf"{_NUMBER} (?:\w+ )?(?:of (?:the |its )?(?:\d[\d,]*|twenty)|bars|trials|transfers|mutants|"
+    r"parameters|statements|responses|connections|packets)\b")
+
+
+def sentences(name: str, text: str) -> Iterator[str]:
+    """The sentences and table rows of a document outside code."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    if name == "README.md":
+        text = re.sub(r"## What comes out\n.*?(?=\n## )", "", text, flags=re.DOTALL)
+    lines = ["" if line.startswith("    ") or name in HOMES and line.startswith("|") else line
+             for line in text.splitlines()]
+    for paragraph in re.split(r"\n\s*\n|\n(?=- |\d+\. |\|)", "\n".join(lines)):
+        yield from re.split(r"(?<=[.:!?]) (?=[A-Z`*])", " ".join(paragraph.split()))
+
+
+def numbers_of(sentence: str) -> set[str]:
+    """Its numbers that look like results, with their units."""
+    with_unit = _WITH_UNIT.findall(sentence) if _OUTCOME.search(sentence) else []
+    return {*_COUNT.findall(sentence), *with_unit}
+
+
+def typed(name: str, text: str) -> list[str]:
+    """The sentences with a number that looks like a result and is in no list."""
+    known = set(RULES.get(name, "").split("; "))
+    return [sentence for sentence in sentences(name, text) if numbers_of(sentence) - known]
+
+
+@pytest.mark.parametrize("name", [str(path.relative_to(PROJECT)) for path in WRITTEN])
+def test_a_result_is_typed_nowhere(name: str) -> None:
+    assert not typed(name, (PROJECT / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name, sentence", [
+    ("docs/METHOD.md", "With all causes that is 32 of the 72 ms by which the two weeks differ."),
+    ("docs/METHOD.md", "SlowDC's mean with three segments is 729 ms where the paper has 823."),
+    ("docs/METHOD.md", "The large sample has 96,600 transfers of its populations."),
+    ("docs/METHOD.md", "./run.sh dukkipati2010 measures some 32,000 transfers."),
+    ("docs/studies/POPULATION.md", "Of Table 3's seven bars five are near: 5 of 7."),
+    ("docs/studies/POPULATION.md", "| Figure 5 | 19 of 22 | 19 | 19 | 18 |"),
+    ("docs/studies/LOAD.md", "A connection costs 1.1 ms of one core at 50 kB."),
+    ("docs/studies/LOAD.md", "The scenarios take two to twenty minutes each."),
+    ("README.md", "Those who keep IW 3 wait 3 % longer."),
+    ("README.md", "Then it runs the paper's Figure 5 in one to three minutes."),
+    ("CONTRIBUTING.md", "Of 60 mutants 7 survived: 7 of 60."),
+])
+def test_a_contradiction_that_is_put_back_is_found(name: str, sentence: str) -> None:
+    text = (PROJECT / name).read_text(encoding="utf-8")
+    assert typed(name, f"{text}\n\n{sentence}\n") == [sentence]
+
+
+def test_a_list_has_nothing_that_its_document_lacks() -> None:
+    for name, rules in RULES.items():
+        text = (PROJECT / name).read_text(encoding="utf-8")
+        there = {number for sentence in sentences(name, text) for number in numbers_of(sentence)}
+        assert set(rules.split("; ")) == there, name

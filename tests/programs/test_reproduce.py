@@ -1,0 +1,30 @@
+"""Each command line of docs/REPRODUCE.md is one that run.sh takes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import experiment
+from base import errors
+from base.files import PROJECT
+from runs import scenario_file
+
+TEXT = (PROJECT / "docs" / "REPRODUCE.md").read_text(encoding="utf-8")
+COMMANDS = sorted(set(re.findall(r"^    \./run\.sh (.+?)(?:  +#.*)?$", TEXT, re.MULTILINE)))
+SCENARIOS = sorted(set(re.findall(r"(?:\| |^)\[([a-z]\w+)\]\(results/\w+\.md\), ", TEXT, re.MULTILINE)))
+
+
+@pytest.mark.parametrize("line", [*COMMANDS, *SCENARIOS])
+def test_a_command_line_is_taken(line: str) -> None:
+    assert experiment.main([*line.split(), "--dry-run"]) == errors.OK
+
+
+def test_each_scenario_with_a_source_has_a_row() -> None:
+    """Of the five seeds and the paper; the others are questions without published numbers here."""
+    published = ("dukkipati", "handley", "ietf", "marrama", "tselentis", "zhao")
+    seeds = {name for name in scenario_file.names() if name.startswith(published)}
+    # They answer questions of ours, or compare in a way that the sources do not.
+    ours = {"handley1999_warm", "ietf78_background", "ietf78_beyond", "ietf78_connections"}
+    assert seeds - ours == set(SCENARIOS) and COMMANDS
