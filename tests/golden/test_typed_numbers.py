@@ -37,7 +37,7 @@ RULES = {
     "docs/PUBLISHED_SCRIPTS.md": "8 ms",
     "docs/QUESTIONS.md":
         "30 instead of 10; 100 packets; 3.5 s; 50 ms; 70 trials; 3,000 trials; 50 packets; 80 "
-        "%; 600s; 1 %; 20 packets",
+        "%; 1 %; 20 packets",
     "docs/USERS.md": "100 packets; 1 %; 2 %; 80 %; 10 %",
     "docs/studies/LOAD.md": "66 s; ten times; 95 %",
     "docs/studies/PAUSES.md": "five packets",

@@ -247,7 +247,7 @@ def test_who_answered_stands_in_a_figures_context() -> None:
     """Nobody, where it was our own server over HTTP/1.1 alone."""
     def told(*of: tuple[str, str]) -> str:
         return figure.heading([Record(replace(PLAIN.trial, server=server, http=http), True,
-                                      verdict="pass") for server, http in of])
+                                      verdict="pass") for server, http in of])[0]
 
     start = "real Linux TCP, {} of {} transfers verified on the wire"
     assert told(("builtin", "1.1")) == start.format(1, 1)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-
 from findings.charts import BarChart, TimeChart
 from findings.quantities import quantity
 from study.fetches.figures import panels
 from study.fetches.figures.bars import chart
 from study.fetches.figures.claims import judge_panel
+from study.fetches.scenario.population import Population, Populations
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 
 def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
-    made = chart(judge_panel(stored_fetches.panels(name)[figure], ()), like_the_papers)
+    scenario = stored_fetches.scenario(name)
+    if like_the_papers:
+        people = Population(scenario.sweeps[0].name, "", (3, 10))
+        scenario = replace(scenario, drawn=Populations(
+            name, (people,), (), stored_fetches.stored(name)[0].trial))
+    made = chart(scenario, judge_panel(stored_fetches.panels(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made
 
@@ -24,7 +29,7 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
 def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
     records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
     panel = panels.improvement(scenario, scenario.figures[0], records)
-    made = chart(judge_panel(panel, ()))
+    made = chart(scenario, judge_panel(panel, ()))
     assert isinstance(made, BarChart)
     assert made.foot == "126 trials verified on the wire"
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
@@ -35,7 +40,8 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
     panel = stored_fetches.panels("marrama2012")["fig2"]
     bucket = replace(panel.buckets[1], base=500.0, experiment=480.0,
                      absolute_interval=(-5.0, 45.0))
-    made = chart(judge_panel(replace(panel, buckets=(panel.buckets[0], bucket)), ()))
+    made = chart(stored_fetches.scenario("marrama2012"), judge_panel(
+        replace(panel, buckets=(panel.buckets[0], bucket)), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars
     assert base.time.interval is None and not base.unsure
