@@ -150,7 +150,7 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
         table=markdown.index(list(reports.values()), unmeasured, folder),
         within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
         least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
-        too_few=claims.in_full(claims.UNDECIDED), direction_only=claims.DIRECTION_ONLY,
+        too_few=claims.in_full(claims.UNDECIDED), direction=claims.DIRECTION,
         not_reproduced=claims.NOT_REPRODUCED)}
 
 

@@ -53,7 +53,8 @@ def check(arguments: argparse.Namespace) -> int:
     print(f"{name}: {study.head.claim}")
     time = measuring.expected(study, "uml", arguments.jobs or os.cpu_count() or 1,
                               arguments.results)
-    print(f"{len(study.trials)} trials, {time} (uml engine); nothing is wrong with it")
+    print(f"{len(study.trials)} trials; nothing is wrong with it; expected time: {time}"
+          " (uml engine)")
     return errors.OK
 
 

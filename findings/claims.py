@@ -6,8 +6,9 @@ around it, ours has a 95 % interval. A number is "reproduced" where the whole in
 the tolerance, so that all values that the data leave open are near enough, and it
 is not where the whole interval lies outside. Where the interval reaches over an end
 of the tolerance, more data would decide: "undecided". So a wider interval never makes
-anything reproduced. This room judges numbers; it
-knows no figure and no scenario.
+anything reproduced. "Reproduced" has no other meaning, of bars and of statements. Where only a
+sign agrees, it is "direction": a source claimed no more, or its number is too far away. This room
+judges numbers; it knows no figure and no scenario.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from dataclasses import dataclass
 from base.words import between
 
 REPRODUCED, UNDECIDED = "reproduced", "undecided"
-DIRECTION_ONLY, NOT_REPRODUCED = "direction only", "not reproduced"
+DIRECTION, NOT_REPRODUCED = "direction", "not reproduced"
 NOT_MEASURED = "not measured"
-WORDS = (REPRODUCED, UNDECIDED, DIRECTION_ONLY, NOT_REPRODUCED)
+WORDS = (REPRODUCED, UNDECIDED, DIRECTION, NOT_REPRODUCED)
 WITHIN_PERCENT = 30.0  # of the published milliseconds
 WITHIN_POINTS = 3.0  # of the published percentage
 LEAST_DRAWS = 10  # independent values, fewer of which have no interval: resampled they vary too
@@ -84,12 +85,12 @@ def equivalent(difference: Ends, allowed: float) -> str:
 
 
 def larger(first: Ends, second: Ends) -> str:
-    """REPRODUCED where the first is larger whatever the data leave open, NOT_REPRODUCED where not.
+    """DIRECTION where the first is larger whatever the data leave open, NOT_REPRODUCED where not.
 
     UNDECIDED where the two overlap.
     """
     if first[0] > second[1]:
-        return REPRODUCED
+        return DIRECTION
     return NOT_REPRODUCED if first[1] <= second[0] else UNDECIDED
 
 
@@ -110,8 +111,8 @@ def judge(numbers: Sequence[ComparedNumber]) -> tuple[str, str]:
 
 
 def word_of(holds: bool, direction: bool = False) -> str:
-    """The result of what is certain: it holds, or has at least the published direction."""
-    return REPRODUCED if holds else DIRECTION_ONLY if direction else NOT_REPRODUCED
+    """The result of what is certain: it is within a tolerance, or has the published direction."""
+    return REPRODUCED if holds else DIRECTION if direction else NOT_REPRODUCED
 
 
 def counts(words: Iterable[str]) -> dict[str, int]:
@@ -125,8 +126,20 @@ def in_full(word: str) -> str:
     return f"{word} (too few data)" if word == UNDECIDED else word
 
 
+MEANINGS = {REPRODUCED: "within the tolerance, with all of our 95 % interval",
+            UNDECIDED: "the interval reaches over an end of the tolerance: more data would decide",
+            DIRECTION: "only the sign agrees"}
+
+
+def explained(counted: Mapping[str, int], meanings: Mapping[str, str] = MEANINGS) -> str:
+    """Such as "21 direction (only the sign agrees), 1 reproduced (…)", the most frequent first."""
+    return ", ".join(
+        f"{counted[word]} {word}" + (f" ({meanings[word]})" if word in meanings else "")
+        for word in sorted(counted, key=lambda word: -counted[word]) if counted[word])
+
+
 def summary(counted: Mapping[str, int]) -> str:
-    """Such as "5 of 9 reproduced, 1 undecided (too few data), 2 direction only, 1 not reproduced".
+    """Such as "5 of 9 reproduced, 1 undecided (too few data), 2 direction, 1 not reproduced".
 
     "" for none.
     """

@@ -183,9 +183,10 @@ class Report:
     what the records come to, the most important first. trials: every trial or
     cell; checks: each check with how many it judged; causes: of
     retransmissions; settings: the sysctls. timelines: of kept captures.
-    opening: of a whole run, the scenario's own words, whose numbers are quotes
-    (findings/render/values.py). answer: what is read first. alarms: what a reader must not
-    miss, in red. files: beside the page; wire: what its timelines are.
+    about, opening: of a whole run, the scenario's own words: what it measures and what is expected
+    to agree, and what came out, whose numbers are quotes (findings/render/values.py). answer: what
+    is read first. alarms: what a reader must not miss, in red. files: beside the page; wire: what
+    its timelines are.
     """
 
     name: str
@@ -207,6 +208,7 @@ class Report:
     settings: Table | None = None
     timelines: tuple[Timeline, ...] = ()
     provenance: tuple[Fact, ...] = ()
+    about: str = ""
     opening: str = ""
     answer: Answer = Answer()
     alarms: tuple[str, ...] = ()
@@ -257,6 +259,6 @@ def bars(findings: Iterable[Finding], held_out: bool = False) -> Counter[str]:
 
 
 def listed(counted: Mapping[str, int]) -> str:
-    """Such as "3 reproduced, 1 direction only"; without words that nothing has."""
+    """Such as "3 reproduced, 1 direction"; without words that nothing has."""
     order: Sequence[str] = (*WORDS, *sorted(set(counted) - set(WORDS)))
     return ", ".join(f"{counted[word]} {in_full(word)}" for word in order if counted.get(word))

@@ -19,9 +19,6 @@ from runs.results.observation import Observation
 from runs.results.records import Record
 from runs.scenario_file import Head, ScenarioFile
 
-# Of the expected time, from runs on two cores: what the host engine spends around a trial.
-HOST_OVERHEAD_S = 0.3
-
 
 class AnyTrial(Protocol):
     """What is requested, as plain data; `job` is how a worker reads it."""
@@ -158,8 +155,8 @@ class Kind:
     record: the class of its records. read: a scenario of a file, with what of the overrides
     chooses it; expand: its trials, with the others in place of what the file has, and the run's
     seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
-    where a file is missing. guest_s: wall seconds of a trial in a guest, network_s: seconds of it
-    on a network in real time, both roughly. checks: the table that its verdicts rest on.
+    where a file is missing. guest_s: wall seconds of a trial in a guest, roughly: so that batches
+    take about as long as each other. checks: the table that its verdicts rest on.
     drawings: names of further drawings of figures of a scenario, by the figure
     (Finding.also). covers: whether a scenario's trials are all among others, for its figures.
     all_captures: every trial's packets are kept.
@@ -171,7 +168,6 @@ class Kind:
     judge: Judge
     report: Callable[[Study, RunData], Report]
     guest_s: Callable[[Any], float]
-    network_s: Callable[[Any], float]
     checks: Callable[[], Sequence[Check[Any, Any]]]
     drawings: Callable[[Any], Mapping[str, Sequence[str]]] = lambda scenario: {}
     covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers

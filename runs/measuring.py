@@ -21,7 +21,6 @@ CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
 MOST_RUNS = 20  # stored ones that are looked at, for the expected time
 FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
-GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 
 
 class Engine(Protocol):
@@ -279,7 +278,7 @@ def kept(path: Path) -> bytes:
 
 
 def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
-    """How long measuring will take, in words: what the last such run took, or roughly.
+    """How long measuring will take, in words: what the last such run took, or unknown.
 
     That is of the same engine and scenario, or of the same question, and of the number of trials
     that is nearest, at least half as many.
@@ -295,15 +294,7 @@ def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
             took.append((abs(rows - count), each_s * count / min(jobs, count)))
     if took:
         return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
-    return f"roughly {expected_s(study, engine, jobs):.0f} s, since no such run is stored"
-
-
-def expected_s(study: Study, engine: str, jobs: int) -> float:
-    """Wall seconds that measuring will take, roughly: of traffic it may be several times that."""
-    if engine == "uml" and study.trials:
-        return GUEST_START_S + (sum(map(study.kind.guest_s, study.trials))
-                                / min(jobs, len(study.trials)))
-    return sum(map(study.kind.network_s, study.trials))
+    return "unknown, since no such run is stored; progress shows it once trials are measured"
 
 
 # Which trials' packets are kept: a few, across the whole range of networks and sizes -

@@ -16,7 +16,7 @@ from runs import schema
 from runs.sysctls import sysctls_of
 
 SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
-HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
+HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
 MOST_BYTES = 16 << 20  # of a file; half a million users take as many
@@ -64,7 +64,7 @@ class ScenarioFile:
     def head(self) -> Head:
         """What every scenario has, whatever its kind. Raises UsageError."""
         given = {name: value for name, value in self.raw.items() if name in (
-            "kind", "title", "source", "note", "result")}
+            "kind", "title", "source", "note", "about", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
                            text=self.text, sysctls=sysctls_of(self.raw, self.where))
 
@@ -74,7 +74,8 @@ class Head:
     """title: one line; source: who published it, where; note: for its readers; kind: of study
     (study.registry.KINDS).
 
-    result: what was measured, in words; its numbers are quotes of findings
+    about: what is measured, what was published, and what of it is expected to agree, for who reads
+    the answer first. result: what was measured, in words; its numbers are quotes of findings
     (findings/render/values.py).
 
     claim: in one sentence. text: the whole file. sysctls: by name, what
@@ -88,6 +89,7 @@ class Head:
     text: str = schema.key(absent=True)
     sysctls: dict[str, str] = schema.key(absent=True)
     note: str = ""
+    about: str = ""
     result: str = ""
     kind: str = "fetches"
 

@@ -13,7 +13,8 @@ from base.words import clean, duration
 from findings import claims
 from findings.claims import in_full
 from findings.findings import Answer, Cell, Column, Finding, Report, Statement, Table
-from findings.render.values import counted, head, quoted, shortened, written
+from findings.render.values import (counted, counted_for_readers, head, quoted, shortened,
+                                    written)
 
 WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 
@@ -127,7 +128,8 @@ INDENT = "  "
 def brief(report: Report, width: int = WIDTH) -> str:
     """The answer of a run, without any table that is longer than some 20 rows."""
     answer = answer_of(report)
-    parts = [wrapped(_head(report), width, INDENT), *_paragraphs(answer.sentence, width)]
+    parts = [wrapped(_head(report), width, INDENT), *_paragraphs(report.about, width),
+             *_paragraphs(answer.sentence, width)]
     if answer.table is not None and answer.table.rows:
         parts.append(_indented(table_text(replace(answer.table, title="", notes=()),
                                           width - len(INDENT))))
@@ -140,7 +142,7 @@ def brief(report: Report, width: int = WIDTH) -> str:
         parts += _paragraphs(note, width)
     if answer.command:
         parts.append(f"{INDENT * 2}{answer.command}")  # on one line, however long: it is copied
-    for note in counted(report.findings):
+    for note in counted_for_readers(report.findings):
         parts += _paragraphs(note, width)
     return lines_of("\n".join(parts))
 

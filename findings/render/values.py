@@ -84,6 +84,21 @@ def counted(findings: Iterable[Finding]) -> list[str]:
     return [f"{what}: {how_many}" for what, how_many in counted if how_many]
 
 
+def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
+    """The same for who reads it first; what a result means stands where it is met first."""
+    every, lines = list(findings), []
+    unexplained = dict(claims.MEANINGS)
+    for what, counted in (
+            ("published bars", bars(every)), ("published statements", words(every)),
+            ("bars held out (no parameter was chosen by them)", bars(every, held_out=True))):
+        if total := sum(counted.values()):
+            what = what if total > 1 else re.sub(r"(bar|statement)s", r"\1", what)
+            lines.append(f"Of {total} {what}: {claims.explained(counted, unexplained)}.")
+        for word in [word for word in unexplained if counted.get(word)]:
+            del unexplained[word]
+    return lines
+
+
 # Quotes --------------------------------------------------------------------------------
 
 QUOTE = re.compile(r"\{([^{}]*)\}")

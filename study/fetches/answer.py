@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from base.stats import Estimate
 from base.words import between, number, short, span
-from findings.claims import REPRODUCED
+from findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from findings.findings import Answer, Cell, Column, Finding, Table
 from study.fetches.figures import kinds
 from study.fetches.figures.cell_tables import changes_table
@@ -40,11 +40,19 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
             judged.panel.n + judged.panel.excluded.total == sum(
                 record.trial.initcwnd in judged.windows for record in analysis.records)
             for judged in bars):  # a figure has all that a part measured
-        own = Answer(table=figures_table(bars), notes=tuple(explained(
-            analysis.changes)[:MOST_REASONS]))
+        own = Answer(table=figures_table(bars), notes=(*explained(
+            analysis.changes)[:MOST_REASONS], *_tolerance(bars)))
     if own is None and analysis.cells:
         own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
-    return own or Answer(table=figures_table(bars))
+    return own or Answer(table=figures_table(bars), notes=_tolerance(bars))
+
+
+def _tolerance(judged: Sequence[JudgedPanel]) -> tuple[str, ...]:
+    """What a bar is, and how near a published one has to be; () where none is published."""
+    if not any(sum(panel.counts.values()) for panel in judged):
+        return ()
+    return (f"A bar is one bucket of a figure. Its tolerance is {WITHIN_PERCENT:g} % of the"
+            f" published value and {WITHIN_POINTS:g} points of the published percentage.",)
 
 
 # Of single cells ---------------------------------------------------------------------
@@ -101,7 +109,10 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
                     for other in others)
     best = min(changes, key=lambda change: change.experiment_ms)
     if len(changes) > 1 and best.effect > 0 and best is not max(
-            changes, key=lambda change: change.experiment.requested.initcwnd):
+            changes, key=lambda change: change.experiment.requested.initcwnd) and all(
+                WindowChange(best.experiment, other.experiment, best.experiment_ms,
+                             other.experiment_ms).effect < 0
+                for other in changes if other is not best):
         text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
     return f"{text}."
 
@@ -167,22 +178,20 @@ def figures_table(judged: Sequence[JudgedPanel]) -> Table | None:
         return None
     columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in (
         ("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
-        ("published, %", 1), ("reproduced", 5)))
+        ("published, %", 1)))
     return Table("", columns, tuple(map(_figure, judged))).without_empty().first(MOST_FIGURES)
 
 
 def _figure(judged: JudgedPanel) -> tuple[Cell, ...]:
-    panel, counts = judged.panel, judged.counts
+    panel = judged.panel
     buckets = [bucket for bucket in panel.buckets if not panel.is_baseline(bucket)]
-    total = sum(counts.values())
     windows = (f"{panel.buckets[0].label} … {panel.buckets[-1].label}" if panel.is_sweep else
                f"{panel.figure.baseline_initcwnd} → {panel.figure.experiment_initcwnd}")
     return (panel.figure.name, windows,
             _span([bucket.absolute for bucket in buckets], panel.metric.unit),
             _span([bucket.percent for bucket in buckets], "%"),
             _span([bucket.published.absolute for bucket in buckets], panel.metric.unit),
-            _span([bucket.published.percent for bucket in buckets], "%"),
-            f"{counts.get(REPRODUCED, 0)} of {total} bars" if total else "")
+            _span([bucket.published.percent for bucket in buckets], "%"))
 
 
 def _span(values: Sequence[float | None], unit: str) -> str:

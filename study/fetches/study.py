@@ -9,7 +9,7 @@ from typing import Any
 from base.errors import UsageError
 from findings.findings import Report
 from runs import schema
-from runs.kinds import HOST_OVERHEAD_S, NOTHING, Kind, ObservedTrial, Overrides, RunData, Study
+from runs.kinds import NOTHING, Kind, ObservedTrial, Overrides, RunData, Study
 from runs.scenario_file import ScenarioFile, check_count
 from study.fetches import reading
 from study.fetches.figures import kinds as figure_kinds
@@ -21,7 +21,7 @@ from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.verify import every_check, judge_fetch
 
-# For the expected time, from runs on two cores: what a fetch costs in a guest.
+# What a fetch costs in a guest, on two cores.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
@@ -140,12 +140,6 @@ def _report(study: Study, run: RunData) -> Report:
     return findings.report(study, run)
 
 
-def _network_s(trial: Trial) -> float:
-    """Handshake, request, two more round trips, and the FINs."""
-    return (HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
-            + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
-
-
 KIND = Kind(Record, read_scenario, expand, _judge, _report,
-            lambda trial: GUEST_FETCH_S[trial.client], _network_s, every_check, lambda scenario: {
+            lambda trial: GUEST_FETCH_S[trial.client], every_check, lambda scenario: {
                 figure.name: figure.also for figure in scenario.figures if figure.also}, covers)

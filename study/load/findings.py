@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from base.stats import Estimate
-from base.words import MINUS, number
+from base.words import MINUS, number, plain
 from findings.charts import Chart
-from findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, Ends,
-                             equivalent, word_of)
+from findings.claims import (ANY, DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED,
+                             Ends, equivalent)
 from findings.findings import Finding, Rounded, Statement, Table
 from findings.quantities import quantity
 from runs.kinds import RunData
@@ -22,7 +22,7 @@ from study.load.record import PERCENTILES, LoadRecord, percentile_column
 from study.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
                                  SHARE, LoadClaim, LoadFigure, LoadScenario)
 from study.scenario import published
-from study.scenario.grammar import claims_on
+from study.scenario.grammar import as_read, claims_on
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
 MOST_RETRANSMITTED_PERCENT = 10.0  # of a baseline that others are compared with
@@ -199,23 +199,14 @@ SHOWN: dict[str, Callable[[Runs], Finding]] = {
 # Claims --------------------------------------------------------------------------
 
 def statement(runs: Runs, claim: LoadClaim) -> Statement:
-    """What became of a claim: reproduced where every cell has what it expects.
-
-    Direction only: the mean over the cells has it for certain, and a cell has not. Where every
-    cell has it or leaves it open, there are too few data to decide.
-    """
+    """What became of a claim, by the cell that has least of what it expects."""
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
-    results = [_result(claim.expects, gain) for gain in gains]
-    if NOT_REPRODUCED not in results and UNDECIDED in results:
-        return Statement(claim.says, _measured(claim, gains, results), UNDECIDED)
-    low, high = (sum(ends) / len(gains) for ends in zip(*map(
-        _percent_ends, gains)))  # at least as wide as the mean's own
-    leaning = {ALIKE: equivalent((low, high), ALIKE_PERCENT) == REPRODUCED,
-               LESS: low > 0, MORE: high < 0}[claim.expects]
-    return Statement(claim.says, _measured(claim, gains, results),
-                     word_of(NOT_REPRODUCED not in results, leaning))
+    results = [_result(claim, gain) for gain in gains]
+    least = next(word for word in (NOT_REPRODUCED, UNDECIDED, DIRECTION, REPRODUCED)
+                 if word in results)
+    return as_read(claim, Statement(claim.says, _measured(claim, gains), least))
 
 
 def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
@@ -250,7 +241,18 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     return [gain] if gain is not None else []
 
 
-def _result(expects: str, gain: Gain) -> str:
+def _result(claim: LoadClaim, gain: Gain) -> str:
+    """What a cell has of a claim: its number, or else what is expected of it."""
+    expected = _expected(claim.expects, gain)
+    if claim.published is None or claim.within is None:
+        return expected
+    sign = 1 if claim.expects == LESS else -1
+    low, high = sorted(sign * end - claim.published for end in _published_ends(claim, gain))
+    result = equivalent((low, high), claim.within)
+    return DIRECTION if result == NOT_REPRODUCED and expected == DIRECTION else result
+
+
+def _expected(expects: str, gain: Gain) -> str:
     """Whether a cell has what is expected, by the 95 % interval of the difference; or UNDECIDED.
 
     Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
@@ -261,7 +263,7 @@ def _result(expects: str, gain: Gain) -> str:
         return equivalent(_percent_ends(gain), ALIKE_PERCENT)
     sign = 1 if expects == LESS else -1
     if gain.absolute.sign == sign:
-        return REPRODUCED
+        return DIRECTION
     most = max(sign * end for end in _percent_ends(gain))
     return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
 
@@ -276,17 +278,27 @@ def _percent_ends(gain: Gain) -> Ends:
     return low, high
 
 
-def _measured(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -> str:
+def _published_ends(claim: LoadClaim, gain: Gain) -> Ends:
+    """What the seeds leave open of the difference, in the unit of the published number."""
+    return (gain.absolute.interval or ANY) if claim.is_in_points else _percent_ends(gain)
+
+
+def _measured(claim: LoadClaim, gains: Sequence[Gain]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = claim.compares
-    is_percent = claim.quantity.endswith("_percent")
-    unit, digits = ("%", 3) if is_percent else ("ms", 0)
+    unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
+    results = [_expected(claim.expects, gain) for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)
     highest = max(gains, key=lambda gain: gain.percent.value)
     changes = [f"from {estimated(gain.base, digits)} to"
                f" {estimated(gain.experiment, digits)} {unit}"
                for gain in dict.fromkeys((lowest, highest))]
-    count = results.count(REPRODUCED)
+    count = sum(result in (REPRODUCED, DIRECTION) for result in results)
+    if claim.published is not None:
+        measured = highest.absolute if claim.is_in_points else highest.percent
+        its_unit, its_digits = ("points", 2) if claim.is_in_points else ("%", 1)
+        changes.append(f"{estimated(measured, its_digits).lstrip(MINUS)} {its_unit}, where"
+                       f" {plain(claim.published)} ± {plain(claim.within or 0)} were published")
     where = ("" if len(gains) == 1 else f" in {count} of {len(gains)} cells" if count
              else f" in any of {len(gains)} cells")
     does, is_not_shown, does_not = VERBS[claim.expects]

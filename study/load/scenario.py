@@ -232,14 +232,30 @@ def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], 
 class LoadClaim(grammar.Claim):
     """What a source claims of two windows: the second has `expects` of the quantity.
 
-    where: only these values of an axis.
+    where: only these values of an axis. published: by how much, in percent of the first, or of a
+    quantity in percent in points; within: how far from that is still reproduced, likewise.
+    Without it less and more are a direction.
     """
 
     compares: tuple[str, str] = key(reader=_two)
     quantity: str
     expects: Literal["less", "more", "alike"]
     where: tuple[tuple[str, tuple[object, ...]], ...] = key((), reader=_places)
+    published: float | None = None
+    within: float | None = None
     why: str = ""
+
+    @property
+    def is_in_points(self) -> bool:
+        """Whether its quantity is a percentage, so that differences of it are points."""
+        return self.quantity.endswith("_percent")
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where a published number has no tolerance, or no sign."""
+        if (self.published is None) != (self.within is None):
+            raise UsageError(f"{where}: published and within go together")
+        if self.published is not None and self.expects == ALIKE:
+            raise UsageError(f'{where}: published goes with expects = "less" or "more"')
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,5 @@ def guest_s(trial: LoadTrial) -> float:
     return START_S + connections * (CONNECTION_S + trial.response_bytes / MSS * SEGMENT_S)
 
 
-def network_s(trial: LoadTrial) -> float:
-    return trial.duration_s + START_S
-
-
-KIND = Kind(LoadRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s, network_s,
+KIND = Kind(LoadRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s,
             lambda: verify.CHECKS)

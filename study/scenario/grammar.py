@@ -6,9 +6,11 @@ A kind adds its own keys to a figure and a claim, and says what its defaults are
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from findings.claims import DIRECTION, REPRODUCED
+from findings.findings import Statement
 from runs import schema
 from runs.schema import key
 
@@ -25,10 +27,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the source, and its test. figure: the name of its figure."""
+    """A sentence of the source, and its test. figure: the name of its figure.
+
+    abstract_only: no more of the source was read; then a result that is reproduced counts as
+    direction.
+    """
 
     figure: str
     says: str
+    abstract_only: bool = field(default=False, kw_only=True)
 
 
 C = TypeVar("C", bound=Claim)
@@ -58,6 +65,14 @@ def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figu
     for place, claim in claims.items():
         schema.one_of(claim.figure, [figure.name for figure in figures], f"{place}: figure")
     return claims
+
+
+def as_read(claim: Claim, statement: Statement) -> Statement:
+    """The statement on a claim; of an abstract nothing is counted as reproduced."""
+    if not claim.abstract_only or statement.word != REPRODUCED:
+        return statement
+    return replace(statement, word=DIRECTION,
+                   found=f"{statement.found} Only the abstract of the source was read.")
 
 
 def claims_on(figure: Figure, claims: Sequence[C]) -> tuple[C, ...]:

@@ -168,8 +168,10 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
     """The result, and what else the sentence has."""
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
-        return word_of({"larger": first > second, "smaller": first < second,
-                        "equal": abs(first - second) <= claim.within}[claim.relation]), ""
+        if claim.relation == "equal":
+            return word_of(abs(first - second) <= claim.within), ""
+        return word_of(False, direction=(first > second if claim.relation == "larger"
+                                         else first < second)), ""
     published = plain(claim.published)
     if claim.relation == "percent_smaller":
         percent = (second - first) / second * 100 if second else 0.0

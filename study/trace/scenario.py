@@ -263,8 +263,8 @@ class TraceClaim(grammar.Claim):
     metric, at_s: what is compared (study.trace.view), and when.
     first, second: the curves. relation: how the first stands to the second;
     "percent_smaller" with what was published; "is": the first alone, beside
-    what was published. within: how far off a published number may be and
-    still be reproduced, in its unit.
+    what was published. within: how far from what was published, or from the second, the first
+    may be and still be reproduced, in its unit. Larger and smaller are a direction.
     """
 
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from findings.findings import Report
-from runs.kinds import HOST_OVERHEAD_S, Kind, ObservedTrial, RunData, Study
+from runs.kinds import Kind, ObservedTrial, RunData, Study
 from runs.reporting import report_of
 from study.trace import findings, scenario, verify
 from study.trace.record import TraceRecord
 from study.trace.trial import TraceTrial
 
-# For --dry-run, from runs on two cores: wall time of a trace in a guest, and of each of its
+# From runs on two cores: wall time of a trace in a guest, and of each of its
 # segments with the samples of the window around it.
 GUEST_TRACE_S = 0.15
 GUEST_SEGMENT_S = 0.0003
@@ -32,13 +32,8 @@ def guest_s(trial: TraceTrial) -> float:
     return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss
 
 
-def network_s(trial: TraceTrial) -> float:
-    return (HOST_OVERHEAD_S + trial.schedule_s + sum(trial.thinks_s)
-            + trial.size_bytes * 8 / (trial.bandwidth_kbps * 1000))
-
-
 # All captures are kept: the findings are read off them. Its curves name no window where there is
 # one, so that a figure needs the scenario's trials and no others.
-KIND = Kind(TraceRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s, network_s,
+KIND = Kind(TraceRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s,
             lambda: verify.CHECKS, all_captures=True,
             covers=lambda trials, measured: set(trials) == set(measured))

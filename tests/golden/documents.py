@@ -147,8 +147,10 @@ def scenarios() -> str:
              " writes a file that runs as it is, `./run.sh --check FILE` reads one. Terms:"
              " [GLOSSARY](GLOSSARY.md).", "",
              "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
-             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`. A key"
-             " without a default is required. \"list\" means that the key takes a list.", "",
+             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
+             " `about` says what is measured, and what of the published numbers is expected to"
+             " agree. `result` says what came out, and quotes findings for numbers. A key without"
+             " a default is required. \"list\" means that the key takes a list.", "",
              "| key, the same in every table | what |", "|---|---|",
              *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():

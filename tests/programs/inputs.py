@@ -26,7 +26,7 @@ from base.errors import FirstFlightError
 from findings import drawing
 from findings.quantities import FLAGS, QUANTITIES
 from findings.render import markdown, page, text
-from runs import measuring, scenario_file
+from runs import scenario_file
 from runs.kinds import Overrides, RunData
 from runs.results.records import read_records
 from study import registry
@@ -106,8 +106,6 @@ def expanded(name: str, overrides: Overrides = Overrides({}), seed: int = 1) -> 
             assert in_range(field.name, getattr(trial, field.name)), f"{field.name} of {trial.id}"
     for trial in study.trials[:1]:  # a study of published numbers measures nothing
         commands_of(trial.job())
-    for engine in ("uml", "host"):
-        measuring.expected_s(study, engine, 2)
 
 
 def in_range(name: str, value: Any) -> bool:

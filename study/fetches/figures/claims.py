@@ -21,7 +21,7 @@ from findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, Com
 from findings.findings import Statement
 from study.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
 from study.fetches.scenario.scenario import OF_EXPERIMENT, Claim
-from study.scenario.grammar import claims_on
+from study.scenario.grammar import as_read, claims_on
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
 
@@ -95,7 +95,7 @@ def judge_panel(panel: Panel, stated: Sequence[Claim], exact: bool = False) -> J
     whenever it is repeated, so that one is enough.
     """
     rows = tuple(_row(panel, bucket, exact) for bucket in beside_baseline(panel))
-    return JudgedPanel(panel, rows, tuple(_tested(claim, panel, rows) for claim in
+    return JudgedPanel(panel, rows, tuple(as_read(claim, _tested(claim, panel, rows)) for claim in
                                           claims_on(panel.figure, stated)))
 
 

@@ -22,11 +22,15 @@ from study.fetches.scenario.scenario import Claim, Figure
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.transfers import computed, is_computable
-from study.scenario.grammar import claims_on
+from study.scenario.grammar import as_read, claims_on
 
 
 def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     """A claim on the trials of a figure, all of which have to count."""
+    return as_read(claim, _tested(claim, metric, records))
+
+
+def _tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     columns = (metric, claim.at_most) if claim.at_most else (metric, *claim.more_where)
     known = [tuple(map(float, values)) for record in records if record.counts
              and None not in (values := [value_of(record, column) for column in columns])]

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from base.words import short, span
 from findings import claims
-from findings.claims import REPRODUCED, UNDECIDED, WITHIN_PERCENT, WITHIN_POINTS
+from findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
+                             WITHIN_POINTS)
+from findings.findings import listed
 from runs.kinds import RunData
 from study.fetches.figures.buckets import Bucket, Excluded, Panel
 from study.fetches.figures.cells import WindowChange
@@ -99,17 +101,17 @@ def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
 
 
 def _held(judged: Sequence[JudgedPanel]) -> list[str]:
-    """Of what was published in words, how much holds, what does not, and what is left open."""
+    """Of what was published in words, how much has which result, and what is not reproduced."""
     statements = [statement for panel in judged for statement in panel.statements]
     if not statements:
         return []
-    failed, left_open = ([f"“{statement.says}” ({statement.found})" for statement in statements
-                          if statement.word != REPRODUCED and (statement.word == UNDECIDED) == few]
-                         for few in (False, True))
-    holding = len(statements) - len(failed) - len(left_open)
-    text = f"Of {len(statements)} published statements, {holding} hold here"
-    text += f"; not so: {'; '.join(failed)}" if failed else ""
-    return [text + (f"; too few data to decide: {'; '.join(left_open)}." if left_open else ".")]
+    text = (f"Of {len(statements)} published statements:"
+            f" {listed(Counter(statement.word for statement in statements))}")
+    for word, what in ((NOT_REPRODUCED, "not so"), (UNDECIDED, "too few data to decide")):
+        these = [f"“{statement.says}” ({statement.found})" for statement in statements
+                 if statement.word == word]
+        text += f"; {what}: {'; '.join(these)}" if these else ""
+    return [f"{text}."]
 
 
 def _differences(panels: Iterable[Panel]) -> list[str]:

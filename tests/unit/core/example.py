@@ -56,7 +56,7 @@ def _nothing(*_: Any) -> Any:
 
 # Of every trial all captures are kept.
 KIND = Kind(Record, read=_nothing, expand=_nothing, judge=judge, report=_nothing,
-            guest_s=lambda trial: 1.0, network_s=lambda trial: 1.0, checks=lambda: (),
+            guest_s=lambda trial: 1.0, checks=lambda: (),
             all_captures=True)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from findings.charts import Ends, is_wide
-from findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, UNDECIDED, WORDS,
+from findings.claims import (DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED, WORDS,
                              ComparedNumber, counts, equivalent, judge, larger, summary, word_of)
 
 numbers = some.floats(-1e6, 1e6)
@@ -24,8 +24,8 @@ widths = some.floats(0, 1e6)
     (ComparedNumber(10, 10, 3, None, "ms"), UNDECIDED, "no interval: partly within 7.0 … 13.0 ms"),
     (ComparedNumber(400, 10, 3, None, "ms"), UNDECIDED, "no interval: partly within 7.0 … 13.0 ms"),
     (ComparedNumber(14, 10, 3, (9, 19), "ms"), UNDECIDED, "partly within 7.0 … 13.0 ms"),
-    (ComparedNumber(16, 10, 3, (13.1, 19), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
-    (ComparedNumber(3, 10, 3, (0.1, 6.9), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
+    (ComparedNumber(16, 10, 3, (13.1, 19), "ms"), DIRECTION, "not within 7.0 … 13.0 ms"),
+    (ComparedNumber(3, 10, 3, (0.1, 6.9), "ms"), DIRECTION, "not within 7.0 … 13.0 ms"),
     (ComparedNumber(3, 10, 3, (0, 6.9), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
     (ComparedNumber(-14, 10, 3, (-14, -14), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
     (ComparedNumber(-1, 1, 3, (-1, -1)), REPRODUCED, "within −2.0 … 4.0"),
@@ -42,15 +42,15 @@ def test_every_number_of_a_bar_has_to_agree() -> None:
     near, far, other = exactly(10, 10, 1), exactly(20, 10, 1), exactly(-20, 10, 1)
     unknown = ComparedNumber(10, 10, 1, (5, 15))
     assert judge([near, near])[0] == REPRODUCED
-    assert judge([near, far]) == (DIRECTION_ONLY, "within 9.0 … 11.0; not within 9.0 … 11.0")
+    assert judge([near, far]) == (DIRECTION, "within 9.0 … 11.0; not within 9.0 … 11.0")
     assert judge([far, other])[0] == NOT_REPRODUCED
     assert judge([near, unknown])[0] == UNDECIDED
-    assert judge([far, unknown])[0] == DIRECTION_ONLY  # whatever the other is
+    assert judge([far, unknown])[0] == DIRECTION  # whatever the other is
     assert judge([far, ComparedNumber(10, 10, 1, (-5, 25))])[0] == NOT_REPRODUCED
 
 
 def test_a_published_zero_has_no_direction() -> None:
-    assert judge([exactly(5, 0, 1), exactly(20, 10, 1)])[0] == DIRECTION_ONLY
+    assert judge([exactly(5, 0, 1), exactly(20, 10, 1)])[0] == DIRECTION
 
 
 def test_nothing_published_has_no_result() -> None:
@@ -71,14 +71,14 @@ def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]])
     before, after = judge(narrow)[0], judge(wide)[0]
     # Most certain first: what has fewer data stays where it is, or becomes less certain.
     order = {REPRODUCED: (REPRODUCED, UNDECIDED), UNDECIDED: (UNDECIDED,),
-             DIRECTION_ONLY: (DIRECTION_ONLY, NOT_REPRODUCED, UNDECIDED),
+             DIRECTION: (DIRECTION, NOT_REPRODUCED, UNDECIDED),
              NOT_REPRODUCED: (NOT_REPRODUCED, UNDECIDED)}
     assert after in order[before]
     assert judge(unknown)[0] == UNDECIDED
 
 
 @pytest.mark.parametrize(("first", "second", "word"), [
-    ((5, 6), (3, 4), REPRODUCED), ((5, 6), (3, 5), UNDECIDED), ((3, 4), (5, 6), NOT_REPRODUCED),
+    ((5, 6), (3, 4), DIRECTION), ((5, 6), (3, 5), UNDECIDED), ((3, 4), (5, 6), NOT_REPRODUCED),
     ((5, 5), (5, 5), NOT_REPRODUCED), ((3, 9), (5, 6), UNDECIDED)])
 def test_larger_is_what_is_so_whatever_the_data_leave_open(first: Ends, second: Ends,
                                                            word: str) -> None:
@@ -94,14 +94,14 @@ def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, w
 
 def test_words() -> None:
     assert [word_of(True), word_of(False, True), word_of(False)] == [
-        REPRODUCED, DIRECTION_ONLY, NOT_REPRODUCED]
+        REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 
 def test_results_are_counted_and_told() -> None:
     counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, UNDECIDED])
-    assert counted == {REPRODUCED: 2, UNDECIDED: 1, DIRECTION_ONLY: 0, NOT_REPRODUCED: 1}
+    assert counted == {REPRODUCED: 2, UNDECIDED: 1, DIRECTION: 0, NOT_REPRODUCED: 1}
     assert list(counted) == list(WORDS)
-    assert summary(counted) == ("2 of 4 reproduced, 1 undecided (too few data), 0 direction only,"
+    assert summary(counted) == ("2 of 4 reproduced, 1 undecided (too few data), 0 direction,"
                                 " 1 not reproduced")
     assert summary(counts([])) == ""
 

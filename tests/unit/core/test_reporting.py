@@ -109,7 +109,7 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
     failed = [record(number, verdict=FAIL, verdict_reason="RTT: observed 2, expected 1")
               for number in range(1000, 1000 + reporting.MOST_ROWS + 1)]
     lost = record(1, ok=False, error="curl 28", verdict=SKIPPED)
-    bars = (Finding("a", "A", bars={"reproduced": 2, "direction only": 1}),
+    bars = (Finding("a", "A", bars={"reproduced": 2, "direction": 1}),
             Finding("b", "B", bars={"reproduced": 1}))
     made = report([*failed[::-1], record(2), lost, record(3)], findings=bars, emulated_s=90.0,
                   wall_s=7200.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-
 from findings.charts import BarChart, TimeChart
 from findings.quantities import quantity
 from study.fetches.figures import panels
@@ -16,7 +15,12 @@ from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 
-def bars_of(scenario: Scenario, name: str, figure: str) -> BarChart:
+def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
+    scenario = stored_fetches.scenario(name)
+    if like_the_papers:
+        people = Population(scenario.sweeps[0].name, "", (3, 10))
+        scenario = replace(scenario, drawn=Populations(
+            name, (people,), (), stored_fetches.stored(name)[0].trial))
     made = chart(scenario, judge_panel(stored_fetches.panels(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made
@@ -36,8 +40,8 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
     panel = stored_fetches.panels("marrama2012")["fig2"]
     bucket = replace(panel.buckets[1], base=500.0, experiment=480.0,
                      absolute_interval=(-5.0, 45.0))
-    made = chart(stored_fetches.scenario("marrama2012"),
-                 judge_panel(replace(panel, buckets=(panel.buckets[0], bucket)), ()))
+    made = chart(stored_fetches.scenario("marrama2012"), judge_panel(
+        replace(panel, buckets=(panel.buckets[0], bucket)), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars
     assert base.time.interval is None and not base.unsure
@@ -47,13 +51,7 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
 
 
 def test_a_population_like_the_papers_is_told_from_another() -> None:
-    grid = stored_fetches.scenario("zhao2019")
-    assert bars_of(grid, "zhao2019", "fig5_rtt").publisher == "in the paper, of its own users"
-    population = Population(name="grid", title="t", initcwnd=(3, 10))
-    trial = stored_fetches.stored("zhao2019")[0].trial
-    drawn = replace(grid, drawn=Populations("zhao2019", (population,), (), trial))
-    made = bars_of(drawn, "zhao2019", "fig5_rtt")
-    assert made.publisher == "in the paper" and made.is_like_the_papers
+    assert bars_of("zhao2019", "fig5_rtt", like_the_papers=True).publisher == "in the paper"
 
 
 def test_every_axis_has_a_name_and_a_unit() -> None:

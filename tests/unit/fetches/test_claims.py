@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from findings import claims
-from findings.claims import DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, UNDECIDED
+from findings.claims import DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from study.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
                                            of_experiment)
 from study.fetches.figures.claims import JudgedBar, judge_panel
@@ -41,19 +41,19 @@ def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
     # 100 of 1000 ms, 10 %
     ({"absolute": 100.0, "percent": 10.0}, REPRODUCED),
     ({"absolute": 77.0, "percent": 13.0}, REPRODUCED),
-    ({"absolute": 76.0, "percent": 10.0}, DIRECTION_ONLY),
+    ({"absolute": 76.0, "percent": 10.0}, DIRECTION),
     ({"absolute": 142.0, "percent": 7.0}, REPRODUCED),
-    ({"absolute": 144.0, "percent": 7.0}, DIRECTION_ONLY),
-    ({"absolute": 100.0, "percent": 13.1}, DIRECTION_ONLY),
+    ({"absolute": 144.0, "percent": 7.0}, DIRECTION),
+    ({"absolute": 100.0, "percent": 13.1}, DIRECTION),
     ({"absolute": 100.0, "percent": -1.0}, NOT_REPRODUCED),
     ({"absolute": -100.0, "percent": -10.0}, NOT_REPRODUCED),
-    ({"absolute": 0.0, "percent": 10.0}, DIRECTION_ONLY),
+    ({"absolute": 0.0, "percent": 10.0}, DIRECTION),
     ({"absolute": None, "percent": 12.0}, REPRODUCED),
     ({"absolute": 90.0, "percent": None}, REPRODUCED),
     ({}, ""),
     # far off, but not for certain in one number, then in both
     ({"absolute": 200.0, "percent": 20.0,
-      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 15.0)}, DIRECTION_ONLY),
+      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 15.0)}, DIRECTION),
     ({"absolute": 200.0, "percent": 20.0,
       "absolute_interval": (50.0, 210.0), "percent_interval": (-5.0, 15.0)}, NOT_REPRODUCED),
     ({"absolute": 200.0, "percent": 20.0,
@@ -70,7 +70,7 @@ def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
       "percent_interval": (8.0, 12.0), "draws": LEAST_DRAWS - 1}, UNDECIDED),
     # a value known to ±40 ms
     ({"absolute": 140.0, "percent": 10.0}, REPRODUCED),
-    ({"absolute": 60.0, "percent": 10.0}, DIRECTION_ONLY),
+    ({"absolute": 60.0, "percent": 10.0}, DIRECTION),
     ({"absolute": 60.0, "percent": 10.0, "error": 40.0}, REPRODUCED),
     ({"absolute": 100.0, "percent": 15.0, "error_points": 5.0}, REPRODUCED),
 ])
@@ -102,7 +102,7 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
     bar = bucket(1000.0, 800.0, percent=of_baseline(29.0))
     assert rows(panel(bar))[0].word == REPRODUCED
     assert rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT))
-                           )[0].word == DIRECTION_ONLY
+                           )[0].word == DIRECTION
 
 
 def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
@@ -156,20 +156,21 @@ def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
 def test_results_are_counted() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
     counted = judge_panel(panel(*bars), (), exact=True).counts
-    assert counted == {REPRODUCED: 2, UNDECIDED: 0, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
+    assert counted == {REPRODUCED: 2, UNDECIDED: 0, DIRECTION: 1, NOT_REPRODUCED: 1}
     assert claims.summary(counted) == ("2 of 4 reproduced, 0 undecided (too few data),"
-                                       " 1 direction only, 1 not reproduced")
+                                       " 1 direction, 1 not reproduced")
     assert claims.summary(judge_panel(panel(bucket(10, 5)), ()).counts) == ""
 
 
 @pytest.mark.parametrize(("claim", "word"), [
-    (Claim("f", "", larger=("50", "20")), REPRODUCED),
+    (Claim("f", "", larger=("50", "20")), DIRECTION),
     (Claim("f", "", larger=("20", "50")), NOT_REPRODUCED),
     (Claim("f", "", larger=("50", "50")), NOT_REPRODUCED),
     (Claim("f", "", equal=("20", "21")), REPRODUCED),
+    (Claim("f", "", equal=("20", "21"), abstract_only=True), DIRECTION),
     (Claim("f", "", equal=("20", "50")), NOT_REPRODUCED),
     (Claim("f", "", highest_percent=42.9), REPRODUCED),
-    (Claim("f", "", highest_percent=43.1), DIRECTION_ONLY),
+    (Claim("f", "", highest_percent=43.1), DIRECTION),
 ])
 def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     bars = panel(bucket(1000, 900, "20"), bucket(1000, 905, "21"), bucket(1000, 600, "50"))
@@ -185,11 +186,11 @@ def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
     assert found.word == NOT_REPRODUCED
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 999, "50"))
     (found,) = judge_panel(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
-    assert found.word == DIRECTION_ONLY
+    assert found.word == DIRECTION
 
 
 @pytest.mark.parametrize(("first", "second", "absolute", "word"), [
-    ((17.0, 19.0), (5.0, 16.0), (140.0, 160.0), REPRODUCED),
+    ((17.0, 19.0), (5.0, 16.0), (140.0, 160.0), DIRECTION),
     ((14.0, 16.0), (5.0, 16.0), (95.0, 109.0), UNDECIDED),
     ((4.0, 5.0), (5.0, 16.0), (96.0, 104.0), NOT_REPRODUCED)])
 def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: Any,
@@ -199,5 +200,5 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
     (larger, equal) = judge_panel(panel(*bars), [Claim("f", "", larger=("50", "20")),
                                             Claim("f", "", equal=("50", "20"))]).statements
     assert larger.word == word
-    assert equal.word == {REPRODUCED: NOT_REPRODUCED, UNDECIDED: UNDECIDED,
+    assert equal.word == {DIRECTION: NOT_REPRODUCED, UNDECIDED: UNDECIDED,
                           NOT_REPRODUCED: REPRODUCED}[word]

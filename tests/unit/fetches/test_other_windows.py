@@ -10,7 +10,9 @@ import pytest
 
 from findings.render import text
 from runs import scenario_file
+from study.fetches.answer import answer_of_cells
 from study.fetches.figures import kinds
+from study.fetches.figures.cells import CellSetting, changes
 from study.fetches.scenario import rows
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.study import KIND
@@ -86,3 +88,14 @@ def test_a_pair_of_windows_has_one_figure_and_a_title_that_names_it(
     claimed = {claim.figure for claim in changed.claims}
     assert claimed == {claim.figure for claim in scenario.claims} & {
         figure.name for figure in changed.figures}
+
+
+@pytest.mark.parametrize("largest_ms, said", [(500.0, True), (400.0, False), (300.0, False)])
+def test_a_window_is_the_fastest_only_where_no_other_takes_as_long(largest_ms: float,
+                                                                   said: bool) -> None:
+    record = next(record for record in stored_fetches.stored("zhao2019") if record.counts)
+    cells = [CellSetting(trial, (replace(record, trial=trial, total_ms=total_ms),))
+             for window, total_ms in ((4, 600.0), (10, 400.0), (32, largest_ms))
+             for trial in [replace(record.trial, initcwnd=window)]]
+    sentence = answer_of_cells(cells, changes(cells), False).sentence
+    assert ("10 is the fastest" in sentence) == said

@@ -189,16 +189,3 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
     assert covers(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
-
-
-def test_what_a_trial_costs_grows_with_its_rtt_and_its_bytes(tmp_path: Path) -> None:
-    """Five RTTs and the time of the bottleneck, of the network's time; any client takes some."""
-    made = Study(KIND, small(tmp_path), (), True)
-    trial = replace(PLAIN, rtt_ms=100.0, bandwidth_kbps=64.0, uplink_kbps=64.0,
-                    response_bytes=8000)
-    cost_s = made.kind.network_s(trial)
-    assert made.kind.network_s(replace(trial, rtt_ms=300.0)) - cost_s == pytest.approx(1)
-    assert made.kind.network_s(replace(trial, response_bytes=16_000)) - cost_s == pytest.approx(1)
-    assert made.kind.network_s(replace(trial, bandwidth_kbps=32.0)) - cost_s == pytest.approx(1)
-    assert cost_s > 1.5
-    assert all(made.kind.guest_s(replace(trial, client=client)) > 0 for client in CLIENTS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from base.stats import Estimate
-from findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
+from findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, UNDECIDED
 from runs import scenario_file
 from runs.kinds import Overrides, RunData
 from study.load import analysis, charts, findings
@@ -47,7 +47,7 @@ def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
     full = findings.statement(runs, replace(CLAIM, where=(("load", (0.9,)),)))
     gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
                          "retransmission_percent")
-    assert gain is not None and full.word == REPRODUCED
+    assert gain is not None and full.word == DIRECTION
     assert f"from {gain.base.value:.3f} ±" in full.found and "cells" not in full.found
     nowhere = findings.statement(runs, replace(CLAIM, where=(("load", (0.7,)),)))
     assert (nowhere.found, nowhere.word) == ("no run measured it.", NOT_MEASURED)

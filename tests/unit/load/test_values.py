@@ -131,4 +131,3 @@ def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> No
     small, middle, large = (beyond(response_bytes=size, load=size / 1e6)
                             for size in (10_000, 20_000, 30_000))  # about as many each
     assert middle - small == pytest.approx(large - middle, rel=0.05) and small < middle
-    assert STUDY.kind.network_s(TRIAL) == TRIAL.duration_s + START_S

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from base.errors import UsageError
-from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, UNDECIDED
+from findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from study.load import analysis, findings, tables
 from study.load.analysis import Runs
 from study.load.scenario import LoadClaim
@@ -18,7 +18,7 @@ from tests.golden.stored_load import RUN
 GAIN = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "gain")
 
 
-def told(expects: Any, *saved: tuple[float, ...]) -> tuple[str, str]:
+def told(expects: Any, *saved: tuple[float, ...], **published: float) -> tuple[str, str]:
     """Of 100 ms so many are saved: by load, each of the two seeds, or of one."""
     records: list[Any] = []
     for record in stored_load.run().records:
@@ -29,21 +29,20 @@ def told(expects: Any, *saved: tuple[float, ...]) -> tuple[str, str]:
         less = saved[cell][seed] if trial.window == "10" else 0
         records.append(replace(record, mean_ms=100.0 - less))
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
-                      expects=expects)
+                      expects=expects, **published)  # type: ignore[arg-type]
     said = findings.statement(Runs.of_figure(GAIN, records, RUN), claim)
     return said.word, said.found
 
 
 @pytest.mark.parametrize("saved, less, more, alike", [
-    ((10, 20), REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
-    ((-10, -20), NOT_REPRODUCED, REPRODUCED, NOT_REPRODUCED),
+    ((10, 20), DIRECTION, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((-10, -20), NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED),
     ((0, 0), NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED),
-    ((0, 10), DIRECTION_ONLY, NOT_REPRODUCED, DIRECTION_ONLY),
-    ((0, -10), NOT_REPRODUCED, DIRECTION_ONLY, DIRECTION_ONLY),
-    ((10, -10), NOT_REPRODUCED, NOT_REPRODUCED, DIRECTION_ONLY),
+    ((0, 10), NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((10, -10), NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
     ((5, -5), NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED),
-    ((5.01, 5), REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
-    ((1, 0.5), REPRODUCED, NOT_REPRODUCED, REPRODUCED)])
+    ((5.01, 5), DIRECTION, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((1, 0.5), DIRECTION, NOT_REPRODUCED, REPRODUCED)])
 def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float], less: str,
                                                      more: str, alike: str) -> None:
     cells = [(each, each) for each in saved]
@@ -54,20 +53,51 @@ def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float],
 
 
 @pytest.mark.parametrize("expects, first, second, word", [
-    ("less", (10, 10.1), (20, 20.1), REPRODUCED),
+    ("less", (10, 10.1), (20, 20.1), DIRECTION),
     ("less", (10, 10.1), (1, 40), UNDECIDED),  # 20 ± 248 %
-    ("less", (10, 10.1), (-1, -1.1), DIRECTION_ONLY),  # for certain not in the second cell
+    ("less", (10, 10.1), (-1, -1.1), NOT_REPRODUCED),  # for certain not in the second cell
     ("less", (10, 10.1), (-50, -50.5), NOT_REPRODUCED),
-    ("less", (10, 10.1), (0, 0.2), DIRECTION_ONLY),  # 0.1 ± 1.3 %: at most alike
+    ("less", (10, 10.1), (0, 0.2), NOT_REPRODUCED),  # 0.1 ± 1.3 %: at most alike
     ("less", (10, 10.1), (0, 1), UNDECIDED),  # 0.5 ± 6.4 %: more than alike is left open
-    ("less", (-10, -10.1), (1, 40), NOT_REPRODUCED),  # its mean saves 5 %, but not for certain
-    ("more", (-10, -10.1), (-20, -20.1), REPRODUCED),
+    ("more", (-10, -10.1), (-20, -20.1), DIRECTION),
     ("alike", (4, 4.1), (-4, -4.1), REPRODUCED),
     ("alike", (4, 6), (-4, -6), UNDECIDED),  # ± 12.7 %
-    ("alike", (6, 6.05), (-4, -4.1), DIRECTION_ONLY)])
+    ("alike", (6, 6.05), (-4, -4.1), NOT_REPRODUCED)])
 def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, float],
                                              second: tuple[float, float], word: str) -> None:
     assert told(expects, first, second)[0] == word
+
+
+@pytest.mark.parametrize("expects, saved, word", [
+    ("less", (10, 10.1), REPRODUCED), ("less", (14.2, 14.25), REPRODUCED),
+    ("less", (16, 16.1), DIRECTION),  # 12 ± 3 % were published
+    ("less", (7, 7.1), DIRECTION), ("less", (1, 25), UNDECIDED),
+    ("less", (-10, -10.1), NOT_REPRODUCED), ("more", (-12, -12.1), REPRODUCED),
+    ("more", (-40, -40.1), DIRECTION), ("more", (12, 12.1), NOT_REPRODUCED)])
+def test_a_published_number_has_a_tolerance(expects: str, saved: tuple[float, float],
+                                            word: str) -> None:
+    result, found = told(expects, saved, saved, published=12, within=3)
+    assert result == word
+    assert found.endswith(" %, where 12 ± 3 were published.")
+
+
+def test_of_a_rate_the_published_number_is_in_points() -> None:
+    records: list[Any] = [
+        replace(record, retransmission_percent=(2.0 if record.trial.window == "3" else 5.0)  # type: ignore[union-attr]
+                + record.trial.repeat / 1000) for record in stored_load.run().records]
+    runs = Runs.of_figure(GAIN, records, RUN)
+    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), published=2.93, within=0.88,
+                      quantity="retransmission_percent", expects="more")
+    near, far = (findings.statement(runs, replace(claim, published=points))
+                 for points in (2.93, 1.28))
+    assert (near.word, far.word) == (REPRODUCED, DIRECTION)
+    assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.found
+
+
+def test_of_an_abstract_nothing_is_reproduced() -> None:
+    word, found = told("alike", (1, 1), (1, 1), abstract_only=True)
+    assert word == DIRECTION and found.endswith(" Only the abstract of the source was read.")
+    assert told("less", (-9, -9), (-9, -9), abstract_only=True)[0] == NOT_REPRODUCED
 
 
 def test_of_nothing_no_part_is_small() -> None:
@@ -79,7 +109,7 @@ def test_of_nothing_no_part_is_small() -> None:
     words = [findings.statement(runs, LoadClaim(
         figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
         expects=expects)).word for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
-    assert words == [NOT_REPRODUCED, REPRODUCED, NOT_REPRODUCED]
+    assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 
 def test_the_cells_that_gain_least_and_most_are_told() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from base.stats import Estimate
 from findings.charts import Chart, Mark, Timeline
-from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
 from findings.findings import Column, Fact, Finding, Interval, Report, Statement, Table, Tile
 
 HOSTILE = ('<script>alert("1")</script><img src=x onerror=alert(1)>'
@@ -31,7 +31,7 @@ FINDINGS = (
             " 6.9 ms.", text="Bars: 20 ms: 6.9 ms.", bars={REPRODUCED: 1, NOT_REPRODUCED: 1},
             chart=Chart("", ()), also=("cdf",), published="paper, Figure 5 (paper/fig5.csv)"),
     Finding("mix", "A mix of windows", (BY_WINDOW,), (
-        Statement("Faster.", "the mean falls from 438 ± 24 to 412 ms.", DIRECTION_ONLY),
+        Statement("Faster.", "the mean falls from 438 ± 24 to 412 ms.", DIRECTION),
         Statement("Where is the mean longer?", "In no cell.")), chart=Chart("", ())),
     Finding("fig2", "Time by window", missing="lacks IW 42; measure with ./run.sh --iw 42"))
 

@@ -6,7 +6,7 @@ import pytest
 
 from base.stats import Estimate
 from findings.findings import Cell, Column, Finding, Interval, Rounded, Statement
-from findings.render.values import counted, written
+from findings.render.values import counted, counted_for_readers, written
 
 PLAIN, SIGNED, WHOLE = Column("saved"), Column("off", signed=True), Column("mean", digits=0)
 
@@ -36,16 +36,28 @@ def test_words_are_counted_for_bars_and_for_statements() -> None:
                     Statement("x", "y", "not measured"), Statement("x", "y", "reproduced"),
                     Statement("x", "y"))))
     assert counted(findings) == ["bars: 4 of 6 reproduced, 0 undecided (too few data),"
-                                 " 0 direction only, 2 not reproduced",
+                                 " 0 direction, 2 not reproduced",
                                  "statements: 1 reproduced, 1 not measured"]
     assert counted((Finding("a", ""),)) == []
 
 
+def test_a_reader_is_told_what_a_result_means_where_it_is_met_first() -> None:
+    findings = (Finding("a", "", bars={"reproduced": 1, "undecided": 0, "direction": 21}),
+                Finding("b", "", bars={"direction": 7, "undecided": 13}, held_out=True),
+                Finding("c", "", statements=(Statement("x", "y", "not reproduced"),)))
+    assert counted_for_readers(findings) == [
+        "Of 22 published bars: 21 direction (only the sign agrees), 1 reproduced (within the"
+        " tolerance, with all of our 95 % interval).",
+        "Of 1 published statement: 1 not reproduced.",
+        "Of 20 bars held out (no parameter was chosen by them): 13 undecided (the interval reaches"
+        " over an end of the tolerance: more data would decide), 7 direction."]
+
+
 def test_what_no_parameter_was_chosen_by_is_counted_apart() -> None:
     findings = (Finding("a", "", bars={"reproduced": 3, "undecided": 1}),
-                Finding("b", "", bars={"reproduced": 1, "direction only": 6}, held_out=True),
+                Finding("b", "", bars={"reproduced": 1, "direction": 6}, held_out=True),
                 Finding("c", "", statements=(Statement("x", "y", "undecided"),)))
     assert counted(findings) == [
-        "bars: 3 of 4 reproduced, 1 undecided (too few data), 0 direction only, 0 not reproduced",
-        "bars held out: 1 of 7 reproduced, 0 undecided (too few data), 6 direction only,"
+        "bars: 3 of 4 reproduced, 1 undecided (too few data), 0 direction, 0 not reproduced",
+        "bars held out: 1 of 7 reproduced, 0 undecided (too few data), 6 direction,"
         " 0 not reproduced", "statements: 1 undecided (too few data)"]

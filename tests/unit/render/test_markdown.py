@@ -21,13 +21,13 @@ Run `zhao2019/run-1`, finished 2026-01-01T00:00:00+00:00, engine uml, kernel 7.2
 0123456789ab with changes, 600.0 s of emulated time in 4.0 s; 125 of 128 trials verified on the \
 wire; left out: 3 failed verdicts.
 
-Bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction only, 1 not reproduced.
+Bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced.
 
-Statements: 1 direction only.
+Statements: 1 direction.
 
 ## fig5_rtt: Improvement by RTT
 
-1 of 2 reproduced, 0 undecided (too few data), 0 direction only, 1 not reproduced. Drawn in `figures/zhao2019_fig5_rtt.png`, \
+1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced. Drawn in `figures/zhao2019_fig5_rtt.png`, \
 `figures/zhao2019_fig5_rtt_cdf.png`.
 
 | RTT, ms | mean: IW3, ms | mean: IW10, ms | improvement: saved, ms | improvement: 95 % interval, \
@@ -51,7 +51,7 @@ Drawn in `figures/zhao2019_mix.png`.
 | IW 3 | 431 | 438 ± 24 |
 | IW 10 | 430 | 586 |
 
-- “Faster.” Here: the mean falls from 438 ± 24 to 412 ms. **direction only**
+- “Faster.” Here: the mean falls from 438 ± 24 to 412 ms. **direction**
 - Where is the mean longer? In no cell.
 
 ## fig2: Time by window
@@ -66,8 +66,8 @@ def test_the_index_names_every_scenario_and_links_to_its_page() -> None:
     table = index([said, silent], ["dukkipati2010"], "pages")
     assert table.splitlines()[2:] == [
         "| [zhao2019](pages/zhao2019.md) | It saves 6.9 ms. |"
-        " bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction only, 1 not reproduced;"
-        " statements: 1 direction only |",
+        " bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced;"
+        " statements: 1 direction |",
         "| [silent](pages/silent.md) | Ten segments are faster than three. |"
         " nothing published to compare with |",
         "| dukkipati2010 | not measured: `./run.sh dukkipati2010` | |"]

@@ -105,7 +105,7 @@ def test_a_finding_has_its_words_drawings_and_table(shown: Outline) -> None:
         assert said in shown.text.replace("\u00a0", " ")
     words = [attributes["class"] for attributes in shown.of("span")
              if attributes.get("class", "").startswith("word")]
-    assert words == ["word reproduced", "word not-reproduced", "word direction-only"]
+    assert words == ["word reproduced", "word not-reproduced", "word direction"]
 
 
 def test_a_result_that_too_few_data_leave_open_says_so_in_a_statement() -> None:

@@ -28,7 +28,7 @@ RTT    IW3   IW10   saved  95 % interval  test          word
  20  129.5  122.6    +6.9      5.0 … 8.5  2.8 ≤ 2.9 ms  reproduced
 >20   58.1  282.6  −224.5              –                not reproduced
 averaged over bandwidth
-1 of 2 reproduced, 0 undecided (too few data), 0 direction only, 1 not reproduced
+1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced
 
 mix: A mix of windows
 
@@ -38,15 +38,15 @@ The runs
 IW 3   431  438 ± 24
 IW 10  430       586
 
-“Faster.” Here: the mean falls from 438 ± 24 to 412 ms. → direction only
+“Faster.” Here: the mean falls from 438 ± 24 to 412 ms. → direction
 
 Where is the mean longer? In no cell.
 
 fig2: Time by window
 no table: lacks IW 42; measure with ./run.sh --iw 42
 
-bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction only, 1 not reproduced
-statements: 1 direction only
+bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced
+statements: 1 direction
 """
 
 

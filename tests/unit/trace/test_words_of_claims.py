@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
 from study.trace.findings import _judged
 from study.trace.scenario import TraceClaim, TraceCurve
 
@@ -18,8 +18,8 @@ def claim(relation: Any, published: float | None = None, within: float = 0.0) ->
 
 
 @pytest.mark.parametrize("relation, within, numbers, word", [
-    ("larger", 0, (3, 2), REPRODUCED), ("larger", 0, (2, 2), NOT_REPRODUCED),
-    ("smaller", 0, (2, 3), REPRODUCED), ("smaller", 0, (2, 2), NOT_REPRODUCED),
+    ("larger", 0, (3, 2), DIRECTION), ("larger", 0, (2, 2), NOT_REPRODUCED),
+    ("smaller", 0, (2, 3), DIRECTION), ("smaller", 0, (2, 2), NOT_REPRODUCED),
     ("equal", 1, (2, 3), REPRODUCED), ("equal", 1, (2, 3.5), NOT_REPRODUCED),
     ("equal", 1, (3.5, 2), NOT_REPRODUCED)])
 def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[float, float],
@@ -29,8 +29,8 @@ def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[fl
 
 @pytest.mark.parametrize("numbers, word, said", [
     ((75, 100), REPRODUCED, ": 25 % less, published 20 %"),
-    ((74, 100), DIRECTION_ONLY, ": 26 % less, published 20 %"),
-    ((99.96, 100), DIRECTION_ONLY, ": 0 % less, published 20 %"),
+    ((74, 100), DIRECTION, ": 26 % less, published 20 %"),
+    ((99.96, 100), DIRECTION, ": 0 % less, published 20 %"),
     ((110, 100), NOT_REPRODUCED, ": -10 % less, published 20 %"),
     ((100, 100), NOT_REPRODUCED, ": 0 % less, published 20 %"),
     ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])

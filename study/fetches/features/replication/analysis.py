@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from findings.claims import REPRODUCED
+from findings.claims import DIRECTION, REPRODUCED
 from study.fetches.figures import kinds
 from study.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
 from study.fetches.figures.claims import judge_panel
@@ -181,4 +181,5 @@ def _statement(place: int, levels: Sequence[Measured]) -> Item:
     statements = [judge_panel(level.panels[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
-                tuple(statement.word == REPRODUCED for statement in statements))
+                tuple(statement.word == REPRODUCED or bool(claim.larger)
+                      and statement.word == DIRECTION for statement in statements))

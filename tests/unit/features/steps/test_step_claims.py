@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from base.errors import UsageError
-from findings.claims import DIRECTION_ONLY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
+from findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from findings.findings import Statement
 from runs import scenario_file
 from runs.kinds import RunData, Study
@@ -64,9 +64,9 @@ def test_what_is_said_of_quic_is_tested_on_every_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("chain_bytes", "changes", "name", "word", "words"), [
     (8000, {"unvalidated_bytes": 3601}, "at_once", NOT_REPRODUCED, "in 35 of 36 trials"),
     (8000, {"allowed_bytes": 3599}, "at_once", NOT_REPRODUCED, "in 35 of 36 trials"),
-    (8000, {"handshake_round_trips": 1}, "rounds", DIRECTION_ONLY, "16 of these"),
-    (2000, {"handshake_round_trips": 2}, "rounds", DIRECTION_ONLY, "1 of the others"),
-    (2000, {"flight_bytes": 3601}, "rounds", DIRECTION_ONLY, "in 18 of 36"),
+    (8000, {"handshake_round_trips": 1}, "rounds", DIRECTION, "16 of these"),
+    (2000, {"handshake_round_trips": 2}, "rounds", DIRECTION, "1 of the others"),
+    (2000, {"flight_bytes": 3601}, "rounds", DIRECTION, "in 18 of 36"),
     (2000, {"verdict": FAIL}, "rounds", NOT_MEASURED, "1 of 36 trials do not count"),
     (2000, {"flight_bytes": None}, "rounds", NOT_MEASURED, "1 of 36 trials do not count")])
 def test_a_tampered_trial_changes_the_word(tmp_path: Path, chain_bytes: int, changes: Any,
