@@ -202,9 +202,10 @@ def under_measured_windows(scenario: Scenario, records: Sequence[Record],
     what was published stays with its own two, and so do claims.
     """
     measured = tuple(dict.fromkeys(record.trial.initcwnd for record in records))
-    people = scenario.drawn.populations if scenario.drawn else ()
-    own = {window for windows in (*(sweep.initcwnd for sweep in scenario.sweeps),
-                                  *(each.initcwnd for each in people)) for window in windows}
+    lists = [sweep.initcwnd for sweep in scenario.sweeps]
+    if scenario.drawn is not None:
+        lists += [population.initcwnd for population in scenario.drawn.populations]
+    own = {window for windows in lists for window in windows}
     if not measured or own == {*measured} or is_whole and own > {*measured}:
         return scenario
     figures = [made for figure in scenario.figures for made in _under(figure, measured)]
@@ -229,13 +230,12 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
         yield figure
     for other in others:
         if (first, other) != compared:
-            named = dict(zip(map(str, compared), (str(first), str(other))))
+            named = {str(compared[0]): str(first), str(compared[1]): str(other)}
             yield replace(
                 figure, name=f"{figure.name}_{first}_{other}", baseline_initcwnd=first,
                 experiment_initcwnd=other, other_windows=True,
-                title=re.sub(r"(?<=\bIW )\d+",
-                             lambda match: named.get(str(match[0]), str(match[0])),
-                             figure.title))
+                title=re.sub(r"(?<=\bIW )\d+", lambda match: named.get(
+                    str(match[0]), str(match[0])), figure.title))
 
 
 def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
