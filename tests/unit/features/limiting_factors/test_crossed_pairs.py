@@ -123,7 +123,8 @@ def wrong(change: WindowChange, base: Known, larger: Known) -> list[str]:
         if reason.kind == "pacing":
             at_once = re.findall(r"(\d+) of (?:the )?(\d+)", reason.text)
             if [(int(burst), int(flight)) for burst, flight in at_once] != [
-                    (each.burst, each.record.seen_first_flight) for each in (base, larger)]:
+                    (each.burst, each.record.seen_first_flight) for each in (base, larger)] or all(
+                        burst == flight for burst, flight in at_once):
                 false.append(reason.text)
     return false
 
