@@ -38,7 +38,6 @@ X_NAME_INCHES = 0.29  # from the axes down to the name of the axis along x
 SMALL, MEDIUM, LARGE = 8.0, 9.0, 11.0  # points
 TABLE_INCHES, ROW_INCHES = 0.31, 0.16  # from axes to a table below them, and from row to row
 NARROW, BROAD = " ijltfr.,:;'|()·", "mwMWGOQ%→"  # letters
-LETTER_INCHES = 0.064  # of a small letter, and some more
 
 INK, FAINT, ALARM, GROUND = "#222222", "#666666", "#B00020", "#DDDDDD"
 # Of Okabe and Ito (2008): they differ in every kind of colour vision, and in grey.
