@@ -162,7 +162,7 @@ def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.
     for name, quantity in FLAGS.items():
         assert name == "load" or quantity.flag_help in text
     assert experiment.main(["--check", "mine.toml"]) == errors.OK
-    assert "2 trials, roughly" in capsys.readouterr().out
+    assert "2 trials; nothing is wrong with it; expected time: unknown" in capsys.readouterr().out
     with pytest.raises(UsageError, match="--new: mine.toml is there already"):
         experiment.main(["--new", "mine"])
     (tmp_path / "mine.toml").write_text(text.replace("rtt_ms = [50]", "rtt_ms = [0]"))
