@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from base.errors import UsageError
-from runs.kinds import Overrides, Study
+from runs.kinds import Overrides
 from study.fetches.scenario.path import NETWORK
 from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of
+from study.fetches.scenario.sweep import SWEPT, cell_of, seed_of
 from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND, covers, expand
+from study.fetches.study import covers, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 
