@@ -15,7 +15,7 @@ KNOWN = set("""TCP HTTP HTTPS RFC IPv4 IPv6 IP UDP UTC SHA MB GB VM URL OpenSSL 
             COMMAND IW10""".split())
 TERMS = ("AvgDC", "near", "the window alone", "two different weeks",
          "deck", "RTO", "ssthresh", "guest",
-         "undecided", "direction only", "held out", "fitted", "flight", "bucket", "BDP", "hit")
+         "undecided", "direction", "held out", "fitted", "flight", "bucket", "BDP", "hit")
 
 
 def test_an_abbreviation_of_two_documents_is_explained() -> None:
