@@ -9,8 +9,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from benchmarks import kills, leftovers
 from tests.live.conftest import PROJECT, command, processes_with, rows, wait_until, watched
 
