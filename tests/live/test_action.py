@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -46,6 +47,17 @@ def test_a_command_runs_and_no_input_is_a_script(tmp_path: Path) -> None:
     assert done.returncode == 7, done.stdout + done.stderr
     assert runs(tmp_path, question="--rtt $(touch${IFS}made)").returncode == 2
     assert not (tmp_path / "made").exists()
+
+
+def test_the_cache_is_of_these_kernels(tmp_path: Path) -> None:
+    step, cache, _ = ACTION["runs"]["steps"]
+    environment = {**os.environ, "GITHUB_ACTION_PATH": str(PROJECT), "HOME": str(tmp_path),
+                   "GITHUB_ENV": str(tmp_path / "env"), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                   check=True, env=environment)
+    assert re.fullmatch(r"digest=[0-9a-f]{16}\n", (tmp_path / "output").read_text())
+    assert (tmp_path / "env").read_text() == f"XDG_CACHE_HOME={tmp_path}/.cache\n"
+    assert cache["with"]["key"].endswith(f"steps.{step['id']}.outputs.digest }}}}")
 
 
 def test_nothing_to_measure_is_told(tmp_path: Path) -> None:
