@@ -47,14 +47,15 @@ class Condition:
         hints = {**get_type_hints(study.kind.record),
                  **get_type_hints(trial_class(study.kind.record))}
         known = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
-        windows = sorted({getattr(trial, "initcwnd", 0) for trial in study.trials})
+        windows = sorted({trial.initcwnd for trial in study.trials if hasattr(trial, "initcwnd")})
         for column, window in _means((self.left, self.right)):
             if column not in known:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} has no column of"
                                  f" numbers {column!r}{nearest(column, known)}")
             if window is not None and window not in windows:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no initial"
-                                 f" window of {window}, but {', '.join(map(str, windows))}")
+                                 f" window of {window}, but"
+                                 f" {', '.join(map(str, windows)) or 'one for each connection'}")
 
     def holds(self, records: Sequence[Record]) -> tuple[bool, str]:
         """Whether it holds, and both sides in a line. Raises FirstFlightError without a value."""

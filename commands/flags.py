@@ -207,6 +207,8 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     for module in QUESTIONS.values():
         if wrong := import_module(module).wrong(arguments, given, requested):
             parser.error(wrong)
+    if arguments.fail_if and (requested or arguments.probe or arguments.compare):
+        parser.error("--fail-if is of scenarios and questions whose trials are known before")
     if arguments.probe and (arguments.scenario or given or requested):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     check_controls(parser, arguments)

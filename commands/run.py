@@ -44,7 +44,11 @@ def run(arguments: argparse.Namespace,
     CannotError where it is certain by now.
     """
     check_rights(arguments)
-    return worst([run_study(study, arguments) for study in list(read(arguments))])
+    studies = list(read(arguments))
+    for study in studies:
+        for condition in arguments.fail_if:
+            condition.check(study)
+    return worst([run_study(study, arguments) for study in studies])
 
 
 def worst(statuses: Sequence[int]) -> int:
@@ -55,9 +59,7 @@ def worst(statuses: Sequence[int]) -> int:
 
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
-    """Measure one scenario and show its report; return the exit status. Raises UsageError."""
-    for condition in arguments.fail_if:
-        condition.check(study)
+    """Measure one scenario and show its report; return the exit status."""
     if arguments.dry_run:
         with engine_errors():
             dry_run(study, *planned(arguments), arguments.results)
@@ -102,15 +104,16 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         keep(lambda: drawing.save(report.name, images, folder, arguments.format))
         keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
-    judged = [condition.holds(run.records) for condition in arguments.fail_if]
-    conditions = "".join(f"{line}\n" for _, line in judged)
-    was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n{conditions}")
+    was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")
     for error in lost:
         say(f"run.sh: {error}")
     if lost:
         return errors.FAILED
     if status := status_of(run):
         return status
+    judged = [condition.holds(run.records) for condition in arguments.fail_if]
+    if judged:
+        was_read = printed("\n".join(line for _, line in judged)) and was_read
     if any(holds for holds, _ in judged):
         return errors.CONDITION
     return errors.OK if was_read else errors.UNREAD

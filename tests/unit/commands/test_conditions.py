@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from base.errors import FirstFlightError, UsageError
-from commands import conditions
+from commands import conditions, flags
 from runs.kinds import Overrides, Study
 from runs.results.records import FAIL, PASS
 from study import registry
 from study.fetches.verify.record import Record
+from tests.unit.core.example import whole
 
 STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))
 RECORDS = [Record(trial, ok=True, verdict=PASS, total_ms=1000.0 / trial.initcwnd + trial.repeat,
@@ -52,6 +53,20 @@ def test_anything_else_is_no_condition(text: str) -> None:
 def test_what_will_not_be_measured_is_refused_before(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         conditions.read(text).check(STUDY)
+
+
+def test_a_window_is_refused_where_trials_have_none() -> None:
+    with pytest.raises(UsageError, match="no initial window of 0, but one for each connection"):
+        conditions.read("mean_ms(0) > 1").check(whole("ietf78_load"))
+
+
+@pytest.mark.parametrize("words", [
+    ["--find-cliff", "response"], ["--compare", "one"], ["--probe", "http://192.0.2.1/"]])
+def test_questions_without_known_trials_take_no_condition(
+        words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        flags.parse([*words, "--fail-if", "total_ms > 1"])
+    assert ended.value.code == 2 and "--fail-if is of scenarios" in capsys.readouterr().err
 
 
 def test_only_verified_trials_count() -> None:
