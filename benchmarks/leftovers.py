@@ -26,8 +26,7 @@ STARTING, BOOTING, MEASURING, TELLING = "starting", "booting", "measuring", "dra
 STAGES = (STARTING, BOOTING, MEASURING, TELLING)
 STAMP = "measured_at"
 GONE_S = 60.0  # the longest that processes of a killed run are waited for, on a busy machine
-SHARED_MEMORY = Path("/dev/shm")
-OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /dev/shm is nobody else's
+OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /run/netns is nobody else's
 _PR_SET_CHILD_SUBREAPER = 36
 
 Fault = tuple[str, str]
@@ -161,19 +160,11 @@ class Machine:
         networks = [name for _, name in socket.if_nameindex()]
         networks += [str(path) for path in namespaces.iterdir()] if namespaces.is_dir() else []
         mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        paths = [path for folder in (temporary, SHARED_MEMORY) for path in folder.rglob("*")]
-        memory = os.statvfs(SHARED_MEMORY)
-        used = memory.f_blocks - memory.f_bfree
         return cls(frozenset([
             *((NETWORKS, name) for name in networks), *((MOUNTS, place) for place in mounts),
-            *((FILES, str(path)) for path in paths if path.lstat().st_uid == os.geteuid()),
-            *([(FILES, f"{used} pages of {SHARED_MEMORY}")] if used and is_own() else [])]))
+            *((FILES, str(path)) for path in temporary.rglob("*")
+              if path.lstat().st_uid == os.geteuid())]))
 
     def more(self, later: Machine) -> list[Fault]:
         """What there is later that there was not."""
         return sorted(later.state - self.state)
-
-
-def is_own() -> bool:
-    """Whether /dev/shm is this process's own: all in it is of its runs."""
-    return OWN in os.environ

@@ -48,7 +48,6 @@ class UmlEngine:
         lacking = confine.lacking()
         self.facts: dict[str, Any] = {"confined": walls(), **made_from(kernel)}
         self.known_kernel: bool = self.facts["kernel_known"]
-        self.was_up = False  # any guest
         self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
         warnings = [
             *([f"this machine lacks {lacking}: guests are not confined, measure only scenario"
@@ -91,7 +90,6 @@ class UmlEngine:
                     try:
                         yield from guest.poll()
                         self.facts.update(guest.ready)
-                        self.was_up = self.was_up or bool(guest.ready)
                     except StorageError:
                         raise
                     except EngineError as error:
@@ -141,8 +139,7 @@ class UmlEngine:
     def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
         """Raise what ends the whole run, where another guest would end as this one did."""
         if why := why_not(guest.printed()):
-            # Where one was up there was memory until somebody took it, as a disk fills up.
-            raise (StorageError if guest.ready or self.was_up else EngineCannot)(why) from error
+            raise EngineCannot(why) from error
         if (isinstance(error, EngineCannot) or restarts > MAX_RESTARTS
                 or not (guest.ready or isinstance(error, WorkerLost))):
             raise error

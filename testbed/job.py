@@ -16,7 +16,7 @@ from base.untrusted import quoted
 from testbed import observations
 from testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from vtime import shared_folder
-from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
 from vtime.kernel.init import PROGRAM
 from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_within, remove_folder,
                                  remove_within)
@@ -250,7 +250,8 @@ class WorkerProcess:
             self.job.check_storage()
         if self.ending:
             raise self.ending
-        if self.process.returncode == -signal.SIGKILL:
+        if (self.process.returncode == -signal.SIGKILL
+                or ended and was_killed(self.printed())):
             raise WorkerKilled(f"the worker was killed while {awaited} was awaited, by the system"
                                " if memory has run out")
         if ended:

@@ -31,7 +31,6 @@ READABLE = ("/proc/cpuinfo",
             # Python's own, where it is none of the machine's: of those not all is everybody's.
             *({sys.prefix} - {"/usr", "/usr/local"}))
 WRITABLE = ("/dev/null",)
-MEMORY = "/dev/shm"  # where a guest's memory is a file without a name
 # The folder of a run, of earlier ones, and what is hidden (.git) are no guest's business.
 NOT_OF_THE_PROJECT = ("results", "figures")
 
@@ -153,8 +152,8 @@ def lacking() -> str:
     return ""
 
 
-def confine(kernel: str, folder: str, *readable: str) -> str:
-    """Restrict this process, and what it becomes, for good. Return where its memory goes.
+def confine(kernel: str, folder: str, *readable: str) -> None:
+    """Restrict this process, and what it becomes, for good.
 
     readable: what else it may read. Raises OSError; then it must not go on.
     """
@@ -166,13 +165,11 @@ def confine(kernel: str, folder: str, *readable: str) -> str:
     _allow(rules, PROJECT, _READ_DIR)  # Python lists it to find what it imports
     for path in (folder, *WRITABLE):
         _allow(rules, path, handled & _WRITE)
-    memory = _memory(rules, handled & (_WRITE_FILE | _READ_FILE)) or folder
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _error("no_new_privs")
     _drop_capabilities()
     _call(_LANDLOCK_RESTRICT, rules, 0)
     refuse(version)
-    return memory
 
 
 def _project() -> list[str]:
@@ -194,31 +191,9 @@ def _allow(rules: int, path: str, rights: int) -> None:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
-    _allow_open(rules, place, rights if os.path.isdir(path) else rights & _OF_FILES)
+    _call(_LANDLOCK_ADD, rules, 1, struct.pack(
+        "=Qi", rights if os.path.isdir(path) else rights & _OF_FILES, place), 0)
     os.close(place)
-
-
-def _allow_open(rules: int, place: int, rights: int) -> None:
-    _call(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, place), 0)
-
-
-def _memory(rules: int, rights: int) -> str:
-    """A folder in memory for a file without a name, itself without a name already.
-
-    The kernel opens the file there by O_TMPFILE (make_tempfile in
-    arch/um/os-Linux/mem.c), so nothing can stay behind, and nobody else's files
-    lie next to it. "" where there is no such place.
-    """
-    path = f"{MEMORY}/first-flight-{os.urandom(8).hex()}"
-    try:
-        os.mkdir(path, 0o700)
-    except OSError:
-        return ""
-    place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    os.rmdir(path)
-    _allow_open(rules, place, rights)
-    os.set_inheritable(place, True)
-    return f"/proc/self/fd/{place}"
 
 
 def _drop_capabilities() -> None:
@@ -290,13 +265,18 @@ def _error(what: str) -> OSError:
 
 
 def main(command: list[str]) -> None:
-    """Become the command. Its environment holds nothing of this machine."""
+    """Become the command. Its environment holds nothing of this machine.
+
+    The kernel replaces PATH by a longer one, and finds the end of its stack by where the other
+    words of the environment lie (get_top_address in arch/um/kernel/um_arch.c). So there has to be
+    one: TMPDIR, where nothing is kept as long as memfd_create works.
+    """
     readable = []
     while command[0] == "--read":
         _, path, *command = command
         readable.append(path)
-    memory = confine(command[0], os.getcwd(), *readable)
-    os.execve(command[0], command, {"PATH": os.defpath, "TMPDIR": memory})
+    confine(command[0], os.getcwd(), *readable)
+    os.execve(command[0], command, {"PATH": os.defpath, "TMPDIR": "."})
 
 
 if __name__ == "__main__":

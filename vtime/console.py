@@ -30,7 +30,18 @@ def printed_in(folder: Path) -> str:
         return ""
 
 
+def was_killed(printed: str) -> bool:
+    """Whether SIGKILL ended a guest behind namespaces, as where the machine's memory has run out.
+
+    unshare stands before it then. It cannot die of that signal as it does of others, says so, and
+    ends with status 1.
+    """
+    return "unshare: sigprocmask unblock failed" in printed
+
+
 def last_words_of(printed: str) -> str:
     """The end of what was printed, on one line."""
+    if was_killed(printed):
+        return "it was killed, by the system if memory has run out"
     words = " | ".join(quoted(line) for line in printed.strip().splitlines()[-3:])
     return f"it printed: {words}" if words else "it printed nothing"

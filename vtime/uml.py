@@ -38,11 +38,8 @@ VIRTUAL_TIME = "time-travel=inf-cpu"
 CANNOT = {
     "check_ptrace": "ptrace and seccomp are both forbidden, of which a guest needs one (by a"
                     " container's security profile?): allow them, or use --engine host",
-    "must be not mounted noexec": "a guest's memory is a file in /dev/shm, which is mounted"
-                                  " noexec: mount it without",
-    "mount likely just ran out of space": f"/dev/shm is full; each guest needs {MEMORY_MB} MB"
-                                          " there: enlarge it (docker run --shm-size), or ask"
-                                          " for fewer with --jobs",
+    "no memory that may be executed": "a guest's memory has to be executed, which this machine"
+                                      " forbids: sysctl -w vm.memfd_noexec=0",
 }
 # Where a kernel's source came from (`origin` in build.sh) if it is one that Debian, Ubuntu or
 # kernel.org gave and nobody has changed: the TCP that its model was checked against.

@@ -9,8 +9,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from benchmarks import kills, leftovers
 from tests.live.conftest import PROJECT, command, processes_with, rows, wait_until, watched
 
@@ -24,7 +22,7 @@ def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
     smaller = (f"from benchmarks import command, kills; kills.FLAGS = {FLAGS[:6]}\n"
                "command.run('kills', kills.main)")
     words = ["/usr/bin/python3", "-c", smaller, "--kills", "1"]
-    if os.geteuid() == 0:  # else it starts itself anew, within a /dev/shm of its own
+    if os.geteuid() == 0:  # else it starts itself anew, within mounts of its own
         words = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", kills.OWN,
                  "sh", *words]
     done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=900,
@@ -55,26 +53,6 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
     assert len(rows(results)) >= 5
     wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
     resumed(results)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a /dev/shm of its own")
-@pytest.mark.parametrize("size_mb", [30, 112, 144])
-def test_memory_that_runs_out_is_no_failed_trial(size_mb: int, results: Path,
-                                                 kernel: Path) -> None:
-    """Too little to boot, to build the network, to load the client, or in the midst of trials."""
-    starved = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-         f'mount -t tmpfs -o size={size_mb}m tmpfs /dev/shm && exec "$@"', "sh",
-         *command(results, *FLAGS)], capture_output=True, text=True, timeout=300, check=False)
-    measured = rows(results) if [*results.glob("zhao2019/*-uml/trials.csv")] else []
-    assert all(row["verdict"] == "pass" for row in measured), starved.stdout + starved.stderr
-    if starved.returncode:
-        assert starved.returncode in ((1,) if measured else (1, 4)), starved.stderr
-        assert starved.stderr.splitlines()[-1].startswith("run.sh: /dev/shm is full; each guest")
-    else:
-        assert len(measured) == COUNT
-    if 0 < len(measured) < COUNT:
-        resumed(results)
 
 
 def resumed(results: Path) -> None:

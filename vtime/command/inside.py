@@ -45,7 +45,7 @@ OURS = "/run/first-flight"
 OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
 IN_PLACE = {
     "/usr/bin/ovs-vsctl": "ovs-vsctl", "/usr/bin/telnet": "telnet",
-    "/usr/sbin/modprobe": "modprobe",
+    "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
     "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
@@ -108,6 +108,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
         _mounted("tmpfs", NEW + path, "tmpfs", options="mode=1777" if "tmp" in path else "mode=755")
     for path in ("/proc", "/sys", "/dev"):
         bind(path, NEW + path)
+    mount("tracefs", f"{NEW}/sys/kernel/tracing", "tracefs")
     _mounted("tmpfs", f"{NEW}/dev/shm", "tmpfs", options="mode=1777")
     for path in readable:
         os.makedirs(os.path.dirname(NEW + path), exist_ok=True)
@@ -119,6 +120,8 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     for place, name in IN_PLACE.items():
         if os.path.exists(NEEDED.get(name, "/")):
             _put_in_place(place, name)
+    if not os.path.lexists(f"{NEW}/usr/bin/python"):  # as experiments call it
+        os.symlink("python3", f"{NEW}/usr/bin/python")
     _make_cgroups(f"{NEW}/sys/fs/cgroup")
     socket.sethostname("localhost")  # a machine's name that resolves
     os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
@@ -410,7 +413,8 @@ def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -
             elif len(name) > MOST_NAME:
                 why = "its name is too long"
             else:
-                entry = Entry(kind, name, stat.S_IMODE(info.st_mode), _ns(info.st_mtime_ns),
+                in_64_bits = max(-(1 << 63), min(info.st_mtime_ns, (1 << 63) - 1))
+                entry = Entry(kind, name, stat.S_IMODE(info.st_mode), in_64_bits,
                               info.st_size if kind == FILE else 0,
                               os.readlink(place) if kind == LINK else b"")
                 _send_entry(entry, place, send, is_whole=not room.refuses(entry))
@@ -437,11 +441,6 @@ def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None]
         while rest and (piece := content.read(min(rest, MOST_BYTES))):
             rest -= len(piece)
             send(CONTENT, piece)
-
-
-def _ns(time_ns: int) -> int:
-    """A time of a file as 64 bits have it."""
-    return max(-(1 << 63), min(time_ns, (1 << 63) - 1))
 
 
 def shown(name: bytes) -> str:

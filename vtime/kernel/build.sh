@@ -13,7 +13,7 @@ unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-readonly RECIPE=7             # part of the cache's key: raise it when a kernel is built otherwise
+readonly RECIPE=8             # part of the cache's key: raise it when a kernel is built otherwise
 # Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
 readonly MIN_VERSION=6.13
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
@@ -21,7 +21,7 @@ readonly NEEDED_FILES=26000   # how many they are
 readonly IMPORT_MB=50         # the same for a kernel that somebody else has built
 readonly IMPORT_FILES=100
 readonly OBJECTS=620          # about how many files are compiled; only for the progress line
-readonly MORE_OBJECTS=260     # for commands
+readonly MORE_OBJECTS=640     # for commands
 
 # shellcheck source=vtime/kernel/source.sh
 source "$here/source.sh"

@@ -23,13 +23,6 @@ prepare_tree() {
     grep -q 'skb_orphan(skb)' "$tree/net/sched/sch_netem.c" ||
         say "Linux $version has another netem than is known:" \
             "at RTTs above 1 s SYNs will be sent again late"
-    # A file's page that the host has no memory for: the guest ends, with UML's own words for that.
-    # Its programs would end one by one, each for a reason of its own.
-    sed -i '/^static int hostfs_read_folio/,/^}/ s/^\(\t*\)if (bytes_read < 0)/\1if (bytes_read == -EFAULT)\n\1\tpanic("the mount likely just ran out of space");\n&/' \
-        "$tree/fs/hostfs/hostfs_kern.c"
-    grep -q 'likely just ran out of space' "$tree/fs/hostfs/hostfs_kern.c" ||
-        say "Linux $version has another hostfs than is known:" \
-            "where /dev/shm is full, trials fail and it does not say why"
     # The machine's own Linux may be older than 6.3, which added this flag: without it such a kernel
     # gives memory that can be executed, and with it none. Else the guest writes a file in its place
     # and makes it executable, which a confined one may not.
@@ -40,6 +33,19 @@ prepare_tree() {
     grep -q '"uml-userspace", MFD_CLOEXEC' "$tree/arch/um/os-Linux/skas/process.c" ||
         say "Linux $version starts its processes in another way than is known:" \
             "on machines with a Linux older than 6.3 it will not run confined"
+    # A guest's memory is a file without a name, which in a container's /dev/shm often has no room
+    # (64 MB), or may not be executed. Memory that belongs to no folder (memfd) has neither limit.
+    sed -i 's/^\tfd = make_tempfile(TEMPNAME_TEMPLATE);$/\
+\tfd = memfd_create("vm_file", MFD_CLOEXEC | 0x10);\t\/* MFD_EXEC, of Linux 6.3 *\/\
+\tif (fd < 0 \&\& errno == EINVAL)\
+\t\tfd = memfd_create("vm_file", MFD_CLOEXEC);\
+\tif (fd < 0)\
+\t\tos_warn("no memory that may be executed: %s\\n", strerror(errno));\
+\tif (fd < 0)\
+\t&/' "$tree/arch/um/os-Linux/mem.c"
+    grep -q 'memfd_create("vm_file", MFD_CLOEXEC)' "$tree/arch/um/os-Linux/mem.c" ||
+        say "Linux $version keeps its memory in another way than is known: it needs a /dev/shm" \
+            "that has room and may be executed, and does not run confined"
     for module in "$here"/tcp_*.c; do
         [[ -e $module ]] || continue
         name=${module##*/}
@@ -82,6 +88,7 @@ arch/um/kernel/um_arch.c core id
 drivers/char/random.c (void)command_line;
 fs/hostfs/hostfs_kern.c st->uid == 65534 ? 0
 fs/hostfs/hostfs_kern.c st->gid == 65534 ? 0
+kernel/bpf/arena.c min_t(long, page_cnt
 include/linux/skbuff.h u64 capture_ns;
 include/linux/netdevice.h u32 capture_id;
 net/core/dev.c capture_queued(skb, dev);
@@ -224,10 +231,8 @@ boot_failure() {
     local output folder
     output=$(tail -n 15 "$log")
     case $output in
-    *noexec*)
-        folder=$(sed -n 's/ must be not mounted noexec.*//p' <<<"$output")
-        echo "its memory is a file in $folder, which is mounted noexec;" \
-            "set TMPDIR to a folder that is not"
+    *'no memory that may be executed'*)
+        echo "this machine lets no memory be executed (sysctl -w vm.memfd_noexec=0 lets it)"
         ;;
     *ptrace* | *seccomp*)
         echo "ptrace and seccomp are both forbidden (by a container's security profile?)"

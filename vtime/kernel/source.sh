@@ -216,11 +216,12 @@ unpack() {      # SOURCE TREE
         --exclude='*/.config' --exclude='*/include/config' --exclude='*/include/generated' \
         --exclude='*/arch/*/include/generated' \
         '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
-        '*/drivers/base' '*/drivers/char/*.[ch]' '*/drivers/net/*.[ch]' '*/drivers/tty/*.[ch]' \
+        '*/crypto' '*/drivers/base' '*/drivers/char/*.[ch]' '*/drivers/net/*.[ch]' '*/drivers/tty/*.[ch]' \
+        '*/drivers/net/bonding' '*/drivers/net/ipvlan' '*/drivers/net/vxlan' '*/drivers/net/wireguard' \
         '*/fs/*.[ch]' '*/fs/devpts' '*/fs/exportfs' '*/fs/hostfs' '*/fs/kernfs' '*/fs/notify' \
-        '*/fs/overlayfs' '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
+        '*/fs/overlayfs' '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/fs/tracefs' '*/include' '*/init' '*/io_uring' '*/ipc' \
         '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
-        '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
+        '*/tools/build' '*/tools/include' '*/tools/lib/bpf/*.[ch]' '*/drivers/pci/*.[ch]' '*/tools/scripts' '*/usr' '*/virt' \
         '*/tools/testing/selftests/net/packetdrill' \
         --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
 }
