@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import socket
 import sys
 import uuid
 import warnings
@@ -32,6 +33,7 @@ from vtime.console import EngineCannot, EngineError
 SENT = ("*.py", "install.sh", "commands/*.py", *(f"{room}/**/*.py" for room in (
     "base", "findings", "model", "net", "runs", "study", "testbed", "vtime", "wire")))
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DASK_PORT = 8786  # of a scheduler whose address names none
 CONNECT_S, CLOSE_S = 10.0, 5.0
 RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
 RETRIES = 2  # of a batch that failed
@@ -70,6 +72,9 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
     with read_data_only():
         security = dask.Security(require_encryption=parts.scheme == "tls")
         try:
+            # Dask tries again until its time is over, and then may not know why.
+            socket.create_connection((parts.hostname or "", parts.port or DASK_PORT),
+                                     CONNECT_S).close()
             if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
                 raise ValueError("no certificate is given to Dask")
             client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
