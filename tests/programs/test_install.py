@@ -325,7 +325,7 @@ linux)
 esac"""
 TINY = {"Makefile": "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n", "arch/um/Kconfig": "",
         "net/sched/sch_netem.c": "", "net/ipv4/Makefile": "", "fs/hostfs/hostfs_kern.c": "", "tcp.c": "plain",
-        "arch/um/os-Linux/skas/process.c": ""}
+        "arch/um/os-Linux/skas/process.c": "", "arch/um/os-Linux/mem.c": ""}
 
 TAR = shutil.which("tar")
 
