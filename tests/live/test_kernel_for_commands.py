@@ -32,7 +32,8 @@ CALLS = [
         "-p tcp --tcp-flags SYN SYN -j TCPMSS --set-mss 1000")),
     "iptables -t nat -A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 8080",
     "iptables-legacy -t nat -A POSTROUTING -j MASQUERADE", "iptables-legacy -t mangle -L",
-    "ip6tables -A INPUT -m limit -j ACCEPT", "sysctl net.bridge.bridge-nf-call-iptables=0",
+    "ip6tables -A INPUT -m limit -j ACCEPT", 
+    "cd /proc/sys/net/bridge; grep 0 *-iptables && modprobe br_netfilter && grep 1 *-iptables",
     *(f"{DEVICE.format(number)} {words}" for number, words in enumerate((
         "vxlan id 1 dstport 4789", "gre local 10.0.0.1 remote 10.0.0.2", "geneve id 1 remote 10.0.0.2",
         "ipip local 10.0.0.1 remote 10.0.0.2", "sit local 10.0.0.1 remote 10.0.0.2", "wireguard",

@@ -72,7 +72,7 @@ static unsigned long long command_alarm_ns;
 static unsigned long long command_count, command_alarmed_at;	/* calls, and at the last alarm */
 static char command_told[TASK_COMM_LEN];
 static unsigned long long command_seed;
-static bool command_is_seeded;
+bool command_is_seeded;		/* read by drivers/char/random.c */
 static int command_paced;
 static unsigned int clock_spins;	/* of clock.c: who reads the clock until it moves */
 static const void *clock_reader;

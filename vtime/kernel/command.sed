@@ -22,6 +22,12 @@ s/^\tseq_printf(m, "mode\\t\\t: skas\\n");$/&\n\tseq_puts(m, "physical id\\t: 0\
 
 # drivers/char/random.c: the command line names folders, which differ from machine to machine
 /^void __init random_init_early/,/^}/ s/^\t_mix_pool_bytes(command_line, strlen(command_line));$/\t(void)command_line;/
+# where an interrupt meets a program depends on how fast the machine is
+/^void add_interrupt_randomness(/,/^}/ s/^\tfast_mix(fast_pool[->a-z]*, entropy,$/\tif (command_is_seeded)\n\t\treturn;\n&/
+s/^void add_interrupt_randomness(int irq)$/extern bool command_is_seeded;\n\n&/
+
+# net/bridge/br_netfilter_hooks.c: bridges ask iptables once br_netfilter is loaded, see modprobe
+/^static inline void br_netfilter_sysctl_default(/,/^}/ s/ = 1;$/ = 0;/
 
 # fs/hostfs/hostfs_kern.c: in a user namespace the files of the machine's root are nobody's (65534, the
 # kernel's DEFAULT_OVERFLOWUID); here they are root's again, or mount and su would be set-id nobody

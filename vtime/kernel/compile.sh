@@ -86,6 +86,8 @@ arch/um/os-Linux/skas/process.c command_alarm();
 arch/um/os-Linux/util.c command_random(buf
 arch/um/kernel/um_arch.c core id
 drivers/char/random.c (void)command_line;
+drivers/char/random.c if (command_is_seeded)
+net/bridge/br_netfilter_hooks.c call_iptables = 0;
 fs/hostfs/hostfs_kern.c st->uid == 65534 ? 0
 fs/hostfs/hostfs_kern.c st->gid == 65534 ? 0
 kernel/bpf/arena.c min_t(long, page_cnt
