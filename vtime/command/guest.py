@@ -11,6 +11,7 @@ import signal
 import stat
 import struct
 import subprocess
+import sys
 import termios
 import time
 import tty
@@ -52,6 +53,9 @@ NO_RATE = ("{}: packets passed without a limit of the rate; such a throughput co
            " 10 µs a packet, not from the network (docs/MININET.md)")
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
                   "LINES")
+# Mininet asks distutils for one class, and setuptools, where it is installed, puts its own copy in
+# that place: a third of a second for each script. Python 3.12 has no distutils of its own.
+DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
 # The distribution's programs come first, wherever else its user has some: Mininet lives with them.
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 TIMED_OUT, INTERRUPTED = 124, 130
@@ -168,7 +172,7 @@ def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, st
                if name in KEPT_VARIABLES or name.startswith("LC_")},
             "PATH": ":".join(dict.fromkeys(filter(None, path))), "HOME": HOME, "USER": "root",
             "LOGNAME": "root", "SHELL": "/bin/bash", "PWD": str(request.folder),
-            "PYTHONHASHSEED": str(request.seed % (1 << 32)), **request.environment}
+            "PYTHONHASHSEED": str(request.seed % (1 << 32)), **DISTUTILS, **request.environment}
 
 
 def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
