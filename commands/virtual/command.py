@@ -20,7 +20,7 @@ from base.command_line import Parser, file_path, heed, output_folder, say, whole
 from base.errors import FAILED, OK, CannotError, UsageError
 from base.files import WriteError
 from commands.runners import engine_errors
-from commands.virtual.script import advice, hints
+from commands.virtual.script import advice, hidden_programs, hints
 from vtime import Result
 from vtime.command.guest import (CommandGuest, CommandRequest, RawTerminal, in_foreground,
                                  remove_dead)
@@ -73,7 +73,9 @@ def run(argv: Sequence[str]) -> int:
     arguments = parsed(flags, words)
     check_request(arguments)
     script_hints = hints(words)  # before the command may change its script
-    for line in advice(words, shutil.which):
+    for line in (*advice(words, shutil.which),
+                 *hidden_programs(words, Path.cwd(),
+                                  [path.resolve() for path in arguments.readable])):
         say(f"run.sh: {line}")
     with engine_errors():
         kernel = built_kernel_for_commands()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from base import files
+from vtime.readable import HIDDEN, homes
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
 INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
@@ -44,6 +46,32 @@ def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str
         re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
     return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
+
+
+def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]) -> list[str]:
+    """Links of the folder to programs that the command does not see, a line for each; [] for none.
+
+    The Python of a virtual environment is such a link. Looked at are the command's own program and
+    the environments that its words, or its script, name. folder, readable: paths without links.
+    """
+    text = text_of(words)
+    programs = [folder / words[0], *(
+        config.parent / "bin" / "python" for config in sorted(folder.glob("*/pyvenv.cfg"))
+        if f"{config.parent.name}/bin/" in text)]
+    seen = (folder, *readable)
+    unseen = (*homes(), *map(Path, HIDDEN))
+    lines = []
+    for program in programs:
+        real = Path(os.path.realpath(program))
+        if (program.is_symlink() and os.access(real, os.X_OK) and any(
+                map(real.is_relative_to, unseen)) and not any(map(real.is_relative_to, seen))):
+            # A Python needs its library, too; nobody is told to show a home.
+            prefix = real.parent.parent
+            is_home = any(home.is_relative_to(prefix) for home in unseen)
+            needed = prefix if real.parent.name == "bin" and not is_home else real
+            lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do not"
+                         f" see: --readable {needed} shows it to this one")
+    return list(dict.fromkeys(lines))
 
 
 def hints(words: Sequence[str]) -> list[str]:

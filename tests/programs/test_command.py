@@ -73,6 +73,30 @@ def test_what_is_known_to_be_missing_is_told_before(
     assert not missing or lines[0].startswith(f"{missing}: used and not installed")
 
 
+def test_a_link_to_a_program_that_commands_do_not_see_is_told_before(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, folder = tmp_path / "home", tmp_path / "work"
+    monkeypatch.setenv("HOME", str(home))
+    for prefix in (home / "own", home):
+        (prefix / "bin").mkdir(parents=True)
+        (prefix / "bin" / "python").touch(mode=0o755)
+    (home / "key").touch(mode=0o600)
+    for name, python in (("v", home / "own/bin/python"), ("w", home / "bin/python")):
+        (folder / name / "bin").mkdir(parents=True)
+        (folder / name / "pyvenv.cfg").touch()
+        (folder / name / "bin" / "python").symlink_to(python)
+    (folder / "link").symlink_to(home / "key")
+    monkeypatch.chdir(folder)
+
+    def told(*words: str, readable: Path = folder) -> list[str]:
+        return [line.partition(" leads to ")[0] + line.partition(": ")[2].removesuffix(
+            " shows it to this one") for line in script.hidden_programs(words, folder, [readable])]
+    shown = f"v/bin/python--readable {home / 'own'}"
+    assert told("v/bin/python", "x.py") == told("sh", "-c", ". v/bin/activate; python x") == [shown]
+    assert told("w/bin/python") == [f"w/bin/python--readable {home / 'bin/python'}"], "no home"
+    assert told("python3", "x.py") == told("./link") == told("v/bin/python", readable=home) == []
+
+
 def test_no_link_of_a_results_folder_is_followed(tmp_path: Path) -> None:
     """It may be a stranger's; a killed guest's folder is removed in none but our own."""
     (theirs := tmp_path / "theirs").mkdir()
