@@ -43,7 +43,7 @@ def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
             say(f"plot.py: not drawn: {finding.name}: {finding.missing}")
     paths = drawing.draw(report, figures, forms)
     if not paths:
-        raise FirstFlightError(f"{folder}: there is nothing to draw of it")
+        raise FirstFlightError(f"{folder}: it has nothing to draw")
     for path in paths:
         print(path)
 

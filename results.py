@@ -112,7 +112,7 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
             print(files.write(path, data.dumps(stored_report(folder))))
             return
         except FirstFlightError as error:
-            say(f"results.py: passed over: {error}")
+            say(f"results.py: skipped: {error}")
     if not before:
         say(f"results.py: {results / name}: there is no whole run; measure it with"
             f" ./run.sh --scenario {name}")

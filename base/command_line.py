@@ -99,7 +99,7 @@ class Parser(argparse.ArgumentParser):
         # argparse takes the dashes of --flag=-- away, and gives the flag no value, unchecked.
         for word in sys.argv[1:] if args is None else args:
             if word.startswith("-") and word.endswith("=--"):
-                self.error(f"{word}: -- is no value")
+                self.error(f"{word}: -- is not a value")
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.error(self._hint(unknown))
@@ -158,7 +158,7 @@ def file_path(word: str) -> Path:
     except UnicodeEncodeError:
         encoded = b"\0"
     if not word or b"\0" in encoded:
-        raise argparse.ArgumentTypeError(f"{word!r} is no path")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a path")
     if len(encoded) > MOST_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MOST_NAME_BYTES:
         raise argparse.ArgumentTypeError(f"{word[:40]!r}… is longer than a path may be")
     return Path(word)
@@ -170,7 +170,7 @@ def output_folder(word: str) -> Path:
     existing = next(above for above in (place, *place.absolute().parents)
                     if os.path.exists(above))  # Path.exists raises where it may not look
     if not existing.is_dir():
-        raise argparse.ArgumentTypeError(f"{existing} is no folder")
+        raise argparse.ArgumentTypeError(f"{existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
         raise argparse.ArgumentTypeError(f"{existing} cannot be written to")
     return place

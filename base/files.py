@@ -35,7 +35,7 @@ MOST_LINE_CHARACTERS = 1 << 20  # nginx's longest request and headers together h
 
 
 def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """All of a file. Raises OSError, also for what is no regular file or too large."""
+    """All of a file. Raises OSError, also for what is not a regular file or too large."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > most_bytes:
             raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MB", str(path))
@@ -53,9 +53,9 @@ def lines(file: BinaryIO) -> Iterator[str]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file to be read. Raises OSError, also for what is no regular file."""
+    """A file to be read. Raises OSError, also for what is not a regular file."""
     if "\0" in str(path):
-        raise OSError(errno.EINVAL, "no name of a file has a NUL", str(path))
+        raise OSError(errno.EINVAL, "a file name cannot contain NUL", str(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -211,7 +211,7 @@ def link(path: Path, to: str) -> None:
     with _folder(path.parent, path.name) as folder:
         existing = _status(path.name, folder)
         if existing is not None and not stat.S_ISLNK(existing.st_mode):
-            raise OSError(errno.EEXIST, "something that is no link has its name; move that away")
+            raise OSError(errno.EEXIST, "something that is not a link has its name; move it away")
         _link(path.name, folder, to)
 
 

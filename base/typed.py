@@ -53,8 +53,8 @@ def number(word: str, unit: str) -> float:
     factors = SUFFIXES.get(unit, {})
     factor = 1.0 if not suffix else factors.get(suffix.lower())
     if factor is None:
-        raise ValueError(f"{word.strip()!r}: {suffix!r} is no unit of"
-                         f" {f'what is in {unit}' if unit else 'a plain number'}{like}")
+        raise ValueError(f"{word.strip()!r}: {suffix!r} is not a unit of"
+                         f" {f'a value in {unit}' if unit else 'a plain number'}{like}")
     # Of a product such as 1.1 × 1000 the digits that were typed, not those of binary fractions.
     return value if factor == 1.0 else float(f"{value * factor:.12g}")
 

@@ -45,14 +45,14 @@ def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
 def number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) \
             or abs(value) > MOST_WHOLE:
-        raise ValueError(f"{where} is no number in range")
+        raise ValueError(f"{where} is not a number in range")
     return value
 
 
 def whole(least: int = 0, most: int = MOST_WHOLE) -> Schema:
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"{where} is no whole number from {least} to {most}")
+            raise ValueError(f"{where} is not a whole number from {least} to {most}")
         return value
     return check
 
@@ -70,7 +70,7 @@ def text(most: int, cut: bool = False) -> Schema:
             return quoted(value, most)
         if not isinstance(value, str) or len(value) > most \
                 or not value.replace("\t", " ").isprintable():  # values of sysctls have tabs
-            raise ValueError(f"{where} is no printable text of at most {most} characters")
+            raise ValueError(f"{where} is not printable text of at most {most} characters")
         return value
     return check
 
@@ -79,7 +79,7 @@ def any_text(most: int) -> Schema:
     """Whatever characters it has: for what is checked by who reads it."""
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or len(value) > most:
-            raise ValueError(f"{where} is no text of at most {most} characters")
+            raise ValueError(f"{where} is not text of at most {most} characters")
         return value
     return check
 
@@ -89,7 +89,7 @@ def matching(pattern: str) -> Schema:
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or not expected.fullmatch(value):
-            raise ValueError(f"{where} is not as it has to be")
+            raise ValueError(f"{where} has the wrong form")
         return value
     return check
 
@@ -103,7 +103,7 @@ def items(schema: Schema, most: int) -> Schema:
     """A list."""
     def check(value: Any, where: str) -> list[Any]:
         if not isinstance(value, list) or len(value) > most:
-            raise ValueError(f"{where} is no list of at most {most}")
+            raise ValueError(f"{where} is not a list of at most {most}")
         return [schema(item, where) for item in value]
     return check
 
@@ -112,7 +112,7 @@ def by_name(schema: Schema, most: int, name: Schema = text(100)) -> Schema:
     """A table of values of one kind, whatever their names."""
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, dict) or len(value) > most:
-            raise ValueError(f"{where} is no table of at most {most}")
+            raise ValueError(f"{where} is not a table of at most {most}")
         return {name(key, f"a name in {where}"): schema(item, f"{where}.{quoted(key, 40)}")
                 for key, item in value.items()}
     return check
@@ -125,12 +125,12 @@ def table(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None
     def check(value: Any, where: str) -> dict[str, Any]:
         where = where or "it"
         if not isinstance(value, dict):
-            raise ValueError(f"{where} is no table")
+            raise ValueError(f"{where} is not a table")
         if missing := needed.keys() - value.keys():
             raise ValueError(f"{where} lacks {', '.join(sorted(missing))}")
         other = next((key for key in value if key not in known), None)
         if other is not None:
-            raise ValueError(f"{where} has {quoted(other, 40)!r}, which is no key of it")
+            raise ValueError(f"{where} has the unknown key {quoted(other, 40)!r}")
         return {key: known[key](item, f"{where}.{key}" if where != "it" else key)
                 for key, item in value.items()}
     return check
@@ -155,7 +155,7 @@ def described(known: Mapping[str, Schema]) -> Schema:
     version. What is null is left out."""
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise ValueError(f"{where or 'it'} is no table")
+            raise ValueError(f"{where or 'it'} is not a table")
         return {key: known.get(key, anything())(item, quoted(key, 40))
                 for key, item in value.items() if item is not None}
     return check
@@ -171,7 +171,7 @@ def _integer(digits: str) -> int:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_no_number)

@@ -17,9 +17,9 @@ from study import registry
 
 def add_flags(add: Callable[..., object]) -> None:
     add("--find-cliff", choices=("chain", "response", "early"),
-        help="the largest certificate chain, response or early data that a first flight holds,"
-             " found to the byte for each --iw, with the writes and segments that explain it; of a"
-             " chain over HTTP/3, where no route sets the window, with the datagrams")
+        help="find to the byte, for each --iw, the largest certificate chain, response or early"
+             " data that a first flight holds, with the writes and segments that explain it (over"
+             " HTTP/3, where no route sets the window, the datagrams)")
 
 
 def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
@@ -69,6 +69,7 @@ def dry(study: Study, arguments: argparse.Namespace) -> int:
     """Print what a search would measure."""
     with engine_errors():
         dry_run(study, *planned(arguments), arguments.results)
-    print("--find-cliff: of each of them other sizes, round after round, until the largest that"
-          " fits and the smallest that does not are one byte apart; the time is of one round")
+    print("--find-cliff: measures other sizes of each trial, round after round, until the largest"
+          " that fits and the smallest that does not are one byte apart; the expected time is that"
+          " of one round")
     return errors.OK

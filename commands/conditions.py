@@ -97,7 +97,7 @@ def read(text: str) -> Condition:
         parsed = None
     if (not isinstance(parsed, ast.Compare) or len(parsed.ops) != 1
             or type(parsed.ops[0]) not in _COMPARED):
-        raise ValueError(f"{text!r} is no condition such as 'total_ms(10) > 300': two sides, and"
+        raise ValueError(f"{text!r} is not a condition such as 'total_ms(10) > 300': two sides, and"
                          " one of > >= < <= between them")
     condition = Condition(text.strip(), parsed.left, parsed.ops[0], parsed.comparators[0])
     if not list(_means((condition.left, condition.right))):

@@ -24,14 +24,15 @@ def milliseconds(word: str) -> float:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if not LEAST_MS <= value <= 1e9:
-        raise argparse.ArgumentTypeError(f"{word!r} is no time; write 3500ms or 3.5s")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a time; write 3500ms or 3.5s")
     return value
 
 
 def add_flags(add: Callable[..., object]) -> None:
     add("--explain", type=milliseconds, metavar="TIME",
-        help="a time that you have seen, like 3500ms, beside a question by flags: which part of it"
-             " the window can be, and which bandwidth, RTT or loss would make up the rest")
+        help="with a question by flags: a time that you observed, like 3500ms; prints which part"
+             " of it the window can explain, and which bandwidth, RTT or loss would explain the"
+             " rest")
 
 
 def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ your server and users
   --probe URL        the initial window that your server uses, seen from here
   --users FILE       logs, CSV or captures of your users: the best window
   --find-cliff KIND  the size from which a response costs a round trip
-  --explain 3500ms   what of a time that you have seen the window can be
+  --explain 3500ms   how much of an observed time the window explains
 
 how
   --full         print every table          --dry-run      what would be done
@@ -107,7 +107,7 @@ SYNONYMS = {
                     "write --results DIR: the folder; --export csv FILE is one file"),
     **dict.fromkeys(("--json", "--csv", "--md"),
                     "--export json FILE (md, csv) writes the findings of one scenario"),
-    "--capture": "it is of a command: ./run.sh --capture -- COMMAND",
+    "--capture": "it goes with a command: ./run.sh --capture -- COMMAND",
     **dict.fromkeys(("--log", "--logs", "--accesslog"), "write --users FILE"),
     **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
                     _TWO_OBJECTS),
@@ -162,15 +162,15 @@ def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> No
             parser.error(f"{name}: write --{name}")
         if name[:1].isdigit() and not name.endswith(".toml"):
             flag = before.partition("=")[0] or "--iw"
-            parser.error(f"{name!r} belongs to no flag: the values of a list have commas between"
-                         f" them and no spaces, such as {flag} 10,{name.strip(',')}")
+            parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
+                         f" without spaces, such as {flag} 10,{name.strip(',')}")
 
 
 def check_command(parser: Parser, argv: Sequence[str]) -> None:
     """Exits with a line where a command stands in a scenario's place: its flags are not ours."""
     word = argv[0] if argv and argv[0] not in scenario_file.names() else ""
     if word.endswith((".py", ".sh")) or word[:1].isalpha() and shutil.which(word):
-        parser.error(f"{word} is no scenario; a command runs with -- before it: ./run.sh --"
+        parser.error(f"{word} is not a scenario; a command runs with -- before it: ./run.sh --"
                      f" {shlex.join(argv)}")
 
 
@@ -208,19 +208,21 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
         if wrong := import_module(module).wrong(arguments, given, requested):
             parser.error(wrong)
     if arguments.fail_if and (requested or arguments.probe or arguments.compare):
-        parser.error("--fail-if is of scenarios and questions whose trials are known before")
+        parser.error("--fail-if goes only with scenarios and questions whose trials are known in"
+                     " advance")
     if arguments.probe and (arguments.scenario or given or requested):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     check_controls(parser, arguments)
     if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
-        parser.error("--cluster: its workers measure in guests, each as many as it has threads:"
-                     " without --engine host and --jobs")
+        parser.error("--cluster goes without --engine host and --jobs: its workers measure in"
+                     " guests, one for each thread")
     check_own_server(parser, arguments, requested)
     if arguments.sample and not arguments.scenario:
-        parser.error("--sample is of a scenario: full of dukkipati2010, 1/16 of map_of_windows")
+        parser.error("--sample goes with a scenario, such as dukkipati2010 --sample full or"
+                     " map_of_windows --sample 1/16")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (requested or not arguments.own):
-        parser.error("--name: a scenario has a name; it is for a question of your own")
+        parser.error("--name names a question of your own; a scenario has its name")
     if arguments.export and (arguments.export[0] not in command_line.EXPORTS
                              or len(arguments.scenario) != 1 and not arguments.own):
         parser.error(f"--export: {', '.join(command_line.EXPORTS)} of one scenario, not"
@@ -248,16 +250,16 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace,
     if not requested:
         return
     if "command" not in requested:
-        parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name are of"
-                     " --server-command COMMAND")
+        parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name go only"
+                     " with --server-command COMMAND")
     if "users" in questions or arguments.cluster:
         parser.error("--server-command: a server of your own is measured on this machine, without"
                      " --users and --cluster")
     for folder in arguments.server_folder:
         if not os.path.isdir(folder):  # also for a name that is too long to be one
-            parser.error(f"--server-folder: {folder} is no folder")
+            parser.error(f"--server-folder: {folder} is not a folder")
     if arguments.ca and not is_certificate(arguments.ca):
-        parser.error(f"--ca: {arguments.ca} is no file with a certificate in PEM")
+        parser.error(f"--ca: {arguments.ca} is not a file with a certificate in PEM")
 
 
 def is_certificate(path: Path) -> bool:
@@ -273,7 +275,7 @@ def as_published(names: Sequence[str], parser: Parser) -> list[str]:
              if name.endswith(EXPLAINS)]
     for name in names:
         if name.removesuffix(EXPLAINS) not in known:
-            parser.error(f"--as-published: {name}: nobody has explained its set-up; known:"
+            parser.error(f"--as-published: {name}: no scenario has its set-up as published; known:"
                          f" {', '.join(known)}")
     return [f"{name.removesuffix(EXPLAINS)}{EXPLAINS}" for name in names or known]
 
@@ -283,7 +285,7 @@ def add_question(parser: Parser) -> None:
     add = parser.add_argument_group(
         "a question of your own: a network, TCP and responses",
         "Each takes a list, and every combination is measured. What you leave out has the default"
-        " here;\nwith a scenario, its own, and these take the place of it.").add_argument
+        " here;\nwith a scenario, its own, and a flag replaces it.").add_argument
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             action="extend", type=as_typed(quantity), help=quantity.help)
@@ -295,8 +297,8 @@ def add_question(parser: Parser) -> None:
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
     add("--sample", type=sample, metavar="1/N|full",
-        help="1/N: of a scenario's networks only one in N, evenly spread, as a scenario of its own;"
-             " full: of one that draws its responses the large sample, with narrower intervals")
+        help="1/N: measure only one in N of a scenario's networks, evenly spread; full: measure"
+             " the large sample of a scenario that draws its responses, for narrower intervals")
     add("--name", metavar="NAME", type=filled,
         help="the name of the folder of results and of the figures (default own)")
 
@@ -332,8 +334,8 @@ def add_questions(parser: Parser) -> None:
     for module in QUESTIONS.values():
         import_module(module).add_flags(add)
     add("--probe", metavar="URL", type=filled,
-        help="what window does this server of yours use, seen from here: one connection, to this"
-             " URL and no other; the only flag that talks to the network. With the right to"
+        help="measure the initial window of your server from this machine, by one connection to"
+             " this URL; the only flag that uses the network. With the right to"
              " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
              " them; take a page of 100 kB or more")
     add("--compare", type=command_line.file_path, nargs="+", metavar="RUN",

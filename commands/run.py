@@ -193,8 +193,8 @@ def part_of(name: str, arguments: argparse.Namespace) -> ScenarioFile:
 def allowed(file: ScenarioFile, arguments: argparse.Namespace) -> ScenarioFile:
     """The file, unless it names a command that nobody has allowed. Raises UsageError."""
     if file.names_command and not (arguments.allow_commands or arguments.check):
-        raise UsageError(f"{file.where}: names a command, [own_server], which would be run here:"
-                         " read it, and say --allow-commands if it is meant")
+        raise UsageError(f"{file.where}: names a command, [own_server], which would run on this"
+                         " machine: read it, then allow it with --allow-commands")
     return file
 
 

@@ -45,7 +45,7 @@ def of_stranger(folder: Path) -> Iterator[None]:
     except UNFIT as error:
         crash = write_crash(traceback.format_exc())
         raise FirstFlightError(
-            f"{folder}: what it holds does not go together ({type(error).__name__}: {error});"
+            f"{folder}: its files contradict each other ({type(error).__name__}: {error});"
             f" measure again with --fresh, or report it with {crash} if nobody has changed it"
         ) from error
 

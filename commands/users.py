@@ -26,10 +26,11 @@ def add_flags(add: Callable[..., object]) -> None:
              "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
              " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
     add("--trials", type=positive, metavar="N",
-        help=f"of --users: how many are measured under each window (default {TRIALS})")
+        help=f"with --users: how many users are measured under each window (default {TRIALS})")
     add("--share-link", type=kbps, metavar="KBPS",
-        help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
-             f" half of whose connections are theirs; --load says how full it is (default"
+        help="with --users: also measure what larger windows cost others on a shared link of this"
+             " many kbit/s. Half of its connections are your users'; --load says how full it is"
+             " (default"
              f" {LOAD:g})")
 
 
@@ -45,12 +46,11 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
           questions: Sequence[str]) -> str:
     """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
-        return ("--users is a question of its own: without a scenario, --repeat, --client and"
-                " --sysctl")
+        return "--users goes without a scenario, --repeat, --client and --sysctl"
     if arguments.share_link is not None and not arguments.users:
-        return "--share-link is of --users FILE"
+        return "--share-link goes only with --users FILE"
     if arguments.trials and not arguments.users:
-        return "--trials is of --users FILE"
+        return "--trials goes only with --users FILE"
     return ""
 
 
@@ -118,8 +118,8 @@ def requested_of(arguments: argparse.Namespace) -> Requested:
         raise UsageError("--load: --users takes it with --share-link KBPS only")
     for name, values in given.items():
         if len(values) != 1:
-            raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
-                             " of what is the same for everybody")
+            raise UsageError(f"{FLAGS[name].flag}: --users takes one value of this flag, the same"
+                             " for everybody; only --iw takes a list")
     scenario_file.check_count(len(windows) * (arguments.trials or TRIALS),
                               many=arguments.yes or arguments.dry_run)
     single = {name: values[0] for name, values in given.items()}

@@ -138,5 +138,5 @@ def probed_url(address: str) -> SplitResult:
             return url
     except ValueError:  # a port that is no number, brackets that do not close
         pass
-    raise UsageError(f"--probe: {address!r} is no URL like http://example.org/page or"
+    raise UsageError(f"--probe: {address!r} is not a URL like http://example.org/page or"
                      " https://example.org:8443/, without a user's name")

@@ -36,7 +36,7 @@ class Length(Quantity):
         match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
             if isinstance(value, str) else None
         if match is None or not match[1] and match[2] != "bdp":
-            raise UsageError(f"{where}: {value!r} is no length of a queue; say packets, a time or"
+            raise UsageError(f"{where}: {value!r} is not a queue length; write packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")
         name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[match[2]]
@@ -53,7 +53,7 @@ class Length(Quantity):
                                  f" {packets} of {FULL_FRAME_BYTES} bytes: write {packets}, 50ms or"
                                  " 1bdp")
             if re.fullmatch(r"\d*\.\d*[1-9]\d*", low):
-                raise ValueError(f"{word!r} is no whole number of packets; write {low}bdp,"
+                raise ValueError(f"{word!r} is not a whole number of packets; write {low}bdp,"
                                  f" {low}ms or whole packets")
             if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
                 low = f"{plain(typed.number(seconds[0], 'ms'))}ms"

@@ -164,7 +164,7 @@ class Word(Quantity):
             return str(value)
         # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
         if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
-            raise UsageError(f"{where}: {value!r} is no name of an algorithm")
+            raise UsageError(f"{where}: {value!r} is not the name of an algorithm")
         return value
 
     def listed(self, words: str) -> list[str]:
@@ -189,8 +189,8 @@ class Sizes(Quantity):
     def check(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",
                                                           value):
-            raise UsageError(f"{where}: {value!r} is no sizes of writes; say bytes of each, like"
-                             ' "17+38+2"')
+            raise UsageError(f"{where}: {value!r} is not a list of write sizes; write the bytes"
+                             ' of each, like "17+38+2"')
         return value
 
     def parsed(self, word: str) -> str:
@@ -210,8 +210,8 @@ class Windows(Quantity):
     def check(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(
                 r"|\d{1,5}=\d{1,5}(,\d{1,5}=\d{1,5}){0,99}", value):
-            raise UsageError(f"{where}: {value!r} is no windows that act as others; say both of"
-                             ' each, like "10=7,16=8"')
+            raise UsageError(f"{where}: {value!r} is not a list of windows that act as others;"
+                             ' write both of each pair, like "10=7,16=8"')
         if any(not 0 < int(window) <= _MOST_WINDOW for window in re.findall(r"\d+", value)):
             raise UsageError(f"{where}: {value!r}: a window can be 1 to {_MOST_WINDOW} segments")
         return value

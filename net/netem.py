@@ -168,7 +168,7 @@ def numbers_of(options: bytes) -> dict[str, int]:
 def read_options(options: bytes) -> NetemOptions:
     """The options of a netem, as a kernel reports them. Raises ValueError where they are none."""
     if len(options) < _HEAD.size:
-        raise ValueError(f"{len(options)} bytes are no options of netem")
+        raise ValueError(f"{len(options)} bytes are not options of netem")
     latency, limit, loss, _, duplicate, jitter = _HEAD.unpack_from(options)
     held = attributes(options[_HEAD.size:])
     rate, overhead, *_ = struct.unpack("=IiIi", held.get(_RATE) or bytes(16))

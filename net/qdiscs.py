@@ -136,7 +136,7 @@ def read_tbf(options: bytes) -> Bucket:
     fields = attributes(options)
     parameters = fields.get(_TBF_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _TBF_LIMITS.size:
-        raise ValueError(f"{len(options)} bytes are no options of tbf")
+        raise ValueError(f"{len(options)} bytes are not options of tbf")
     limit_bytes, burst, _ = _TBF_LIMITS.unpack_from(parameters, 2 * _RATESPEC.size)
     rate = _rate(parameters, fields.get(_TBF_RATE64))
     return Bucket(rate, rate, burst, 0, limit_bytes=limit_bytes)
@@ -161,7 +161,7 @@ def read_htb_class(options: bytes) -> Bucket:
     fields = attributes(options)
     parameters = fields.get(_HTB_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
-        raise ValueError(f"{len(options)} bytes are no options of a class of HTB")
+        raise ValueError(f"{len(options)} bytes are not options of a class of HTB")
     burst, ceiling_burst, _, level, _ = _HTB_BUFFERS.unpack_from(parameters, 2 * _RATESPEC.size)
     return Bucket(_rate(parameters, fields.get(_HTB_RATE64)),
                   _rate(parameters[_RATESPEC.size:], fields.get(_HTB_CEIL64)),

@@ -80,7 +80,7 @@ class Probed:
                     f" to {self.segments_before} fewer")
         if self.full is None:
             return ("the server's initial window, or by its program, which may have written no"
-                    " more at first: only a capture tells")
+                    " more at first: only a capture decides")
         return "the server's initial window: the response goes on, and there is room for it"
 
     @property

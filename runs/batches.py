@@ -106,9 +106,9 @@ class TrialBatch:
                                    for what in ("captures", "files"))
                 judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-            raise ValueError(f"it is no result: {quoted(repr(error))}") from error
+            raise ValueError(f"it is not a result: {quoted(repr(error))}") from error
         if stream.read(1):
-            raise ValueError("it has more than its trials")
+            raise ValueError("it has more results than trials")
         return judged, facts
 
 
@@ -169,7 +169,7 @@ class ManyMachines:
             try:
                 judged, facts = batch.read(result)
             except ValueError as error:
-                raise FirstFlightError(f"{name} sent what is no result of its batch: {error}"
+                raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
                                        ) from error
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
@@ -228,7 +228,7 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     try:
         requested = json.loads(gzip.decompress(payload))
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"it is no batch: {error}") from error
+        raise ValueError(f"it is not a batch: {error}") from error
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
     waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}

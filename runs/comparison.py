@@ -210,7 +210,7 @@ def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
             if len({facts.get(name, "") for facts in descriptions}) > 1]
     return Table("What was requested or used differently", (
         Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
-        tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
+        tuple(rows), () if rows else ("Nothing: the runs record the same facts.",))
 
 
 def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:

@@ -217,7 +217,7 @@ def load(folder: Path, study: Study) -> RunData:
         try:
             files.inside(folder, record.trial.job()["id"])  # which names files of the run
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
-            raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is no trial: {error}"
+            raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is not a trial: {error}"
                                ) from error
     stored = read_facts(folder)
     changed = changes(folder / TRIALS_CSV, stored.get("trials"), stored.get("state") == COMPLETE)

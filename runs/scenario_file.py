@@ -110,7 +110,7 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
 
 
 # What was a kind of study once, with one scenario.
-ARITHMETIC = ("nothing of it is measured: docs/results/paper_arithmetic.md has the paper's own"
+ARITHMETIC = ("it measures nothing: docs/results/paper_arithmetic.md has the paper's own"
               " arithmetic, and /usr/bin/python3 -m paper.arithmetic writes it")
 
 
@@ -163,7 +163,7 @@ def read(path: Path, named: str = "") -> ScenarioFile:
         return parsed(path.stem, files.content(path, MOST_BYTES).decode("utf-8"),
                       named)
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else f"is no UTF-8 text: {error}"
+        why = error.strerror if isinstance(error, OSError) else f"is not UTF-8 text: {error}"
         raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error
 
 
@@ -201,8 +201,8 @@ def check_count(count: int, what: str = "trials", many: bool = False) -> None:
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are requested, at most {MOST_TRIALS} fit in one run")
     if count > MANY_TRIALS and not many:
-        raise UsageError(f"{count} {what} are requested, more than {MANY_TRIALS}; if that is meant,"
-                         " say --yes")
+        raise UsageError(f"{count} {what} are requested, more than {MANY_TRIALS}; allow them with"
+                         " --yes")
 
 
 def toml_fault(error: Exception, text: str) -> str:

@@ -218,7 +218,7 @@ class WorkerProcess:
             line = observations.read_line(text)
             if "trial" in line:
                 if line["trial"] not in self.waiting:
-                    raise ValueError(f"no trial {quoted(line['trial'])!r} was waited for")
+                    raise ValueError(f"no trial {quoted(line['trial'])!r} was expected")
                 observation = self.job.observation(line)
                 del self.waiting[observation.trial_id]
                 self.lines = 0
@@ -240,7 +240,8 @@ class WorkerProcess:
         return None
 
     def _wrong(self, error: Exception) -> EngineError:
-        return EngineError(f"the worker wrote what is no observation: {quoted(str(error))}")
+        return EngineError(f"the worker wrote a line that is not an observation:"
+                           f" {quoted(str(error))}")
 
     def _judge_silence(self, ended: bool) -> None:
         silent_s = self.watchdog.seconds()

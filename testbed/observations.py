@@ -32,14 +32,14 @@ _sizes = items(_size, MOST)
 
 def _span_ms(value: Any, where: str) -> float:
     if not 0 <= (span := number(value, where)) <= _SPAN_MS:
-        raise ValueError(f"{where} is no time from 0 to {_SPAN_MS:g} ms")
+        raise ValueError(f"{where} is not a time from 0 to {_SPAN_MS:g} ms")
     return span
 
 
 def _second(value: Any, where: str) -> float:
     """A moment, or a span, in seconds: between 1970 and 9999."""
     if not 0 <= (second := number(value, where)) < 253_402_300_800:
-        raise ValueError(f"{where} is no time in seconds")
+        raise ValueError(f"{where} is not a time in seconds")
     return second
 
 

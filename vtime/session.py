@@ -85,7 +85,7 @@ def keep_capture(guest: CommandGuest, into: Path) -> bool:
                 most_bytes -= len(piece)
             if packets.read(1):
                 guest.outcome.note(f"{CAPTURE}: the guest wrote more than --capture allows; the"
-                                   " rest is left out")
+                                   " rest is not recorded")
     except WriteError as error:
         guest.outcome.lose(str(error))
         return False

@@ -36,7 +36,7 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
     file = os.fdopen(opened, "rb" if access == os.O_RDONLY else "r+b")
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         file.close()
-        raise ValueError(f"{place!r} is no regular file")
+        raise ValueError(f"{place!r} is not a regular file")
     return file
 
 
@@ -75,7 +75,7 @@ def _opened_within(folder: Path, place: str) -> tuple[int, str]:
     """The folder of a place, opened, and the name in it."""
     *above, name = place.split("/")
     if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
-        raise ValueError(f"{place!r} is no file of the worker's")
+        raise ValueError(f"{place!r} is not a file of the worker's")
     return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
 
 

@@ -36,8 +36,8 @@ LEAST_FILES, MOST_FILES = 1024, 1 << 16
 VIRTUAL_TIME = "time-travel=inf-cpu"
 # What a kernel prints where a machine cannot run it, why that is and what to do about it.
 CANNOT = {
-    "check_ptrace": "ptrace and seccomp are both forbidden, of which a guest needs one (by a"
-                    " container's security profile?): allow them, or use --engine host",
+    "check_ptrace": "a guest needs ptrace or seccomp, and both are forbidden (by a container's"
+                    " security profile?): allow one, or use --engine host",
     "no memory that may be executed": "a guest's memory has to be executed, which this machine"
                                       " forbids: sysctl -w vm.memfd_noexec=0",
 }
@@ -99,7 +99,7 @@ def check_machine() -> None:
     if not os.path.exists("/proc/self/exe"):
         raise EngineCannot("/proc is not mounted: mount it (mount -t proc proc /proc)")
     if missing := [name for name in ("setpriv", "taskset") if not shutil.which(name)]:
-        raise EngineCannot(f"{' and '.join(missing)}: on no folder of PATH, which is"
+        raise EngineCannot(f"{' and '.join(missing)}: not found on PATH, which is"
                            f" {os.environ.get('PATH', '')!r}: run ./install.sh, or add /usr/bin")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)

@@ -218,7 +218,7 @@ def main(words: Sequence[str]) -> int:
     for name, measure in (("marrama", marrama), ("zhao", zhao)):
         if (source := getattr(requested, name)) is not None:
             if not source.is_dir():
-                raise UsageError(f"--{name}: {source} is no folder")
+                raise UsageError(f"--{name}: {source} is not a folder")
             with tempfile.TemporaryDirectory() as folder:
                 print("\n".join(measure(source.resolve(), Path(folder))), flush=True)
     return OK

@@ -122,7 +122,7 @@ def program_of(arguments: argparse.Namespace) -> Path:
     """The program that is named, or the one on the PATH. Raises UsageError, CannotError."""
     if arguments.program is not None:
         if not os.access(arguments.program, os.X_OK) or arguments.program.is_dir():
-            raise UsageError(f"--program: {arguments.program} is no program that can be run")
+            raise UsageError(f"--program: {arguments.program} is not a program that can be run")
         return Path(arguments.program)
     if (path := shutil.which("packetdrill")) is None:
         raise CannotError("packetdrill is not installed: build it as docs/PACKETDRILL.md shows, and"

@@ -69,8 +69,8 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
             prefix = real.parent.parent
             is_home = any(home.is_relative_to(prefix) for home in unseen)
             needed = prefix if real.parent.name == "bin" and not is_home else real
-            lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do not"
-                         f" see: --readable {needed} shows it to this one")
+            lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
+                         f" not see: --readable {needed} shows it to this one")
     return list(dict.fromkeys(lines))
 
 

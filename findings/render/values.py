@@ -156,12 +156,12 @@ def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, 
 def _formed(cell: Cell, form: str, words: str) -> str:
     value = _plain(cell)
     if not isinstance(value, (int, float)):
-        raise FirstFlightError(f"{{{words}}}: is no number")
+        raise FirstFlightError(f"{{{words}}}: is not a number")
     above, _, below = form.partition("|")
     if below and value:
         return above if value > 0 else below
     if not form.isdecimal():
-        raise FirstFlightError(f"{{{words}}}: {form!r} is no form for {value:g}")
+        raise FirstFlightError(f"{{{words}}}: {form!r} is not a form for {value:g}")
     return number(abs(value), int(form))
 
 

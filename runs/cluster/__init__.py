@@ -14,5 +14,5 @@ def address(word: str) -> str:
     match = _ADDRESS.fullmatch(word)
     if match is None or not 0 < int(match["port"]) <= 65_535:
         raise argparse.ArgumentTypeError(
-            f"{word[:80]!r} is no address of a scheduler, such as tls://192.0.2.1:8786")
+            f"{word[:80]!r} is not an address of a scheduler, such as tls://192.0.2.1:8786")
     return word

@@ -195,7 +195,7 @@ def read_data_only() -> Iterator[None]:
 
 def _look(event: str, arguments: tuple[object, ...]) -> None:
     if _data_only and event == "pickle.find_class" and arguments != ("builtins", "bytes"):
-        raise Unreadable("what is no data was not unpickled")
+        raise Unreadable("what is not data was not unpickled")
 
 
 def pack(kernel: Path) -> bytes:

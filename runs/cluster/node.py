@@ -75,7 +75,7 @@ class Node:
         versions = json.loads(done.stdout)
         other = [f"{name} {versions.get(name)!r} instead of {required!r}"
                  for name, required in self.tools.items() if versions.get(name) != required]
-        return (f"it has {', '.join(other)}: the same distribution everywhere, please"
+        return (f"it has {', '.join(other)}: use the same distribution on every machine"
                 if other else "")
 
     def measure(self, batch: bytes) -> bytes:

@@ -51,7 +51,7 @@ def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
         Sweep, raw, "sweep", where, defaults=defaults, own_server=own.text if own else "")
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
     if one_in > 1 and not sweeps:
-        raise UsageError(f"{where}: one_in: it has no grid of networks to leave out of")
+        raise UsageError(f"{where}: one_in: it needs a grid of networks, and there is none")
     if one_in > 1:
         sweeps = tuple(sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}")
                        for sweep in sweeps)

@@ -82,8 +82,8 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
     given = overrides.checked()
     if "load" in given:
-        raise UsageError(f"{scenario.name}: --load: one transfer at a time is no load; the"
-                         " scenarios that take it are of kind load (--list)")
+        raise UsageError(f"{scenario.name}: --load: it has one transfer at a time; only scenarios"
+                         " of kind load take this flag (--list)")
     if overrides.sysctls:
         raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
                          " [sysctls]")

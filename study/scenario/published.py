@@ -130,7 +130,7 @@ def _lines(path: Path) -> list[str]:
     try:
         return files.content(path).decode("utf-8").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+        why = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
         raise UsageError(f"paper/{path.name}: cannot be read: {why}") from error
 
 

@@ -163,7 +163,7 @@ def damages(folder: Path) -> dict[str, Callable[[], object]]:
     ("no run", errors.FAILED, "there is no such run"),
     ("no run.json", errors.FAILED, "run.json: cannot be read"),
     ("torn run.json", errors.FAILED, "run.json: is damaged"),
-    ("list in run.json", errors.FAILED, "is damaged (it is no table)"),
+    ("list in run.json", errors.FAILED, "is damaged (it is not a table)"),
     ("no scenario", errors.FAILED, "names no scenario"),
     ("unknown scenario", errors.USAGE, "unknown scenario"),
     ("no trials", errors.FAILED, "trials.csv: cannot be read"),
@@ -231,7 +231,7 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
     lines = said.err.splitlines()
     assert all(line.startswith("results.py: ") for line in lines)
     assert [line for line in lines if "zhao2019:" not in line and "20260103-uml" in line] == [
-        f"results.py: passed over: {home}/20260103-uml: a file is missing"]
+        f"results.py: skipped: {home}/20260103-uml: a file is missing"]
     assert any("there is no whole run; measure it with ./run.sh --scenario marrama2012" in line
                for line in lines)
 

@@ -124,7 +124,7 @@ def test_a_seed_has_32_bits(seed: str) -> None:
 
 def test_very_many_trials_want_a_yes() -> None:
     requested = ["--scenario", "tselentis2013", "--repeat", "10000"]
-    with pytest.raises(UsageError, match="say --yes"):
+    with pytest.raises(UsageError, match="allow them with --yes"):
         run.study_of("tselentis2013", flags.parse(requested))
     assert run.overrides_of(flags.parse([*requested, "--yes"])).many
 
@@ -189,7 +189,8 @@ def test_as_published_are_the_scenarios_that_explain_these(
         "marrama2012_as_published", "tselentis2013_as_published", "zhao2019_as_published"]
     with pytest.raises(SystemExit):
         flags.parse(["--as-published", "ietf78_load"])
-    assert ("--as-published: ietf78_load: nobody has explained its set-up; known: marrama2012,"
+    assert ("--as-published: ietf78_load: no scenario has its set-up as published; known:"
+            " marrama2012,"
             " tselentis2013, zhao2019") in capsys.readouterr().err
 
 
@@ -347,7 +348,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
             (["--rtt", "7"], "own: 2 trials")):
         assert experiment.main([*argv, "--dry-run"]) == errors.OK
         assert words in capsys.readouterr().out
-    with pytest.raises(UsageError, match="is no URL like"):
+    with pytest.raises(UsageError, match="is not a URL like"):
         experiment.main(["--probe", "x", "--dry-run"])
 
 
@@ -405,7 +406,7 @@ def test_loopback_is_not_probed(host: str) -> None:
                                  "http://a:b@example.org/", "http://example.org:x/",
                                  "http://example.org:0/", "http://example.org:99999/"])
 def test_a_probe_of_no_url(url: str) -> None:
-    with pytest.raises(UsageError, match="is no URL like"):
+    with pytest.raises(UsageError, match="is not a URL like"):
         experiment.main(["--probe", url])
 
 
@@ -414,7 +415,7 @@ def test_a_server_of_ones_own_has_a_command_and_paths(
     with pytest.raises(SystemExit):
         experiment.main(["--server-command", " "])
     assert "argument --server-command: its value is empty" in capsys.readouterr().err
-    with pytest.raises(UsageError, match="url_path: '' is no path"):
+    with pytest.raises(UsageError, match="url_path: '' is not a path"):
         experiment.main(["--server-command", "serve {p}", "--url-path", ""])
 
 
@@ -425,7 +426,7 @@ def test_a_command_in_a_file_is_run_only_where_that_is_said(
     own.write_text(SMALL.replace(*WITHOUT_FIGURES).replace(
         "[defaults]", '[own_server]\ncommand = "serve {p}"\n[defaults]\nserver = ["own"]'))
     with pytest.raises(UsageError, match="theirs.toml: names a command, .own_server.*"
-                                         " say --allow-commands if it is meant"):
+                                         " then allow it with --allow-commands"):
         experiment.main([str(own), "--dry-run"])
     assert experiment.main(["--check", str(own)]) == errors.OK
     assert run.study_of(str(own), flags.parse([str(own), "--allow-commands"])).trials

@@ -178,7 +178,7 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
 def test_a_file_that_is_no_kernel_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no tar")
     done = run(GUEST / "build.sh", "--import", str(tmp_path / "file"), cache=tmp_path / "cache")
-    assert done.returncode != 0 and "is not taken: it is no whole tar file" in done.stderr
+    assert done.returncode != 0 and "is not taken: it is not a whole tar file" in done.stderr
     assert run(GUEST / "build.sh", "--path", cache=tmp_path / "cache").returncode == 1
 
 

@@ -70,9 +70,9 @@ class Entry:
             kind, mode, modified_ns, size = _ENTRY.unpack_from(content)
             name, target = content[_ENTRY.size:].split(b"\0")
         except (struct.error, ValueError):
-            raise ValueError("what was written is no file's head") from None
+            raise ValueError("the message is not the head of a file") from None
         if kind not in (FILE, FOLDER, LINK):
-            raise ValueError("what was written is no file's head")
+            raise ValueError("the message is not the head of a file")
         return Entry(kind, name, mode, modified_ns, size, target)
 
 
@@ -107,7 +107,7 @@ class Reader:
         while len(self._rest) - place >= _HEAD.size:
             kind, time_ns, size = _HEAD.unpack_from(self._rest, place)
             if kind not in KINDS or size > MOST_BYTES:
-                raise ValueError("what was written is no frame")
+                raise ValueError("the message is not a frame")
             begin = place + _HEAD.size
             if len(self._rest) < begin + size:
                 break

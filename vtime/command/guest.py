@@ -49,12 +49,9 @@ MOST_TROUBLES = 1000  # lines about one command
 MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
 SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # vtime/kernel/command.c
-NO_RATE = ("{}: packets passed without a limit of the rate; such a throughput comes from a cost of"
-           " 10 µs a packet, not from the network (docs/MININET.md)")
-KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
-                  "LINES")
-# Mininet asks distutils for one class, and setuptools, where it is installed, puts its own copy in
-# that place: a third of a second for each script. Python 3.12 has no distutils of its own.
+NO_RATE = "{}: packets passed without a rate limit, at 10 µs each, not at a network's rate"
+KEPT_VARIABLES = "LANG LANGUAGE TERM TZ PYTHONPATH PYTHONUNBUFFERED COLUMNS LINES".split()
+# Mininet needs distutils. The copy of setuptools costs each script a third of a second.
 DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
 # The distribution's programs come first, wherever else its user has some: Mininet lives with them.
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")

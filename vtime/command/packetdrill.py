@@ -298,11 +298,11 @@ class Hand:
     def _hear(self, line: bytes) -> None:
         if line.startswith(b'{"no_program"'):
             printed = quoted(read(line, _NO_PROGRAM, MOST_LINE_BYTES)["no_program"])
-            raise EngineCannot(f"{self.setup.program} is no packetdrill:"
+            raise EngineCannot(f"{self.setup.program} is not packetdrill:"
                                f" {printed or 'it says nothing of itself'}")
         values = read(line, _RESULT, MOST_LINE_BYTES)
         if values["number"] != self.count or self.count == len(self.scripts):
-            raise ValueError("it tells of another script")
+            raise ValueError("it reports another script")
         self.results.put(judged(self.scripts[self.count], values["status"], values["virtual_s"],
                                 values["printed"], self.setup.limit_s))
         self.count += 1

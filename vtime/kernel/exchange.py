@@ -59,7 +59,7 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
         with tarfile.open(file, "r:") as tar:
             members = _members(tar)
     except (tarfile.TarError, EOFError) as error:
-        raise ImportRefused(f"it is no whole tar file ({error})") from error
+        raise ImportRefused(f"it is not a whole tar file ({error})") from error
     inputs = _inputs(members["inputs"])
     for name, expected in requested.items():
         if inputs[name] != expected:
@@ -103,7 +103,7 @@ def _inputs(text: bytes) -> dict[str, str]:
     """The lines of `inputs` by their first words."""
     words = text.decode("ascii", "replace")
     if not words.replace("\n", "").isprintable():
-        raise ImportRefused("its inputs are no text")
+        raise ImportRefused("its inputs are not text")
     lines = dict(line.partition(" ")[::2] for line in words.splitlines())
     if lines.keys() != INPUTS.keys():
         raise ImportRefused(f"its inputs are {', '.join(lines) or 'empty'}, not"

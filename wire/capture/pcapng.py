@@ -229,7 +229,7 @@ def _packets(capture: Capture, places: Numbers) -> Packets:
     queue = begin + _HEAD_WORDS + (kept + 3) // 4 + 2
     if (word(begin) >= len(capture.devices)).any() or (queue + _OPTION_WORDS - 2 > ends).any() or (
             kept > frame_bytes).any():
-        raise ValueError("a packet of no device, or that is longer than its block")
+        raise ValueError("a packet without a device, or that is longer than its block")
     if (word(queue - 2) != _FLAGS_OPTION).any() or (word(queue) != _QUEUE_OPTION).any():
         raise ValueError("a packet without what its queue did")
     time_ns, queued_ns = two_words(begin + 1, 0), two_words(queue + 1)
@@ -269,7 +269,7 @@ def _read_own(capture: Capture, body: bytes) -> None:
     elif kind == _DEVICE:
         namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body, place)
         if peer != _NONE and peer >= len(capture.devices):
-            raise ValueError("a peer that is no device")
+            raise ValueError("a peer that is not a device")
         names = dict(_options(body, place + _DEVICE_HEAD.size))
         device.states.append(DeviceState(
             time_ns, _text(names.get(1, b"")), _text(names.get(2, b"")), namespace, bool(is_root),

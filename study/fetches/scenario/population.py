@@ -173,5 +173,6 @@ def percentile_of(label: str) -> float | None:
         return None
     number = re.fullmatch(r"p(\d+(?:\.\d+)?)", label)
     if not number or not 0 < float(number[1]) < 100:
-        raise UsageError(f"'{label}' is no percentile: mean, or p and a number between 0 and 100")
+        raise UsageError(f"'{label}' is not a percentile: mean, or p and a number between 0 and"
+                         " 100")
     return float(number[1]) / 100

@@ -54,9 +54,9 @@ class OwnServer:
             raise UsageError(f"{where}: command: there is no word in it")
         for key, path in (("url_path", self.url_path), ("ready", self.ready or "/")):
             if not re.fullmatch(r"/[!-~]*", path):
-                raise UsageError(f"{where}: {key}: {path!r} is no path like /page?id=1")
+                raise UsageError(f"{where}: {key}: {path!r} is not a path like /page?id=1")
         if self.name and not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", self.name):
-            raise UsageError(f"{where}: name: {self.name!r} is no host's name")
+            raise UsageError(f"{where}: name: {self.name!r} is not a host name")
 
     def check_sizes(self, has_size: bool, where: str) -> None:
         """Raises UsageError where the size of its responses is not given."""

@@ -390,7 +390,7 @@ def check_server(requested: Sweep, where: str) -> None:
     """Raises UsageError where a server cannot do what else is requested."""
     if (OWN in requested.server) != bool(requested.own_server):
         raise UsageError(f"{where}: " + (
-            "a server of your own is its command: say --server-command, or [own_server] in a file"
+            "a server of your own needs a command: give --server-command, or [own_server] in a file"
             if not requested.own_server else
             f"--server-command is of the server {OWN}: say --server {OWN}, or none"))
     if requested.has_own_chain and any(requested.chain_bytes):

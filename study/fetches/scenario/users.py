@@ -72,7 +72,7 @@ class Users:
                 raise UsageError(f"{where}: {name}: {len(getattr(self, name))} values for"
                                  f" {len(self.rtt_ms)} users")
         if max(self.group) >= len(self.groups):
-            raise UsageError(f"{where}: group: {max(self.group)} is no place in groups")
+            raise UsageError(f"{where}: group: {max(self.group)} is not a place in groups")
         if self.baseline_initcwnd not in self.initcwnd:
             raise UsageError(f"{where}: baseline_initcwnd {self.baseline_initcwnd} is not among"
                              " initcwnd")

@@ -136,7 +136,7 @@ def test_what_is_no_observation_costs_no_other(tmp_path: Path, line: object) -> 
     worker = saying(tmp_path / "job", {"trial": "t1"}, line)
     seen = worker.poll()
     assert next(seen).trial_id == "t1"
-    with pytest.raises(EngineError, match="the worker wrote what is no observation"):
+    with pytest.raises(EngineError, match="the worker wrote a line that is not an observation"):
         next(seen)
     assert "t2" in worker.waiting
     worker.stop()

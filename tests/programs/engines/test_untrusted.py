@@ -81,7 +81,7 @@ LEFT: dict[str, tuple[Callable[[Path], None], str]] = {
     "a line without an end": (lambda folder: sparse(folder / "observations.jsonl"),
                               f"a line has more than {LINE_BYTES} bytes"),
     "a long line": (lines({"trial": "t", "error": "x" * LINE_BYTES}), "more than|it has"),
-    "a large capture": (capture(SPARSE_BYTES, SPARSE_BYTES), "captures.client.bytes is no whole"),
+    "a large capture": (capture(SPARSE_BYTES, SPARSE_BYTES), "captures.client.bytes is not a whole"),
     "a large file": (kept, f"more than {FILE_BYTES} bytes"),
     "lists in lists": (lines("[" * 100_000), "nested too deep"),
     "lists in an observation": (lines('{"trial": "t", "fetch": ' + "[" * 100_000),
@@ -89,22 +89,22 @@ LEFT: dict[str, tuple[Callable[[Path], None], str]] = {
     "a large number": (lines({"trial": "t", "duration_s": 10**30}), "has 31 digits"),
     "a very large number": (lines('{"trial": "t", "duration_s": ' + "9" * 10**6 + "}"),
                             "has 1000000 digits"),
-    "no finite number": (lines('{"trial": "t", "duration_s": 1e999}'), "duration_s is no number"),
-    "not a number": (lines('{"trial": "t", "duration_s": NaN}'), "NaN is no number"),
-    "true for a number": (lines({"trial": "t", "duration_s": True}), "duration_s is no number"),
+    "no finite number": (lines('{"trial": "t", "duration_s": 1e999}'), "duration_s is not a number"),
+    "not a number": (lines('{"trial": "t", "duration_s": NaN}'), "NaN is not a number"),
+    "true for a number": (lines({"trial": "t", "duration_s": True}), "duration_s is not a number"),
     "a time out of range": (lines({"trial": "t", "started_at": -1e300}), "started_at is no"),
     "a transfer in no time": (lines({"trial": "t", "fetch": {**FETCH, "total_ms": 0}}),
                               "succeeded in no time"),
     "a text for a size": (lines({"trial": "t", "fetch": {**FETCH, "size": "1"}}), "fetch.size is"),
     "half a report": (lines({"trial": "t", "server": {"event": "response"}}), "server lacks"),
-    "a number for a word": (lines({"stage": 5}), "stage is not as it has to be"),
+    "a number for a word": (lines({"stage": 5}), "stage has the wrong form"),
     "a number for a text": (lines({"trial": "t", "fetch": {**FETCH, "http_version": 2}}),
-                            "http_version is no printable text"),
-    "a list for a reason": (lines({"trial": "t", "error": ["x"]}), "error is no printable text"),
-    "a list for a table": (lines({"trial": "t", "drops": []}), "drops is no table"),
-    "an unknown key": (lines({"trial": "t", "verdict": "pass"}), "has 'verdict', which is no key"),
-    "another's trial": (lines({"trial": "of another"}), "no trial 'of another' was waited for"),
-    "a trial twice": (lines({"trial": "t"}, {"trial": "t"}), "no trial 't' was waited for"),
+                            "http_version is not printable text"),
+    "a list for a reason": (lines({"trial": "t", "error": ["x"]}), "error is not printable text"),
+    "a list for a table": (lines({"trial": "t", "drops": []}), "drops is not a table"),
+    "an unknown key": (lines({"trial": "t", "verdict": "pass"}), "has the unknown key 'verdict'"),
+    "another's trial": (lines({"trial": "of another"}), "no trial 'of another' was expected"),
+    "a trial twice": (lines({"trial": "t"}, {"trial": "t"}), "no trial 't' was expected"),
     "words without an end": (lines(*[{"stage": "alive"}] * 10_001), "and no observation among"),
     "bytes that are no text": (
         lambda folder: (folder / "observations.jsonl").write_bytes(b"\xff\n") and None, "utf-8"),
@@ -115,7 +115,8 @@ LEFT: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_what_is_no_observation_is_one_clear_line(what: str, tmp_path: Path) -> None:
     leave, why = LEFT[what]
     told = heard(left(tmp_path / "job", leave))
-    assert told.startswith("the worker wrote what is no observation: ") and len(told) < 400
+    assert told.startswith("the worker wrote a line that is not an observation: ")
+    assert len(told) < 400
     assert told.isprintable()
     if what != "a long line":
         assert why in told
@@ -129,7 +130,7 @@ def test_a_worker_tells_of_its_kernel_and_of_nothing_else(name: str, tmp_path: P
     kernel.chmod(0o755)
     engine = UmlEngine(kernel, 1)
     before = dict(engine.facts)
-    with pytest.raises(EngineError, match=f"facts has '{name}', which is no key of it"):
+    with pytest.raises(EngineError, match=f"facts has the unknown key '{name}'"):
         list(engine.run([{"id": "t", "kind": "fetch", "shape": {}}], {}, tmp_path / "work"))
     assert engine.facts == before
 

@@ -32,7 +32,7 @@ def test_what_is_open_to_everybody_is_refused(address: str) -> None:
     "http://10.0.0.1:1", "10.0.0.1:8786", "tls://10.0.0.1", "tls://h:99999999", "tls://[::1", "",
     "tls://", "tls://h:0", "somewhere"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="no address of a scheduler"):
+    with pytest.raises(argparse.ArgumentTypeError, match="not an address of a scheduler"):
         cluster.address(address)
 
 

@@ -66,7 +66,7 @@ def test_questions_without_known_trials_take_no_condition(
         words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         flags.parse([*words, "--fail-if", "total_ms > 1"])
-    assert ended.value.code == 2 and "--fail-if is of scenarios" in capsys.readouterr().err
+    assert ended.value.code == 2 and "--fail-if goes only with scenarios" in capsys.readouterr().err
 
 
 def test_only_verified_trials_count() -> None:

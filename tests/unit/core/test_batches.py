@@ -122,7 +122,7 @@ def test_rows_that_are_not_the_batch_s_end_the_run(tmp_path: Path) -> None:
     """With a line that names the machine."""
     requested = study(3)
     many = ManyMachines(Cluster(tmp_path, lambda result: result[:-9]), {"kernel_known": True})
-    with pytest.raises(FirstFlightError, match="machine0 sent what is no result of its batch: "):
+    with pytest.raises(FirstFlightError, match="machine0 sent a wrong result of its batch: "):
         list(many.judged(requested, requested.trials, set(), tmp_path))
 
 

@@ -171,7 +171,7 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
         ("run", True), ("server", True), ("loss", False)]
     assert differs.rows == (("cells", "3", "4"),) and whole.rows[0][5] == ""
     assert comparison.report([("a", BASE), ("b", BASE)]).summary[0] == (
-        "Nothing: the runs say the same of themselves.")
+        "Nothing: the runs record the same facts.")
 
 
 def test_runs_without_a_common_cell_and_of_nothing() -> None:

@@ -91,7 +91,7 @@ def test_a_hidden_file_of_nearly_the_same_name_stays(tmp_path: Path) -> None:
     assert files.write(tmp_path / long, "new").read_text() == "new"
 
 
-# What is no regular file ------------------------------------------------------------
+# What is not a regular file ------------------------------------------------------------
 
 @pytest.mark.usefixtures("impatient")
 def test_a_fifo_is_written_into(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_device_stays_one(tmp_path: Path, kind: int, number: tuple[int, int], 
                 files.write(path, "text")
         else:
             assert files.write(path, "text") == path
-        with pytest.raises(WriteError, match="something that is no link has its name"):
+        with pytest.raises(WriteError, match="that is not a link has its name"):
             files.link(device, "run")
     assert (device.lstat().st_mode, device.lstat().st_rdev) == (before.st_mode, before.st_rdev)
     assert sorted(os.listdir(tmp_path)) == ["device", "link"]

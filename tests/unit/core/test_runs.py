@@ -360,7 +360,7 @@ def test_an_edited_trial_that_nobody_can_ask_for_is_named_by_its_row(
     file.append(good)
     file.append(replace(other, trial=replace(other.trial, **value)))
     file.close()
-    with pytest.raises(RecordsError, match=f"trials.csv, row 3: is no trial: {why}"):
+    with pytest.raises(RecordsError, match=f"trials.csv, row 3: is not a trial: {why}"):
         runs.load(tmp_path, requested)
 
 
@@ -378,7 +378,7 @@ def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> N
 
 
 @pytest.mark.parametrize(("content", "words"), [
-    ("", "is damaged"), ("[]", r"is damaged \(it is no table\)"), ("{}", "names no scenario"),
+    ("", "is damaged"), ("[]", r"is damaged \(it is not a table\)"), ("{}", "names no scenario"),
     (None, "cannot be read: No such file")])
 def test_a_folder_that_is_no_run(tmp_path: Path, content: str | None, words: str) -> None:
     if content is not None:

@@ -118,7 +118,7 @@ def test_a_stored_run_is_told_by_the_file_of_its_name_as_it_is_today() -> None:
 @pytest.mark.parametrize("content", [b"# caf\xe9", "# a".encode("utf-16")])
 def test_other_encodings_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "own.toml").write_bytes(content)
-    with pytest.raises(UsageError, match="own.toml: cannot be read: is no UTF-8 text"):
+    with pytest.raises(UsageError, match="own.toml: cannot be read: is not UTF-8 text"):
         scenario_file.find(str(tmp_path / "own.toml"))
 
 

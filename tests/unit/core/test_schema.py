@@ -123,5 +123,5 @@ def test_lists_may_repeat_or_be_empty_where_that_is_said() -> None:
 
 @pytest.mark.parametrize("name", ["", "cu bic", "; rm", "a" * 16, 3])
 def test_what_no_algorithm_is_called(name: Any) -> None:
-    with pytest.raises(UsageError, match="here: .* is no name of an algorithm"):
+    with pytest.raises(UsageError, match="here: .* is not the name of an algorithm"):
         schema.number("congestion_control")(name, "here")

@@ -117,8 +117,8 @@ def test_values_that_do_not_go_together_are_a_line(
     monkeypatch.setattr(report, "build", nonsense)
     monkeypatch.setattr(without_trials.comparison, "report", nonsense)
     status, said = ended(report.main, ["--run", str(home)], capsys)
-    assert status == FAILED and "does not go together (KeyError: 10)" in said
-    with pytest.raises(FirstFlightError, match="does not go together"):
+    assert status == FAILED and "its files contradict each other (KeyError: 10)" in said
+    with pytest.raises(FirstFlightError, match="its files contradict each other"):
         without_trials.compare(parse(["--compare", str(home), str(home)]))
 
 

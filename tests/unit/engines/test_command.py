@@ -30,7 +30,7 @@ def test_frames_are_whole_in_pieces_of_any_size(size: int) -> None:
 @pytest.mark.parametrize("hostile", [
     b"?" + bytes(12), Frame(OUTPUT, 1, bytes(MOST_BYTES + 1)).packed(), bytes(20)])
 def test_what_is_no_frame_is_refused(hostile: bytes) -> None:
-    with pytest.raises(ValueError, match="no frame"):
+    with pytest.raises(ValueError, match="not a frame"):
         list(Reader().read(hostile))
 
 

@@ -86,7 +86,7 @@ def test_a_guest_that_ends_ends_with_the_script_it_was_at() -> None:
     assert [each.verdict for each in found if isinstance(each, Result)] == [PASSED, DIED]
     assert isinstance(found[1], Result) and "Kernel panic" in found[1].words
     assert hand.count == 2 and results.empty()
-    with pytest.raises(EngineCannot, match="is no packetdrill: usage: cat"):
+    with pytest.raises(EngineCannot, match="is not packetdrill: usage: cat"):
         hand.carry(OUTPUT, 0.0, b'{"no_program": "usage: cat"}\n')
 
 
@@ -154,7 +154,7 @@ def test_a_program_is_named_or_on_the_path(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(CannotError, match="docs/PACKETDRILL.md"):
         command.program_of(command.parsed(["--packetdrill", "b.pkt"]))
-    with pytest.raises(UsageError, match="is no program"):
+    with pytest.raises(UsageError, match="is not a program"):
         command.program_of(command.parsed(["--packetdrill", "b.pkt", "--program", str(folder)]))
     (folder / "packetdrill").touch(mode=0o755)
     assert command.program_of(command.parsed(["--packetdrill", "b.pkt"])) == folder / "packetdrill"

@@ -164,7 +164,7 @@ def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
 
 def test_a_fast_htb_is_told_as_it_is() -> None:
     assert qdiscs.read_htb_class(HtbShaper(100_000_000, 15360).class_options).rate == 12_500_000_000
-    with pytest.raises(ValueError, match="no options of a class"):
+    with pytest.raises(ValueError, match="not options of a class"):
         qdiscs.read_htb_class(attribute(1, b"1234"))
 
 

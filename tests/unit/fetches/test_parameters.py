@@ -97,12 +97,12 @@ def test_a_client_gives_up_when_no_transfer_could_still_end(lists: dict[str, Any
     ({"idle_ms": [5]}, "libcurl", "kept .--kept. has to be 1 or more"),
     ({"idle_ms": [5], "kept": [1]}, "wget", "needs the client libcurl, not wget"),
     ({"qdisc": ["fq_codle"]}, "curl", "--qdisc: unknown 'fq_codle' .did you mean 'fq_codel'"),
-    ({"queue": ["ms"]}, "curl", "--queue: 'ms' is no length of a queue"),
-    ({"queue": [""]}, "curl", "--queue: '' is no length"),
+    ({"queue": ["ms"]}, "curl", "--queue: 'ms' is not a queue length"),
+    ({"queue": [""]}, "curl", "--queue: '' is not a queue length"),
     ({"queue": ["0"]}, "curl", "--queue: a queue of 0 packets is out of range"),
     ({"queue": ["101bdp"]}, "curl", "it can be 0.001 to 100 bandwidth-delay products"),
     ({"queue": ["100bdp"], "rtt_ms": [1e5], "bandwidth_kbps": [1e7]}, "curl", "a queue of 100bdp"),
-    ({"congestion_control": ["cu bic"]}, "curl", "--cc: 'cu bic' is no name of an algorithm"),
+    ({"congestion_control": ["cu bic"]}, "curl", "--cc: 'cu bic' is not the name of an algorithm"),
     ({"mss": [1460]}, "curl", "88 to 1448 bytes .1460 less 12 of time stamps")])
 def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str,
                                         words: str) -> None:
@@ -179,9 +179,10 @@ def test_how_many_segments_writes_are(writes: tuple[int, ...], total: int, nagle
 
 
 @pytest.mark.parametrize(("name", "value", "words"), [
-    ("head", "17+", "here: '17+' is no sizes of writes; say bytes of each, like \"17+38+2\""),
-    ("head", 17, "here: 17 is no sizes of writes"), ("nagle", "yes", "known: off, on"),
-    ("acts_as", "10", "here: '10' is no windows that act as others"),
+    ("head", "17+", "here: '17+' is not a list of write sizes; write the bytes of each, like"
+     " \"17+38+2\""),
+    ("head", 17, "here: 17 is not a list of write sizes"), ("nagle", "yes", "known: off, on"),
+    ("acts_as", "10", "here: '10' is not a list of windows that act as others"),
     ("acts_as", "10=0", "here: '10=0': a window can be 1 to 65535 segments"),
     ("framing", "chunked", "known: length, close"), ("arp_ms", 0.5, "not a whole number")])
 def test_a_switch_is_refused_in_one_line(name: str, value: Any, words: str) -> None:

@@ -93,7 +93,7 @@ def test_a_grid_is_made_coarse_where_there_is_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="^scenarios/small.toml: one_in: sweep 'grid' has pairs"):
         small(tmp_path, part, ("rtt_ms = [20, 50]\nbandwidth_kbps = [56, 256]",
                                "pairs = [[1, 2]]"), WITHOUT_FIGURES)
-    with pytest.raises(UsageError, match="^scenarios/small.toml: one_in: it has no grid"):
+    with pytest.raises(UsageError, match="^scenarios/small.toml: one_in: it needs a grid"):
         small(tmp_path, part, (SMALL[SMALL.index("[[sweep]]"):], ""))
 
 
@@ -106,8 +106,8 @@ def requested(folder: Path, **more: Any) -> Study:
 @pytest.mark.parametrize("more, message", [
     ({"sysctls": ("net.ipv4.tcp_sack=0",)}, "small: --sysctl: those of a scenario are in its"
      " file, under [sysctls]"),
-    ({"lists": {"load": [0.5]}}, "small: --load: one transfer at a time is no load; the scenarios"
-     " that take it are of kind load (--list)")])
+    ({"lists": {"load": [0.5]}}, "small: --load: it has one transfer at a time; only scenarios"
+     " of kind load take this flag (--list)")])
 def test_flags_that_mean_nothing_there_are_refused(tmp_path: Path, more: dict[str, Any],
                                                    message: str) -> None:
     with pytest.raises(UsageError) as refused:

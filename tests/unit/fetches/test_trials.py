@@ -175,7 +175,7 @@ def test_seeds_start_netem_at_unlike_places() -> None:
 
 def test_trials_are_counted_before_they_are_made(tmp_path: Path) -> None:
     many = Overrides({"rtt_ms": [1 + each / 100 for each in range(500)]}, repeat=100)
-    with pytest.raises(UsageError, match="200000 trials are requested, .*say --yes"):
+    with pytest.raises(UsageError, match="200000 trials are requested, .*allow them with --yes"):
         expand(small(tmp_path), many)
     with pytest.raises(UsageError, match="^1840000 trials are requested, at most 1000000"):
         expand(scenario_of("dukkipati2010"), Overrides({"initcwnd": range(1, 201)}, many=True))

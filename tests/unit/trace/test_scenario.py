@@ -189,7 +189,7 @@ WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
     ('schedule = "one"', 'schedule = "one"\nthink_s = [1]', "think_s goes with"),
     ("sample_ms = 1", "sample_ms = 1\nnagle = 1", "true or false"),
     ("sample_ms = 1", "sample_ms = 1\nsapmle = 1", "unknown key 'sapmle'"),
-    ('congestion_control = "reno"', 'congestion_control = "Re no"', "no name of an algorithm"),
+    ('congestion_control = "reno"', 'congestion_control = "Re no"', "not the name of an algorithm"),
     ('curves = ["first/linux"]', 'curves = ["first/other"]',
      "[[figure]] \"fig\": curves: no trace is 'first/other'"),
     ('curves = ["first/linux"]', 'curves = ["first/linux/iw77"]',

@@ -85,7 +85,7 @@ def question(what: str, requested: Overrides) -> Overrides:
     lists, what_of = dict(requested.lists), WHATS[what]
     if what_of.field in lists:
         flag = QUANTITIES[what_of.field].flag
-        raise UsageError(f"--find-cliff {what}: {flag} is what is searched for")
+        raise UsageError(f"--find-cliff {what}: {flag} is what it searches for")
     if what == EARLY:
         _one_window(what, lists, "early data leaves under the client's own window")
         for name, usual in _OF_EARLY:

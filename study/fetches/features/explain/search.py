@@ -55,8 +55,8 @@ class Times:
 def check(trials: Sequence[Trial]) -> None:
     """Raises UsageError where the trials are of several networks or responses."""
     if len({cell_of(trial) for trial in trials}) > 1:
-        raise UsageError("--explain: a number is of one network and one response: give one value of"
-                         " each flag but --iw")
+        raise UsageError("--explain: a time belongs to one network and one response: give one"
+                         " value of each flag except --iw")
 
 
 def times(records: Sequence[Record]) -> Times | None:

@@ -41,8 +41,8 @@ def file(name: str, requested: Overrides) -> ScenarioFile:
                          " mix with")
     given = requested.checked()
     if "load" in given:
-        raise UsageError("--load: one transfer at a time is no load; say which scenario of kind"
-                         " load is meant (--list), like --scenario ietf78_completion")
+        raise UsageError("--load: a question has one transfer at a time, so no load; name a"
+                         " scenario of kind load (--list), such as ietf78_completion")
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
     if requested.own_server:

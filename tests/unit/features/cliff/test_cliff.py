@@ -222,7 +222,7 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
 
 @pytest.mark.parametrize(("lists", "words"), [
     ({"initcwnd": [3, 10]}, "early data leaves under the client's own window"),
-    ({"early_data_bytes": [1]}, "--early-data is what is searched for"),
+    ({"early_data_bytes": [1]}, "--early-data is what it searches for"),
     ({"http": ["3"]}, "with HTTP/1.1 only"), ({"resumed": [0]}, "a session that is resumed"),
     ({"server": ["builtin"]}, "is of the server nginx")])
 def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]],
@@ -325,8 +325,8 @@ def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], 
 
 
 @pytest.mark.parametrize(("what", "lists", "words"), [
-    (search.CHAIN, {"chain_bytes": [4000]}, "--chain is what is searched for"),
-    (search.RESPONSE, {"response_bytes": [4000]}, "--size is what is searched for"),
+    (search.CHAIN, {"chain_bytes": [4000]}, "--chain is what it searches for"),
+    (search.RESPONSE, {"response_bytes": [4000]}, "--size is what it searches for"),
     (search.CHAIN, {"idle_ms": [600_000]}, "looks at a connection's first request"),
     (search.CHAIN, {"kept": [1]}, "go with plain HTTP only"),
     (search.RESPONSE, {"idle_ms": [600_000], "chain_bytes": [4000]}, "go with plain HTTP only"),

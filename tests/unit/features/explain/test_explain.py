@@ -85,7 +85,7 @@ def test_what_nobody_could_measure_is_left_out() -> None:
 
 def test_of_several_networks_no_number_is_explained() -> None:
     several = Overrides({**ASKED.lists, "rtt_ms": [50.0, 100.0]})
-    with pytest.raises(UsageError, match="^--explain: a number is of one network"):
+    with pytest.raises(UsageError, match="^--explain: a time belongs to one network"):
         search.check(registry.own_question("own", several).trials)
     search.check(TRIALS)
 

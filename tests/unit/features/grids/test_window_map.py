@@ -170,7 +170,7 @@ def test_a_part_is_read_again_from_the_text_that_its_run_keeps() -> None:
 
 
 @pytest.mark.parametrize(("name", "why"), [
-    ("marrama2012", "one_in: .*has pairs"), ("dukkipati2010", "one_in: it has no grid"),
+    ("marrama2012", "one_in: .*has pairs"), ("dukkipati2010", "one_in: it needs a grid"),
     ("ietf78_load", "unknown key 'one_in'")])
 def test_what_is_no_grid_has_no_coarse_one(name: str, why: str) -> None:
     with pytest.raises(UsageError, match=f"scenarios/{name}.toml, one in 4: {why}"):

@@ -159,7 +159,7 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
 def test_a_label_that_is_no_percentile_is_named(label: str) -> None:
     assert percentile_of("mean") is None and percentile_of("p50") == 0.5
     assert (percentile_of("p0.5"), percentile_of("p99.5")) == (0.005, 0.995)
-    with pytest.raises(UsageError, match=f"'{label}' is no percentile"):
+    with pytest.raises(UsageError, match=f"'{label}' is not a percentile"):
         percentile_of(label)
 
 

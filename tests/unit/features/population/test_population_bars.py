@@ -24,7 +24,7 @@ RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
     (RTT, 'published = "paper_figure5.csv"\npanel = "X"', "has no panel 'X'"),
     (RTT, 'published = "paper_tables.csv"\npanel = "table3_avgdc"',
      "bars are named by their upper ends, .* not mean"),
-    ('published = "paper_tables.csv"\npanel = "table3_avgdc"', RTT, "is no percentile"),
+    ('published = "paper_tables.csv"\npanel = "table3_avgdc"', RTT, "is not a percentile"),
     ('by = "rtt_ms"', 'by = "loss_percent"', "by: unknown 'loss_percent'"),
     ("experiment_initcwnd = 10", "experiment_initcwnd = 11",
      'figure.. "fig5_rtt": \'avgdc\' has no initcwnd 11'),

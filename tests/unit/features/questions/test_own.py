@@ -88,7 +88,7 @@ def test_the_kept_text_asks_the_same() -> None:
 @pytest.mark.parametrize(("name", "requested", "words"), [
     ("zhao2019", {}, "--name: there is a scenario zhao2019 already"),
     ("../x", {}, "--name: '../x' becomes a folder"),
-    ("own", {"lists": {"load": [0.5]}}, "--load: one transfer at a time is no load"),
+    ("own", {"lists": {"load": [0.5]}}, "--load: a question has one transfer at a time"),
     ("own", {"lists": {"rtt_ms": [0]}}, "--rtt: an RTT of 0 ms is out of range"),
     ("own", {"sysctls": ("tcp_sack",)}, "--sysctl: 'tcp_sack' is not NAME=VALUE"),
     ("own", {"sysctls": ('a="\n',)}, "--sysctl: .* is not NAME=VALUE"),

@@ -197,12 +197,12 @@ def test_its_own_certificate_makes_it_https() -> None:
 @pytest.mark.parametrize(("own", "lists", "words"), [
     ({"command": "serve '{p}"}, {}, "No closing quotation"), ({"command": " "}, {}, "no word"),
     ({**COMMAND, "url_path": "/page"}, {}, "say how large the response is"),
-    ({**COMMAND, "url_path": "page/{size}"}, {}, "is no path"),
-    ({**COMMAND, "name": "a b"}, {}, "is no host's name"),
+    ({**COMMAND, "url_path": "page/{size}"}, {}, "is not a path"),
+    ({**COMMAND, "name": "a b"}, {}, "is not a host name"),
     ({**COMMAND, "ca": "/c"}, {"chain_bytes": [4000]}, "not both"),
     (COMMAND, {"server": ["nginx"]}, "--server-command is of the server own"),
     (COMMAND, {"http": ["2"]}, "HTTP/2 goes over TLS"), (COMMAND, {"gap_ms": [5]}, "not of own"),
-    ({}, {"server": ["own"]}, "say --server-command")])
+    ({}, {"server": ["own"]}, "give --server-command")])
 def test_what_cannot_be_a_server_is_refused(own: dict[str, Any], lists: dict[str, Any],
                                             words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -88,7 +88,7 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
 
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("times = [500]", "times = [1, 1]", "times: 2 values for 1 users"),
-    ("group = [0]", "group = [1]", "1 is no place in groups"),
+    ("group = [0]", "group = [1]", "1 is not a place in groups"),
     ("baseline_initcwnd = 10", "baseline_initcwnd = 3", "is not among initcwnd"),
     ("rtt_ms = [20]", "rtt_ms = [-1]", "out of range"),
 ])

@@ -235,7 +235,7 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
-    ("group = [0, 1, 1]", "group = [0, 1, 2]", "group: 2 is no place in groups"),
+    ("group = [0, 1, 1]", "group = [0, 1, 2]", "group: 2 is not a place in groups"),
     ("times = [1, 1, 2]", "times = [1, 1]", "times: 2 values for 3 users"),
     ("response_bytes = [9000, 60000, 60000]", "response_bytes = [9000]",
      "response_bytes: 1 values for 3 users"),
