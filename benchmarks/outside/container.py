@@ -80,12 +80,12 @@ class Containers:
         profile = folder / "docker.json"
         profile.write_text(json.dumps(docker_profile(json.loads(PROFILE.read_text()))))
         if os.geteuid() == 0:
-            self.owner, user = 1000, ("--user", "1000:1000")
+            self.owner, user = 1000, "--user=1000:1000"
             os.chown(self.work, self.owner, self.owner)
             folder.chmod(0o755)
         else:
-            self.owner, user = os.geteuid(), ("--userns=keep-id",)
-        self.confined = (*user, "--cap-drop", "all", "--network", "none",
+            self.owner, user = os.geteuid(), "--userns=keep-id"
+        self.confined = (user, "--cap-drop", "all", "--network", "none",
                          "--security-opt", "no-new-privileges",
                          "--security-opt", f"seccomp={profile}", "--volume", f"{self.work}:/work")
 
