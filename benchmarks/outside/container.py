@@ -147,11 +147,19 @@ def docker_profile(profile: dict[str, list[dict[str, object]]]) -> dict[str, obj
             {"index": 0, "value": NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]}]}
 
 
+def of_this_apt() -> list[str]:
+    """Flags of mmdebstrap: whether a mirror may be old, as this machine's apt has it."""
+    option = "Acquire::Check-Valid-Until"
+    said = subprocess.run(["apt-config", "dump", "--format", "%v", option], text=True,
+                          capture_output=True, check=False).stdout.strip()
+    return [f'--aptopt={option} "{said}"'] if said else []
+
+
 def build(folder: Path, base: str | None) -> Outcome:
     """The image, from the files of the last commit."""
     began = time.monotonic()
     if base is None:
-        subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "bookworm",
+        subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", *of_this_apt(), "bookworm",
                         str(folder / "base.tar")], check=True)
         podman("import", str(folder / "base.tar"), BASE)
         (folder / "base.tar").unlink()
@@ -161,7 +169,9 @@ def build(folder: Path, base: str | None) -> Outcome:
     done = podman("build", "--build-arg", f"BASE={base or BASE}", "--tag", IMAGE, str(tree))
     wall_s = time.monotonic() - began
     if done.returncode:
-        return Outcome("the image is built", False, wall_s, done.stderr.strip()[-300:])
+        said = [line for line in (done.stdout + done.stderr).splitlines()
+                if line.startswith(("install: ", "guest kernel: "))]
+        return Outcome("the image is built", False, wall_s, " ".join(said[-3:]) or done.stderr)
     size_mb = int(podman("image", "inspect", "--format", "{{.Size}}", IMAGE).stdout) // 1_000_000
     return Outcome("the image is built", size_mb <= MOST_MB, wall_s, f"{size_mb} MB")
 
