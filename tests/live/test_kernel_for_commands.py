@@ -16,6 +16,8 @@ A = "iptables -t filter -A INPUT -p tcp"
 DEVICE = "ip link add d{} type"
 # By what they need: a program, and its words that have to end with status 0.
 CALLS = [
+    # As where they are modules: a network has no device before one is made.
+    "! ls /sys/class/net | grep -E 'tunl|sit|gre|erspan|bond[0-9]'",
     *(f"{A} {words}" for words in (
         "-m limit --limit 5/s -j ACCEPT", "-m hashlimit --hashlimit-name a --hashlimit 5/s -j DROP",
         "-m statistic --mode random --probability 0.1 -j DROP", "-m multiport --dports 1,2 -j DROP",

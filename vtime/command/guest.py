@@ -158,6 +158,10 @@ def processor(guest: int) -> int:
     return allowed[guest % len(allowed)]
 
 
+# Tunnels and bonds are built in; where they are modules, a network has no such device before one is
+# made.
+NO_DEVICES = ("fb_tunnels=none", "bonding.max_bonds=0")
+
 # A kind of frames (OUTPUT, ERROR, TICK, ENTRY, CONTENT), virtual seconds, the content.
 Carry = Callable[[bytes, float, bytes], None]
 
@@ -222,7 +226,7 @@ class CommandGuest:
         command = uml.guest_command(
             kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
-            more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
+            more=(*NO_DEVICES, f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(

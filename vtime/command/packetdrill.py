@@ -169,6 +169,9 @@ def compiled(folder: Path) -> Path:
     """What is preloaded into packetdrill (times.c). Raises EngineCannot."""
     library = folder / "times.so"
     if shutil.which("gcc") is None:
+        made = TIMES.with_suffix(".so")  # with the image of a container, which has no compiler
+        if made.exists():
+            return Path(shutil.copy(made, library))
         raise EngineCannot("packetdrill in virtual time needs gcc, and there is none:"
                            " apt-get install gcc libc6-dev")
     done = subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(TIMES)],

@@ -13,7 +13,7 @@ from base.errors import CannotError, UsageError
 from commands.virtual import packetdrill as command
 from vtime.command.frames import ERROR, OUTPUT
 from vtime.command.packetdrill import (DIED, FAILED, PASSED, Hand, Result, Script, Setup,
-                                       failed_at, judged, outermost, own_options, readable_for,
+                                       compiled, failed_at, judged, outermost, own_options, readable_for,
                                        versions)
 from vtime.console import EngineCannot
 
@@ -158,6 +158,16 @@ def test_a_program_is_named_or_on_the_path(folder: Path, monkeypatch: pytest.Mon
         command.program_of(command.parsed(["--packetdrill", "b.pkt", "--program", str(folder)]))
     (folder / "packetdrill").touch(mode=0o755)
     assert command.program_of(command.parsed(["--packetdrill", "b.pkt"])) == folder / "packetdrill"
+
+
+def test_without_a_compiler_what_the_image_has_is_taken(
+        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr("vtime.command.packetdrill.TIMES", folder / "made.c")
+    with pytest.raises(EngineCannot, match="needs gcc, and there is none"):
+        compiled(folder)
+    (folder / "made.so").write_bytes(b"a library")
+    assert compiled(folder).read_bytes() == b"a library"
 
 
 def test_what_it_says() -> None:
