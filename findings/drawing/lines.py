@@ -13,8 +13,8 @@ from findings.drawing import style
 # Dark enough for lines; the styles and markers distinguish them in grey.
 DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY, "#882255")
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
-# Light to dark, apart in grey too (after Tol 2021).
-ORDERED = ("#BBBBBB", style.SKY, "#44AA99", "#CC6677", style.BLUE, "#332288", "#000000")
+# Light to dark: neighbours differ in grey, and to who cannot see red from green.
+ORDERED = ("#BBBBBB", style.SKY, "#1E8C7A", "#AA3355", style.BLUE, "#332288", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of ordered lines, each over the one before: what has the same values as another one is seen.
 NESTED = (5.2, 4.6, 4.0, 3.4, 2.6, 1.8, 1.0)
@@ -121,8 +121,9 @@ def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
     if plot.y_ends:
         axes.set_ylim(*plot.y_ends)
         return
-    if bars and plot.legend:
-        axes.set_ylim(top=1.15 * axes.get_ylim()[1])  # room for the legend
+    if plot.legend and plot.y_scale == "linear" and (bars or is_categorical(plot)):
+        low, high = axes.get_ylim()
+        axes.set_ylim(top=high + 0.3 * (high - low))  # room for the legend
     if plot.y_scale == "linear" and not plot.zero and least(plot) >= 0:
         axes.set_ylim(bottom=0)  # heights are then in proportion to the values
 

@@ -210,7 +210,8 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
                          improved=panel.metric.improved,
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
     # The paper names a bucket by its upper end.
-    upper = "≤ " if like_the_papers and figure.by != "percentile" else ""
+    of_the_paper = figure.is_published and published.is_of_the_paper(figure.published)
+    upper = "≤ " if of_the_paper and figure.by != "percentile" else ""
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
         **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),
