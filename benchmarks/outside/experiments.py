@@ -1,0 +1,223 @@
+"""Do other people's public experiments run in virtual time? Writes docs/EXPERIMENTS.md.
+
+    /usr/bin/python3 -m benchmarks.outside.experiments [--from FOLDER] [--jobs N] [NAME …]
+
+FOLDER: where clones of the repositories are, or are made (git clone), each named owner+name. Each
+experiment is a copy at one commit, and runs through `./run.sh --` in a guest of its own: this is
+strangers' code. It is unchanged, but for what experiments.toml lists: lines that rot, such as
+Python 2. What authors published is read from the files of their own run, where they keep those, by
+the same rule as ours; else it stands in the table. With names only those run, and nothing is
+written.
+
+Exit status: 0 if every experiment that is said to run does, else 1.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from base.command_line import Parser, file_path, positive
+from base.errors import FAILED, OK, CannotError
+from base.files import PROJECT
+from benchmarks import command
+from benchmarks.command import GuestRun, in_guest
+
+DOCUMENT = PROJECT / "docs" / "EXPERIMENTS.md"
+HEAD = """\
+# Other people's experiments
+
+Written by `/usr/bin/python3 -m benchmarks.outside.experiments`. Each experiment is public. This
+project contains none of its code. It runs through `./run.sh -- COMMAND`, at the commit that is
+named, unchanged but for what the last table says.
+
+Where authors keep the files of their own run, "published" is computed from those files, and "ours"
+by the same rule from what the run here wrote. Network: seconds of the experiment's clock. Wall:
+seconds of waiting, with {jobs} experiments side by side on two processors.
+
+"""
+TABLE = Path(__file__).with_suffix(".toml")
+# Of what ping says.
+PING = r"time=([\d.]+) ms"
+
+
+@dataclass(frozen=True)
+class Number:
+    """What is compared: as experiments.toml says it."""
+
+    name: str
+    ours: str = ""
+    theirs: str | float | None = None
+    pattern: str = PING
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """As experiments.toml says it. repository: of GitHub."""
+
+    name: str
+    repository: str
+    commit: str
+    about: str
+    lines: str = ""
+    changes: str = ""
+    numbers: Sequence[Number] = ()
+    packages: Sequence[str] = ()
+    shows: str = ""
+    cannot: str = ""
+    differs: str = ""
+
+
+def experiments(text: str) -> list[Experiment]:
+    """The table. Raises TypeError for a key that is none."""
+    made = []
+    for each in tomllib.loads(text)["experiment"]:
+        numbers = [Number(**number) for number in each.pop("number", ())]
+        made.append(Experiment(**each, numbers=numbers))
+    return made
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = Parser(prog="experiments", allow_abbrev=False,
+                    description="Run other people's public experiments in virtual time.")
+    parser.add_argument("--from", dest="source", type=file_path, metavar="FOLDER",
+                        help="where clones of the repositories are kept")
+    parser.add_argument("--jobs", type=positive, default=2, metavar="N",
+                        help="experiments side by side (default 2)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, by their names")
+    arguments = parser.parse_args(argv)
+    table = experiments(TABLE.read_text(encoding="utf-8"))
+    known = {experiment.name for experiment in table}
+    if unknown := [name for name in arguments.names if name not in known]:
+        parser.error(f"no experiment {', '.join(unknown)}: {', '.join(sorted(known))}")
+    chosen = [each for each in table if not arguments.names or each.name in arguments.names]
+    with tempfile.TemporaryDirectory() as folder:
+        source = arguments.source or Path(folder) / "clones"
+        source.mkdir(exist_ok=True)
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            rows = list(pool.map(partial(row_of, source=source, folder=Path(folder)), chosen))
+    if not arguments.names:
+        DOCUMENT.write_text(document(rows, arguments.jobs), encoding="utf-8")
+    runs = [row for row in rows if row.run]
+    print(f"{sum(row.is_sound for row in runs)} of {len(runs)} run; {len(rows) - len(runs)} cannot")
+    return OK if all(row.is_sound for row in runs) else FAILED
+
+
+@dataclass(frozen=True)
+class Row:
+    """An experiment and how it ended. run: None where it cannot; compared: name, theirs, ours."""
+
+    experiment: Experiment
+    run: GuestRun | None
+    compared: tuple[tuple[str, float | None, float | None], ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it ended well, printed what it has to, and wrote each number."""
+        return (self.run is not None and self.run.status == 0
+                and self.experiment.shows in self.run.printed
+                and all(ours is not None for _, _, ours in self.compared))
+
+
+def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
+    """Run one. Raises CannotError where a repository or a package is not there."""
+    if experiment.cannot:
+        return Row(experiment, None)
+    copy = folder / experiment.name
+    check_out(experiment, source, copy)
+    (copy / "steps.sh").write_text(experiment.lines + "\n")
+    run = in_guest(["sh", "steps.sh"], copy, "--memory", "1G", "--timeout", "3h,30m",
+                   results=folder / f"results_{experiment.name}")
+    compared = tuple((number.name, theirs_of(number, copy), ours_of(number, run))
+                     for number in experiment.numbers)
+    row = Row(experiment, run, compared)
+    print(f"{'runs' if row.is_sound else 'FAILS'} {experiment.name}: {run.virtual_s:.0f} s in"
+          f" {run.wall_s:.0f} s; {numbers_of(row)}"
+          f"{'' if row.is_sound else f' status {run.status}: {run.printed.strip()[-700:]}'}",
+          flush=True)
+    return row
+
+
+def check_out(experiment: Experiment, source: Path, copy: Path) -> None:
+    """Make a copy of a repository at its commit, without its history."""
+    clone = source / experiment.repository.replace("/", "+")
+    if not clone.exists():
+        git("clone", "--quiet", f"https://github.com/{experiment.repository}", str(clone))
+    git("clone", "--quiet", "--no-checkout", str(clone), str(copy))
+    git("-C", str(copy), "checkout", "--quiet", experiment.commit)
+    shutil.rmtree(copy / ".git")
+
+
+def git(*words: str) -> None:
+    """Raises CannotError."""
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CannotError(f"git {words[0]}: {done.stderr.strip()[-300:]}")
+
+
+def mean_of(number: Number, text: str) -> float | None:
+    """What the pattern finds; None where it finds nothing."""
+    found = [float(match[1]) for match in re.finditer(number.pattern, text)]
+    return statistics.mean(found) * number.scale if found else None
+
+
+def theirs_of(number: Number, copy: Path) -> float | None:
+    """What the authors published, None where they did not."""
+    if not isinstance(number.theirs, str):
+        return number.theirs
+    return mean_of(number, (copy / number.theirs).read_text(errors="replace"))
+
+
+def ours_of(number: Number, run: GuestRun) -> float | None:
+    """What this run wrote or printed; None where nothing matches."""
+    if not number.ours:
+        return mean_of(number, run.printed)
+    path = run.folder and run.folder / "files" / number.ours
+    if not path or not path.is_file():
+        return None
+    return mean_of(number, path.read_text(errors="replace"))
+
+
+def shown(value: float | None) -> str:
+    """Three digits, or a dash."""
+    return "–" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def numbers_of(row: Row) -> str:
+    return "; ".join(f"{name}: {shown(theirs)} → {shown(ours)}"
+                     for name, theirs, ours in row.compared)
+
+
+def document(rows: Sequence[Row], jobs: int) -> str:
+    """docs/EXPERIMENTS.md."""
+    lines = [HEAD.format(jobs=jobs),
+             "| experiment | what it is | runs? | network, s | wall, s | published → ours |\n"
+             "|---|---|---|--:|--:|---|"]
+    for row in rows:
+        experiment, run = row.experiment, row.run
+        link = (f"[{experiment.repository}](https://github.com/{experiment.repository}/tree/"
+                f"{experiment.commit})")
+        state = (f"no: {experiment.cannot}" if run is None else "**fails**" if not row.is_sound
+                 else f"differs: {experiment.differs}" if experiment.differs else "yes")
+        times = ("", "") if run is None else (f"{run.virtual_s:.0f}", f"{run.wall_s:.0f}")
+        lines.append(f"| {link} | {experiment.about} | {state} | {' | '.join(times)} |"
+                     f" {numbers_of(row)} |")
+    lines += ["\n## What is changed, and what is installed\n",
+              "| experiment | changes | packages |", "|---|---|---|"]
+    lines += [f"| {each.name} | {each.changes or 'none'} | {' '.join(each.packages)} |"
+              for each in (row.experiment for row in rows) if each.changes or each.packages]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    command.run("experiments", main)
