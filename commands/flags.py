@@ -132,7 +132,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--new", metavar="NAME", type=filled,
         help="write NAME.toml here, a scenario with every key explained; it runs as it is")
     add("--check", metavar="FILE", type=filled,
-        help="read a scenario, expand it and say how long it takes; measure nothing")
+        help="read a scenario, expand it and print how long it takes; measure nothing")
     add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=filled,
         help="what to measure, as without a flag")
     add("--as-published", action="store_true",

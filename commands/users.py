@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
                 or _chosen(first, measured) != largest):
             break
         say(f"run.sh: {largest} segments, the largest window so far, is the best:"
-            f" {2 * largest} are measured too (name windows with --iw to leave this out)")
+            f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
     return measure.worst([measure.show(first, measured, arguments),
                           *(measure.run_study(study, arguments) for study in others)])

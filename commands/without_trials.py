@@ -117,8 +117,8 @@ def probe(arguments: argparse.Namespace) -> int:
         raise FirstFlightError(f"--probe: {address} {error}") from error
     if answer["status"] // 100 == 3:
         raise FirstFlightError(f"--probe: {address} answers with status {answer['status']} and"
-                               f" sends on to {answer['location'] or 'nowhere'}: probe that, if it"
-                               " is yours")
+                               f" redirects to {answer['location'] or 'nowhere'}: probe that URL"
+                               " if it is yours")
     if answer["status"] != 200:
         raise FirstFlightError(f"--probe: {address} answers with status {answer['status']}: name a"
                                " page that it has, a large one if possible")

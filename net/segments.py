@@ -214,7 +214,7 @@ def _only_port(packets: list[RawSegment]) -> int:
         raise CaptureError("the captures hold no connection")
     if len(ports) > 1:
         raise CaptureError(f"the captures hold {len(ports)} connections, from client ports"
-                           f" {', '.join(map(str, ports))}: say which")
+                           f" {', '.join(map(str, ports))}: name one of them")
     return ports[0]
 
 

@@ -189,11 +189,11 @@ def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
 
 def _different(differs: Table) -> str:
     """In a sentence, the first of what differs."""
-    told = [f"{name} ({' / '.join(str(value)[:24] or 'not said' for value in values)})"
+    told = [f"{name} ({' / '.join(str(value)[:24] or 'not recorded' for value in values)})"
             for name, *values in differs.rows[:MOST_TOLD]]
     if len(differs.rows) > len(told):
         told.append(f"{len(differs.rows) - len(told)} more")
-    return f"Not the same: {', '.join(told)}." if told else differs.notes[0]
+    return f"Different: {', '.join(told)}." if told else differs.notes[0]
 
 
 def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:

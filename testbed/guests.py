@@ -126,7 +126,7 @@ class UmlEngine:
                 missing[name] = system.MISSING
                 continue
             except system.Damaged as damaged:
-                raise EngineCannot(f"{damaged}; ./install.sh --with-pq makes it anew"
+                raise EngineCannot(f"{damaged}; ./install.sh --with-pq builds it again"
                                    ) from damaged
             self.facts.setdefault("systems", {})[name] = system.shown_versions(versions)
             system.compile_programs(system.folder(), PROGRAMS)

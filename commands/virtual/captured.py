@@ -100,7 +100,7 @@ def write_in_time(folder: Path, stored: Mapping[str, Any], left_s: float | None,
             signal.setitimer(signal.ITIMER_REAL, max(left_s, LEAST_S))
         write(folder, stored, quiet=quiet)
     except Stopped as stopped:
-        say(f"run.sh: the report is not made: {stopped}; ./run.sh --report"
+        say(f"run.sh: no report was written: {stopped}; ./run.sh --report"
             f" {os.path.relpath(folder)} makes it")
         return stopped.status
     finally:

@@ -22,9 +22,9 @@ from base.files import WriteError
 from commands.runners import engine_errors
 from commands.virtual.script import advice, hidden_programs, hints
 from vtime import Result
-from vtime.command.guest import (CommandGuest, CommandRequest, RawTerminal, in_foreground,
-                                 remove_dead)
+from vtime.command.guest import CommandGuest, CommandRequest, remove_dead
 from vtime.command.inside import IN_PLACE, OURS
+from vtime.command.terminal import RawTerminal, in_foreground
 from vtime.readable import led_to
 from vtime.session import GUEST, MOST_LINE_BYTES
 from vtime.uml import MEMINFO, available, built_kernel_for_commands, made_from

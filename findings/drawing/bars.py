@@ -161,7 +161,7 @@ def _with_foot(chart: Chart, charts: Sequence[BarChart]) -> Chart:
              " axis their ends count, not their lengths."] if begin else []
     if begin and any(value < 1 for one in charts for bar in one.bars for value in (
             bar.alone or 1, *(bar.absolute.interval or ()), *(bar.percent.interval or ()))):
-        words.append("Arrow down: it goes on below the axis.")
+        words.append("Arrow down: the interval continues below the axis.")
     return replace(chart, foot=" ".join(filter(None, (*words, chart.foot))))
 
 

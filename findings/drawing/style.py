@@ -267,7 +267,7 @@ PUBLISHED, FURTHER = _MARKS
 
 
 def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
-    """A 95 % interval, where it is wide; an arrow where it goes on below the axis."""
+    """A 95 % interval, where it is wide; an arrow where it continues below the axis."""
     if ends is None or not is_wide(ends):
         return
     least = axes.get_ylim()[0]

@@ -58,7 +58,9 @@ RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecor
 COMMON = {
     "name": "a name, unique in its table", "title": "one line", "figure": "the name of a figure",
     "says": "the published claim", "why": "the reason", "sweep": "the name of a sweep",
-    "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets"}
+    "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets",
+    "abstract_only": "true: only the source's abstract was read, so a result that is reproduced"
+    " counts as direction"}
 # What no docstring or quantity describes alone, by table and key, or by key.
 DESCRIBED = {
     "client": "the program that fetches", "file": "a file in paper/", "kind": "how it is drawn",
@@ -113,6 +115,7 @@ DESCRIBED = {
     "LoadPopulation.clients": "share, RTT in ms, own link in kbit/s (0: any) and random loss in % of each"
     " kind", "LoadFigure.sweep": "names of sweeps", "LoadClaim.expects": "what the second window does",
     "LoadFigure.windows": "names of windows, the baseline first",
+    "LoadClaim.published": "the published number", "TraceClaim.published": "the published number",
     "LoadClaim.where": "only these values of a list", "Tcp.validation": "whether Linux's RFC 2861 is on",
     "Tcp.sysctls": "further settings of the server, name=value each",
     "Request.think_s": "pause after the response before; without: the trial's think time",

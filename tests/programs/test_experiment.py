@@ -147,7 +147,7 @@ def test_a_sample_of_users_is_a_question_of_its_own(flags: list[str]) -> None:
 @pytest.mark.parametrize(("flags", "message"), [
     (["--bw", "1,2"], "--bw: --users takes"), (["--load", "0.5"], "--load: --users takes"),
     (["--iw", "0"], "--iw: an initial window of 0"), (["--loss", "101"], "--loss: a loss rate"),
-    ([], "1 of 1 rows have no bandwidth_kbps; say it with --bw")])
+    ([], "1 of 1 rows have no bandwidth_kbps; give it with --bw")])
 def test_flags_beside_a_file_of_users(tmp_path: Path, flags: list[str], message: str) -> None:
     (tmp_path / "x.csv").write_text("rtt_ms,response_bytes\n20,9000\n")
     with pytest.raises(UsageError, match=message):
@@ -325,7 +325,7 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
     assert "first flight: 10 segments" in printed
     # Without a capture the window is not known, so none is suggested.
     assert printed.endswith("./run.sh --rtt 40.0 --size 100000\n")
-    for status, location, words in ((301, "https://x/", "sends on to https://x/: probe that"),
+    for status, location, words in ((301, "https://x/", "redirects to https://x/: probe that"),
                                     (500, "", "answers with status 500")):
         seen |= {"status": status, "location": location}
         with pytest.raises(FirstFlightError, match=words) as raised:

@@ -12,9 +12,7 @@ import stat
 import struct
 import subprocess
 import sys
-import termios
 import time
-import tty
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR,
                                   INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                   Frame, Outlet, Reader)
 from vtime.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
+from vtime.command.terminal import in_foreground, size
 from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
 from vtime.kernel.init import PROGRAM
 from vtime.shared_folder import GrowingFile, holds_more, open_within, probe, remove_folder
@@ -51,7 +50,8 @@ FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it mo
 SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # vtime/kernel/command.c
 NO_RATE = "{}: packets passed without a rate limit, at 10 µs each, not at a network's rate"
 KEPT_VARIABLES = "LANG LANGUAGE TERM TZ PYTHONPATH PYTHONUNBUFFERED COLUMNS LINES".split()
-# Mininet needs distutils. The copy of setuptools costs each script a third of a second.
+# Mininet needs distutils. The copy of setuptools costs each script a third of a second; Python 3.12
+# has no distutils of its own.
 DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
 # The distribution's programs come first, wherever else its user has some: Mininet lives with them.
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
@@ -158,8 +158,7 @@ def processor(guest: int) -> int:
     return allowed[guest % len(allowed)]
 
 
-# Tunnels and bonds are built in; where they are modules, a network has no such device before one is
-# made.
+# Tunnels and bonds are built in. As with modules, a network has no such device before one is made.
 NO_DEVICES = ("fb_tunnels=none", "bonding.max_bonds=0")
 
 # A kind of frames (OUTPUT, ERROR, TICK, ENTRY, CONTENT), virtual seconds, the content.
@@ -204,7 +203,7 @@ class CommandGuest:
         content = {
             "words": request.words, "folder": str(request.folder), "readable": request.readable,
             "environment": environment_of(request, dict(os.environ)), "input": given,
-            "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
+            "terminal": size() if terminal else None, "timeout_s": request.timeout_virtual_s,
             "most_bytes": request.most_bytes, "most_files": request.most_files}
         (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
         (shared / PROGRAM).write_text(inside.__name__)
@@ -226,7 +225,8 @@ class CommandGuest:
         command = uml.guest_command(
             kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
-            more=(*NO_DEVICES, f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
+            more=(*NO_DEVICES, f"seed={request.seed}",
+                  f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(
@@ -338,7 +338,7 @@ class CommandGuest:
         return is_second and self.stop(INTERRUPTED, "interrupted")
 
     def resize(self) -> None:
-        self._send(SIZE, struct.pack("!HH", *_size()))
+        self._send(SIZE, struct.pack("!HH", *size()))
 
     # Output
 
@@ -474,31 +474,3 @@ class CommandGuest:
     def capture(self) -> BinaryIO:
         """Its packets, as the guest's kernel wrote them (vtime/kernel/capture.c): a stranger's."""
         return open_within(self.shared, CAPTURE)
-
-
-class RawTerminal:
-    """This process's terminal as a cable: what is typed reaches the command's own terminal."""
-
-    def __enter__(self) -> None:
-        self.before = termios.tcgetattr(0)
-        tty.setraw(0)
-
-    def __exit__(self, *_: object) -> None:
-        termios.tcsetattr(0, termios.TCSADRAIN, self.before)
-
-
-def in_foreground(number: int) -> bool:
-    """Whether we may read a terminal, of that descriptor; True for what is no terminal."""
-    try:
-        return os.tcgetpgrp(number) == os.getpgrp()
-    except OSError:
-        return not os.isatty(number)
-
-
-def _size() -> tuple[int, int]:
-    """Rows and columns of the terminal."""
-    try:
-        rows, columns = struct.unpack("HHHH", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))[:2]
-    except OSError:
-        rows = columns = 0
-    return rows or 24, columns or 80

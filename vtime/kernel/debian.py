@@ -233,7 +233,7 @@ def check() -> None:
     except Missing as missing:
         raise Cannot(str(missing)) from missing
     except Damaged as damaged:
-        raise Cannot(f"{damaged}; {MAKE} makes it anew") from damaged
+        raise Cannot(f"{damaged}; {MAKE} builds it again") from damaged
 
 
 def remove_all() -> None:

@@ -27,7 +27,7 @@ _LOSSES = {
     "TCP_CSUM": "TCP's checksum was wrong", "UDP_CSUM": "UDP's checksum was wrong",
     "IP_RPFILTER": "the reverse path filter refused it",
     "NETFILTER_DROP": "a packet filter dropped it",
-    "NEIGH_FAILED": "nobody answered to ARP", "NEIGH_QUEUEFULL": "too many waited for ARP"}
+    "NEIGH_FAILED": "no host answered ARP", "NEIGH_QUEUEFULL": "too many packets waited for ARP"}
 
 
 def notes(capture: Capture, links: Sequence[LinkDirection], conversations: Conversations,

@@ -35,9 +35,9 @@ def check(scenario: Scenario, where: str) -> None:
         place = f'{where}: [[claim]] "{claim.says}"'
         figure = figures[claim.figure]
         if (OF_TRIALS if claim.is_of_trials else OF_BARS) != FIGURES[figure.kind].claims:
-            raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} are of bars, and"
-                             f" {' and '.join(OF_TRIALS)} of steps and levels; {figure.name!r} is"
-                             f" of kind {figure.kind!r}")
+            raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} apply to figures of bars, and"
+                             f" {' and '.join(OF_TRIALS)} to figures of steps and levels;"
+                             f" {figure.name!r} is of kind {figure.kind!r}")
         for label in (*claim.larger, *claim.equal):
             schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
 
@@ -54,7 +54,7 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
         _check_windows(figure, scenario.sweep(figure.sweep).initcwnd,
                        f"{where}: sweep {figure.sweep!r}")
         if kind.check is None:
-            raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
+            raise UsageError(f'{where}: a figure of kind "{figure.kind}" needs a [[population]]')
         kind.check(scenario, figure, where)
     if figure.published:
         known = read_published(f"{where}: published",

@@ -61,8 +61,8 @@ class OwnServer:
     def check_sizes(self, has_size: bool, where: str) -> None:
         """Raises UsageError where the size of its responses is not given."""
         if SIZE not in self.url_path and not has_size:
-            raise UsageError(f"{where}: say how large the response is (response_bytes, --size), or"
-                             f" let its path do so, as /{SIZE}")
+            raise UsageError(f"{where}: give the size of the response (response_bytes, --size),"
+                             f" or put it into the path, as /{SIZE}")
 
     @property
     def text(self) -> str:

@@ -254,7 +254,7 @@ class Sweep:
         Raises UsageError where networks are no grid.
         """
         if self.pairs:
-            raise UsageError(f"{where} has pairs of RTT and bandwidth, no grid to leave out of")
+            raise UsageError(f"{where} has pairs of RTT and bandwidth, and no grid")
         return replace(self, rtt_ms=_spread(self.rtt_ms, one_in),
                        bandwidth_kbps=_spread(self.bandwidth_kbps, one_in))
 
@@ -346,11 +346,11 @@ def check_tls(requested: Sweep, where: str) -> None:
     if not chains and not requested.has_own_chain:
         if any(requested.resumed) or any(requested.early_data_bytes):
             raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
-                             " sent, only with TLS: say a chain (chain_bytes, --chain)")
+                             " sent, only with TLS: give a chain (chain_bytes, --chain)")
         return
     if requested.client != "curl":
         raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
-                         f" {requested.client}: say --client curl")
+                         f" {requested.client}: use --client curl")
     if any(requested.resumed) and not all(requested.tickets):
         raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
                          " (resumed, --resumed)")
@@ -371,8 +371,8 @@ def _check_early_data(requested: Sweep, where: str) -> None:
         raise UsageError(f"{where}: {EARLY_DATA} goes with a session that is resumed (resumed,"
                          " --resumed 1): its ticket allows it")
     if any(server != NGINX for server in requested.server):
-        raise UsageError(f"{where}: {EARLY_DATA} is of the server {NGINX} (server, --server"
-                         f" {NGINX}): the others here do not take it")
+        raise UsageError(f"{where}: {EARLY_DATA} needs the server {NGINX} (server, --server"
+                         f" {NGINX})")
     for size in requested.early_data_bytes:
         if 1 < size < LEAST_PADDED_BYTES:
             raise UsageError(f"{where}: {EARLY_DATA}: {size} bytes are less than curl's request"
@@ -392,21 +392,21 @@ def check_server(requested: Sweep, where: str) -> None:
         raise UsageError(f"{where}: " + (
             "a server of your own needs a command: give --server-command, or [own_server] in a file"
             if not requested.own_server else
-            f"--server-command is of the server {OWN}: say --server {OWN}, or none"))
+            f"--server-command goes only with --server {OWN}, or without --server"))
     if requested.has_own_chain and any(requested.chain_bytes):
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")
     others = [name for name in requested.server if name != BUILTIN]
     for name, words in _OURS.items():
         if others and {*getattr(requested, name)} != {*QUANTITIES[name].defaults}:
-            raise UsageError(f"{where}: {words} is of the server {BUILTIN}, not of {others[0]}")
+            raise UsageError(f"{where}: {words} needs the server {BUILTIN}, not {others[0]}")
     if requested.http == (HTTP_1,):
         return
     if BUILTIN in requested.server:
-        raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: say another one"
+        raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: use another one"
                          " (server, --server nginx)")
     if not all(requested.chain_bytes) and not requested.has_own_chain:
-        raise UsageError(f"{where}: HTTP/2 goes over TLS: say a chain (chain_bytes, --chain)")
+        raise UsageError(f"{where}: HTTP/2 goes over TLS: give a chain (chain_bytes, --chain)")
     if any(requested.resumed):
         raise UsageError(f"{where}: sessions are resumed (resumed, --resumed) with HTTP/1.1 only:"
-                         " over HTTP/2 curl goes on with the connection that it has")
+                         " over HTTP/2 curl keeps using its connection")

@@ -90,7 +90,7 @@ def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
                       for number in range(1, repeats + 1)}, kernel=kernel)
                  for repeats, kernel in ((100, "7.2"), (1000, "7.3")))
     told = comparison.report([("few", few), ("many", many)])
-    assert told.summary[0] == "Not the same: repeats of a cell (100 / 1000), kernel (7.2 / 7.3)."
+    assert told.summary[0] == "Different: repeats of a cell (100 / 1000), kernel (7.2 / 7.3)."
     interval = told.findings[0].tables[1].rows[0][5]
     assert isinstance(interval, comparison.Interval) and "over 100 repeats" in told.summary[1]
     assert interval.low < 0 < interval.high and 8 < interval.high - interval.low < 16

@@ -16,6 +16,7 @@ from vtime.command import guest, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
 from vtime.command.guest import CommandRequest, environment_of
+from vtime.command.terminal import in_foreground
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
 
@@ -176,11 +177,11 @@ def test_a_terminal_in_background_is_not_read() -> None:
     child, terminal = pty.fork()
     if child == 0:
         # A session's leader is in the foreground, what it starts in a group of its own is not.
-        in_front = guest.in_foreground(0)
+        in_front = in_foreground(0)
         behind = os.fork()
         if behind == 0:
             os.setpgid(0, 0)
-            os._exit(guest.in_foreground(0))
+            os._exit(in_foreground(0))
         os._exit(0 if in_front and os.waitpid(behind, 0)[1] == 0 else 1)
     try:
         assert os.waitpid(child, 0)[1] == 0
@@ -190,7 +191,7 @@ def test_a_terminal_in_background_is_not_read() -> None:
 
 def test_no_terminal_is_in_the_foreground(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
-        assert guest.in_foreground(file.fileno())
+        assert in_foreground(file.fileno())
 
 
 # Programs in the place of others -----------------------------------------------------

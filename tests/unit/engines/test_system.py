@@ -66,7 +66,7 @@ def test_what_was_changed_is_not_used(made: Path, tmp_path: Path, harm: Callable
     harm(made)
     with pytest.raises(system.Damaged, match=words):
         system.check(made)
-    with pytest.raises(EngineCannot, match=f"{words}.*; ./install.sh --with-pq makes it anew"):
+    with pytest.raises(EngineCannot, match=f"{words}.*; ./install.sh --with-pq builds it again"):
         list(engine(tmp_path).run([TRIAL], {}, tmp_path / "work"))
 
 

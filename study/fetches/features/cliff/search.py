@@ -93,7 +93,7 @@ def question(what: str, requested: Overrides) -> Overrides:
     elif HTTP_3 in lists.get("http", ()):
         if what != CHAIN:
             raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
-                             " response begins: say --find-cliff chain")
+                             " response begins: use --find-cliff chain")
         _one_window(what, lists, "over HTTP/3 no route sets the window")
     pauses = any(lists.get("idle_ms", ()))
     if pauses and what != RESPONSE:

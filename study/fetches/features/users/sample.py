@@ -80,8 +80,8 @@ def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
     column: NDArray[numpy.float64] = getattr(users, name)
     gaps = numpy.isnan(column)
     if gaps.any() and name not in given:
-        raise UsageError(f"{path}: {int(gaps.sum())} of {users.count} rows have no {name}; say it"
-                         f" with {FLAGS[name].flag}, one value for all of them")
+        raise UsageError(f"{path}: {int(gaps.sum())} of {users.count} rows have no {name}; give"
+                         f" it with {FLAGS[name].flag}, one value for all of them")
     filled = numpy.where(gaps, given.get(name, 0.0), column)
     return filled.round(0 if name == "response_bytes" else DIGITS)
 

@@ -224,7 +224,7 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
     ({"initcwnd": [3, 10]}, "early data leaves under the client's own window"),
     ({"early_data_bytes": [1]}, "--early-data is what it searches for"),
     ({"http": ["3"]}, "with HTTP/1.1 only"), ({"resumed": [0]}, "a session that is resumed"),
-    ({"server": ["builtin"]}, "is of the server nginx")])
+    ({"server": ["builtin"]}, "needs the server nginx")])
 def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]],
                                                       words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -143,12 +143,12 @@ def test_what_only_our_server_does_is_of_no_other(what: str, value: str, tmp_pat
     usual = 'uplink = "same"'
     requested = f"{usual}\n{what} = {value}"
     small(tmp_path, (usual, requested))
-    with pytest.raises(UsageError, match=f"{what}.* is of the server builtin, not of nginx"):
+    with pytest.raises(UsageError, match=f"{what}.* needs the server builtin, not nginx"):
         small(tmp_path, (usual, f'{requested}\nserver = ["builtin", "nginx"]'))
 
 
 @pytest.mark.parametrize(("lists", "words"), [
-    ({"server": ["nginx"], "gap_ms": [50]}, "a back-end .* is of the server builtin, not of nginx"),
+    ({"server": ["nginx"], "gap_ms": [50]}, "a back-end .* needs the server builtin, not nginx"),
     ({"server": ["nginx"], "chain_bytes": [4000], "buffer_bytes": [0]}, "--tls-buffer"),
     ({"server": ["builtin", "nginx"], "http": ["2"], "chain_bytes": [4000]},
      "builtin speaks HTTP/1.1 only"),
@@ -196,12 +196,12 @@ def test_its_own_certificate_makes_it_https() -> None:
 
 @pytest.mark.parametrize(("own", "lists", "words"), [
     ({"command": "serve '{p}"}, {}, "No closing quotation"), ({"command": " "}, {}, "no word"),
-    ({**COMMAND, "url_path": "/page"}, {}, "say how large the response is"),
+    ({**COMMAND, "url_path": "/page"}, {}, "give the size of the response"),
     ({**COMMAND, "url_path": "page/{size}"}, {}, "is not a path"),
     ({**COMMAND, "name": "a b"}, {}, "is not a host name"),
     ({**COMMAND, "ca": "/c"}, {"chain_bytes": [4000]}, "not both"),
-    (COMMAND, {"server": ["nginx"]}, "--server-command is of the server own"),
-    (COMMAND, {"http": ["2"]}, "HTTP/2 goes over TLS"), (COMMAND, {"gap_ms": [5]}, "not of own"),
+    (COMMAND, {"server": ["nginx"]}, "--server-command goes only with --server own"),
+    (COMMAND, {"http": ["2"]}, "HTTP/2 goes over TLS"), (COMMAND, {"gap_ms": [5]}, "not own"),
     ({}, {"server": ["own"]}, "give --server-command")])
 def test_what_cannot_be_a_server_is_refused(own: dict[str, Any], lists: dict[str, Any],
                                             words: str) -> None:

@@ -159,7 +159,7 @@ def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(
 
 @pytest.mark.parametrize(("lists", "words"), [
     ({"resumed": [0, 1]}, r"early data \(--early-data\) goes with a session that is resumed"),
-    ({"server": ["builtin"]}, "is of the server nginx"),
+    ({"server": ["builtin"]}, "needs the server nginx"),
     ({"chain_bytes": [0]}, "early data sent, only with TLS"),
     ({"early_data_bytes": [50]}, "50 bytes are less than curl's request may have: say 1"),
     ({"early_data_bytes": [20_000]}, "out of range"), ({"http": ["3"]}, "with HTTP/1.1 only"),

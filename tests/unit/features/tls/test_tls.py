@@ -92,7 +92,7 @@ def test_a_slow_link_has_time_for_the_connection_before() -> None:
 
 
 @pytest.mark.parametrize(("lists", "client", "words"), [
-    ({"chain_bytes": [4000]}, "libcurl", "needs the client curl, not libcurl: say --client curl"),
+    ({"chain_bytes": [4000]}, "libcurl", "needs the client curl, not libcurl: use --client curl"),
     ({"chain_bytes": [399]}, "curl", "too small for 1 certificate with ed25519: at least 400"),
     ({"chain_bytes": [2000], "signature": ["rsa2048"], "intermediates": [2]}, "curl",
      "at least 3000"),

@@ -53,7 +53,7 @@ def test_a_seed_gives_the_same_and_another_seed_others() -> None:
 
 def test_what_the_file_lacks_is_asked_for_and_told() -> None:
     users = users_of(["20,,9000,,1"])
-    with pytest.raises(UsageError, match="1 of 1 rows have no bandwidth_kbps; say it with --bw"):
+    with pytest.raises(UsageError, match="1 of 1 rows have no bandwidth_kbps; give it with --bw"):
         scenario(users, Requested(), PATH, 1)
     file = scenario(users, Requested(given={"bandwidth_kbps": 5000.0}), PATH, 1)
     assert file.name == "users_of_my_log"

@@ -77,7 +77,7 @@ def test_what_was_assumed_is_told() -> None:
     assert "20000 kbit/s, is offered 90 %" in made.head.note
     assert made.head.name == "users_of_my_log_shared"
     assert made.head.title == "The users of My log.csv beside others on one link"
-    with pytest.raises(UsageError, match="have no bandwidth_kbps; say it with --bw"):
+    with pytest.raises(UsageError, match="have no bandwidth_kbps; give it with --bw"):
         study(["20,,9000,,1"])
 
 
