@@ -28,7 +28,7 @@ readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 usage() {
     cat <<EOF
 usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-mininet] [--with-pq] [--no-kernel | --import-kernel FILE]
-       install.sh --export-kernel FILE | --remove-pq | --only-python
+       install.sh [--with-mininet] --export-kernel FILE | --remove-pq | --only-python
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
 built from source once (two minutes on two cores) while everything else is installed. It says first
@@ -50,7 +50,8 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
   --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
   --only-python    Python and nothing else: run.sh reads its flags with it before it installs the rest
   --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
-  --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build
+  --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build;
+                with --with-mininet both are about the kernel for commands
   -h, --help    this text
 
 FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from; runs use its kernel from then on, until
@@ -302,7 +303,7 @@ report_missing() {
 }
 
 main() {
-    local only_check='' kernels=('') missing_kernels=() imported='' with_pq='' kernel    # '': that for trials
+    local only_check='' kernels=('') missing_kernels=() imported='' exported='' with_pq='' kernel    # '': that for trials
     wanted=("${TO_RUN[@]}")
     while (( $# )); do
         case $1 in
@@ -318,8 +319,7 @@ main() {
         --only-python) kernels=() wanted=(python3) ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
-            [[ $1 == --import-kernel ]] || exec "$here/vtime/kernel/build.sh" --export "$2"
-            imported=$2
+            if [[ $1 == --import-kernel ]]; then imported=$2; else exported=$2; fi
             shift
             ;;
         -h | --help) usage; exit 0 ;;
@@ -327,6 +327,7 @@ main() {
         esac
         shift
     done
+    [[ -z $exported ]] || exec "$here/vtime/kernel/build.sh" ${kernels[0]:+"${kernels[0]}"} --export "$exported"
     check_distribution
     for kernel in "${kernels[@]}"; do
         if [[ -n $imported ]] || is_kernel_there "$kernel"; then continue; fi

@@ -38,7 +38,8 @@ HEAD = """\
 
 Written by `/usr/bin/python3 -m benchmarks.outside.experiments`. Each experiment is public. This
 project contains none of its code. It runs through `./run.sh -- COMMAND`, at the commit that is
-named, unchanged but for what the last table says.
+named, unchanged but for what the last table says. Two reproductions of the paper are in
+[PUBLISHED_SCRIPTS](PUBLISHED_SCRIPTS.md), number by number.
 
 Where authors keep the files of their own run, "published" is computed from those files, and "ours"
 by the same rule from what the run here wrote. Network: seconds of the experiment's clock. Wall:

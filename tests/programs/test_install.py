@@ -139,6 +139,15 @@ def test_install_exports_only_a_kernel_that_says_what_it_was_made_from(tmp_path:
     assert not (tmp_path / "file").exists()
 
 
+@pytest.mark.parametrize("place", [0, 2])
+def test_install_exports_the_kernel_that_is_meant(place: int, tmp_path: Path) -> None:
+    """That for trials was written where the one for commands was asked for."""
+    words = ["--export-kernel", str(tmp_path / "file")]
+    words.insert(place, "--with-mininet")
+    absent = run(PROJECT / "install.sh", *words, cache=tmp_path)
+    assert absent.returncode == 1 and "./install.sh --with-mininet builds it" in absent.stderr
+
+
 def packed(file: Path, **changes: str) -> Path:
     """A file as --export-kernel writes it, of a kernel that ends at once."""
     kernel, config = changes.get("kernel", "#!/bin/sh\n").encode(), b"CONFIG_UML=y\n"

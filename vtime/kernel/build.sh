@@ -362,7 +362,7 @@ note() {    # NAME LINE...: the file is whole or not there
 
 export_kernel() {
     local folder
-    folder=$(chosen) || die 1 "no kernel of this configuration is in the cache: ./install.sh builds it"
+    folder=$(chosen) || die 1 "no kernel of this configuration is in the cache: ./install.sh${for_commands:+ --with-mininet} builds it"
     python3 "$here/exchange.py" export "$folder" "$1" || die 1 "no $1 could be written; see above"
     say "wrote Linux $(<"$folder/version") to $1"
 }

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
 import tarfile
 from pathlib import Path
@@ -53,8 +54,11 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
 
     requested: what the inputs have to be, by their names.
     """
-    if file.stat().st_size > 2 * sum(MEMBERS.values()):
-        raise ImportRefused(f"it has {file.stat().st_size} bytes, far more than a kernel")
+    of_file = file.stat()
+    if not stat.S_ISREG(of_file.st_mode):  # a pipe would be waited for
+        raise ImportRefused("it is no regular file")
+    if of_file.st_size > 2 * sum(MEMBERS.values()):
+        raise ImportRefused(f"it has {of_file.st_size} bytes, far more than a kernel")
     try:
         with tarfile.open(file, "r:") as tar:
             members = _members(tar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -108,6 +109,11 @@ def test_what_is_far_too_large_is_refused(tmp_path: Path, empty: Path) -> None:
     with (tmp_path / "f.tar").open("ab") as file:
         file.truncate(1 << 30)
     assert "far more than a kernel" in refused(tmp_path / "f.tar", empty)
+
+
+def test_a_pipe_or_a_folder_is_not_waited_for(tmp_path: Path, empty: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe", empty) == refused(tmp_path, empty) == "it is no regular file"
 
 
 @pytest.mark.parametrize("bytes_left", [0, 100, 512, 3000])
