@@ -14,7 +14,7 @@ from findings.drawing import style
 DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY, "#882255")
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
 # Light to dark: neighbours differ in grey, and to who cannot see red from green.
-ORDERED = ("#BBBBBB", style.SKY, "#1E8C7A", "#AA3355", style.BLUE, "#332288", "#000000")
+ORDERED = ("#BBBBBB", style.SKY, "#1E8C7A", style.BLUE, "#882255", "#332288", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of ordered lines, each over the one before: what has the same values as another one is seen.
 NESTED = (5.2, 4.6, 4.0, 3.4, 2.6, 1.8, 1.0)

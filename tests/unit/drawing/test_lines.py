@@ -142,3 +142,22 @@ def test_a_long_name_of_an_axis_is_broken_where_its_axes_are_low() -> None:
     assert all("\n" in axes.get_ylabel() for axes in drawn.axes)
     assert len({round(axes.get_position().height, 6) for axes in drawn.axes}) == 1
     samples.check_fits(drawn)
+
+
+def test_a_legend_has_room_above_points() -> None:
+    points = Line("a", (0.0, 1.0), (1.0, 9.0), style="points")
+    ticks = ((0.0, "mean"), (1.0, "50"))
+    tops = [one(points, ticks=ticks, legend=legend).get_ylim()[1] for legend in (False, True)]
+    assert tops[1] > 1.25 * tops[0]
+
+
+def test_neighbours_of_ordered_lines_differ_in_grey() -> None:
+    """By relative luminance (WCAG 2); the first is what others are compared with."""
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)]
+        red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+                            for part in parts]
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+
+    greys = [luminance(colour) for colour in lines.ORDERED[1:]]
+    assert all(max(pair) / min(pair) > 1.25 for pair in zip(greys, greys[1:]))
