@@ -17,12 +17,11 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import get_type_hints
 
 from base.errors import FirstFlightError, UsageError
 from base.words import nearest
 from runs.kinds import Study
-from runs.results.records import Record, columns_of, trial_class, value_of
+from runs.results.records import Record, columns_of, hints_of, trial_class, value_of
 
 MOST_CHARACTERS = 200
 _COMPARED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
@@ -44,8 +43,7 @@ class Condition:
 
     def check(self, study: Study) -> None:
         """Raises UsageError where a study will not measure what is asked for."""
-        hints = {**get_type_hints(study.kind.record),
-                 **get_type_hints(trial_class(study.kind.record))}
+        hints = {**hints_of(study.kind.record), **hints_of(trial_class(study.kind.record))}
         known = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
         windows = sorted({trial.initcwnd for trial in study.trials if hasattr(trial, "initcwnd")})
         for column, window in _means((self.left, self.right)):

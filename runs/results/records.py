@@ -94,9 +94,15 @@ Value = str | int | float | bool | None
 _LAST = ("verdict", "failed_checks", "verdict_reason", "measured_at")
 
 
+def hints_of(kind: type[Any]) -> dict[str, Any]:
+    """The types of a dataclass's fields by their names."""
+    # Python 3.10 refuses KW_ONLY, which is no type, and a ClassVar without one.
+    return get_type_hints(kind, localns={"KW_ONLY": object})
+
+
 def trial_class(kind: type[Record]) -> type[Any]:
     """The dataclass of the trials that a kind of record is of."""
-    trial: type[Any] = get_type_hints(kind)["trial"]
+    trial: type[Any] = hints_of(kind)["trial"]
     return trial
 
 

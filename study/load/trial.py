@@ -97,7 +97,8 @@ class LoadTrial:
     cooldown_s: float
     repeat: int
     seed: int
-    PATTERNS: ClassVar = {"window": r"\d{1,9}(\*[\d.e-]+)?(\+\d{1,9}(\*[\d.e-]+)?)*"}
+    PATTERNS: ClassVar[dict[str, str]] = {
+        "window": r"\d{1,9}(\*[\d.e-]+)?(\+\d{1,9}(\*[\d.e-]+)?)*"}
 
     @property
     def id(self) -> str:

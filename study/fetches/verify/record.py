@@ -120,7 +120,7 @@ class Record(records.Record):
     receive_window_waits: int | None = None
     response_flights: str = ""
     first_burst_segments: int | None = None
-    PATTERNS: ClassVar = {"response_flights": FLIGHTS}
+    PATTERNS: ClassVar[dict[str, str]] = {"response_flights": FLIGHTS}
 
     def validate(self) -> None:
         if self.counts and self.total_ms is None:
