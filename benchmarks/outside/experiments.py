@@ -43,7 +43,7 @@ named, unchanged but for what the last table says. Two reproductions of the pape
 
 Where authors keep the files of their own run, "published" is computed from those files, and "ours"
 by the same rule from what the run here wrote. Network: seconds of the experiment's clock. Wall:
-seconds of waiting, with {jobs} experiments side by side on two processors.
+seconds of waiting, with {jobs} experiments side by side on two processors that also did other work.
 
 """
 TABLE = Path(__file__).with_suffix(".toml")
