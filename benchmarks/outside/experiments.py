@@ -211,8 +211,9 @@ def document(rows: Sequence[Row], jobs: int) -> str:
         state = (f"no: {experiment.cannot}" if run is None else "**fails**" if not row.is_sound
                  else f"differs: {experiment.differs}" if experiment.differs else "yes")
         times = ("", "") if run is None else (f"{run.virtual_s:.0f}", f"{run.wall_s:.0f}")
+        came = numbers_of(row) or (f"prints “{experiment.shows}”" if experiment.shows else "")
         lines.append(f"| {link} | {experiment.about} | {state} | {' | '.join(times)} |"
-                     f" {numbers_of(row)} |")
+                     f" {came} |")
     lines += ["\n## What is changed, and what is installed\n",
               "| experiment | changes | packages |", "|---|---|---|"]
     lines += [f"| {each.name} | {each.changes or 'none'} | {' '.join(each.packages)} |"
