@@ -86,7 +86,7 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
     assert done.returncode == 4, done.stderr
     unconfined, *_, cannot = done.stderr.splitlines()
     assert "lacks seccomp filters" in unconfined and "that you trust" in unconfined
-    assert "ptrace and seccomp are both forbidden" in cannot and "--engine host" in cannot
+    assert "ptrace or seccomp, and both are forbidden" in cannot and "--engine host" in cannot
 
 
 def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_path: Path) -> None:

@@ -131,4 +131,4 @@ def test_what_hangs_or_crashes_costs_one_script(tmp_path: Path) -> None:
     assert verdicts["scripts/kills.pkt"][0] == "died"
     assert ended.status == 1 and not ended.left
     ended = Ended(tmp_path, "scripts", program="/bin/cat")
-    assert ended.status == 4 and "/bin/cat is no packetdrill" in ended.err
+    assert ended.status == 4 and "/bin/cat is not packetdrill" in ended.err

@@ -100,7 +100,7 @@ def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_
 
 @pytest.mark.parametrize(("version", "tools", "why"), [
     ("2.7", TOOLS, "its Dask runs on Python 3."),
-    (cluster_module.PYTHON_VERSION, {**TOOLS, "curl": "curl 8"}, "instead of 'curl 8': the same")])
+    (cluster_module.PYTHON_VERSION, {**TOOLS, "curl": "curl 8"}, "instead of 'curl 8': use the same")])
 def test_machines_that_are_not_alike_are_refused(
         version: str, tools: dict[str, str], why: str, folder: Path, address: str,
         monkeypatch: pytest.MonkeyPatch) -> None:

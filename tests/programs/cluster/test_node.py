@@ -76,7 +76,7 @@ def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, why: str,
 
 
 @pytest.mark.parametrize(("changed", "tools", "why"), [
-    ({}, {**TOOLS, "curl": "curl 8"}, "'curl 7.88' instead of 'curl 8': the same distribution"),
+    ({}, {**TOOLS, "curl": "curl 8"}, "'curl 7.88' instead of 'curl 8': use the same distribution"),
     ({"install.sh": "#!/bin/sh\necho 'install: missing packages: mininet' >&2; exit 1"}, TOOLS,
      "missing packages: mininet: run ./install.sh"),
     ({"commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS, "no module mininet"),

@@ -50,7 +50,7 @@ def test_a_low_limit_that_may_be_raised_is_raised(monkeypatch: pytest.MonkeyPatc
 
 def test_programs_that_no_folder_of_path_has_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(EngineCannot, match="setpriv and taskset: on no folder of PATH"):
+    with pytest.raises(EngineCannot, match="setpriv and taskset: not found on PATH"):
         uml.check_machine()
 
 

@@ -28,7 +28,7 @@ def run(tmp_path: Path, script: str) -> list[Observation]:
 # As User-Mode Linux prints it where a machine is made so; tests/live makes one of them so.
 @pytest.mark.parametrize(("printed", "why"), [
     ("ptrace: Operation not permitted\ncheck_ptrace : expected SIGSTOP, got status = 9",
-     "ptrace and seccomp are both forbidden.* use --engine host"),
+     "ptrace or seccomp, and both are forbidden.* use --engine host"),
     ("no memory that may be executed: Permission denied\n1\n2\n3\n4",
      "has to be executed, which this machine forbids: sysctl -w vm.memfd_noexec=0")])
 def test_a_machine_that_cannot_is_told_what_to_do(tmp_path: Path, printed: str, why: str) -> None:
