@@ -19,7 +19,6 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from base.errors import FAILED, OK, CannotError
 from base.files import PROJECT
 from benchmarks import command
 from benchmarks.command import GuestRun, in_guest
+from runs.scenario_file import parsed
 
 DOCUMENT = PROJECT / "docs" / "EXPERIMENTS.md"
 HEAD = """\
@@ -82,7 +82,7 @@ class Experiment:
 def experiments(text: str) -> list[Experiment]:
     """The table. Raises TypeError for a key that is none."""
     made = []
-    for each in tomllib.loads(text)["experiment"]:
+    for each in parsed("experiments", text).raw["experiment"]:
         numbers = [Number(**number) for number in each.pop("number", ())]
         made.append(Experiment(**each, numbers=numbers))
     return made

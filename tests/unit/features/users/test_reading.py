@@ -120,7 +120,7 @@ def test_a_few_bad_rows_are_counted_and_left_out() -> None:
     ("rtt_ms,size\n1,2\n", "unknown column 'size'"),
     ("root:x:0:0:root:/root:/bin/bash\n", "its first line is 'root:x:0:0"),
     ("rtt_ms,weight\n30,0\n", "a weight that is not above 0"),
-    ("rtt_ms,group\n30,a\x00b\n", "not printable"),
+    ("rtt_ms,group\n30,a\x01b\n", "not printable"),
     ("rtt_ms\n30\x00\n", "a file"),
 ])
 def test_what_is_no_such_file_is_one_line(text: str, message: str) -> None:
