@@ -21,10 +21,12 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from base import files
 from base.command_line import Parser, file_path, positive
 from base.errors import FAILED, OK, CannotError
 from base.files import PROJECT
@@ -131,12 +133,14 @@ class Row:
 
 
 def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
-    """Run one. Raises CannotError where a repository or a package is not there."""
+    """Run one. Raises CannotError where a repository is not there."""
     if experiment.cannot:
         return Row(experiment, None)
     copy = folder / experiment.name
     check_out(experiment, source, copy)
-    (copy / "steps.sh").write_text(experiment.lines + "\n")
+    steps = copy / "steps.sh"
+    steps.unlink(missing_ok=True)  # a repository's own may be a link that leads out of it
+    steps.write_text(experiment.lines + "\n")
     run = in_guest(["sh", "steps.sh"], copy, "--memory", "1G", "--timeout", "3h,30m",
                    results=folder / f"results_{experiment.name}")
     compared = tuple((number.name, theirs_of(number, copy), ours_of(number, run))
@@ -176,17 +180,24 @@ def theirs_of(number: Number, copy: Path) -> float | None:
     """What the authors published, None where they did not."""
     if not isinstance(number.theirs, str):
         return number.theirs
-    return mean_of(number, (copy / number.theirs).read_text(errors="replace"))
+    return mean_of(number, text_within(copy, number.theirs))
 
 
 def ours_of(number: Number, run: GuestRun) -> float | None:
     """What this run wrote or printed; None where nothing matches."""
     if not number.ours:
         return mean_of(number, run.printed)
-    path = run.folder and run.folder / "files" / number.ours
-    if not path or not path.is_file():
-        return None
-    return mean_of(number, path.read_text(errors="replace"))
+    return mean_of(number, text_within(run.folder / "files", number.ours)) if run.folder else None
+
+
+def text_within(folder: Path, place: str) -> str:
+    """A file of a stranger's folder; "" where there is none, or a link leads out of the folder."""
+    path = (folder / place).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        return ""
+    with suppress(OSError):
+        return files.content(path).decode(errors="replace")
+    return ""
 
 
 def shown(value: float | None) -> str:

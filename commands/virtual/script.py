@@ -55,16 +55,18 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
     the environments that its words, or its script, name. folder, readable: paths without links.
     """
     text = text_of(words)
-    programs = [folder / words[0], *(
+    programs = [program for program in (folder / words[0], *(
         config.parent / "bin" / "python" for config in sorted(folder.glob("*/pyvenv.cfg"))
-        if f"{config.parent.name}/bin/" in text)]
+        if f"{config.parent.name}/bin/" in text)) if program.is_symlink()]
+    if not programs:
+        return []
     seen = (folder, *readable)
     unseen = (*homes(), *map(Path, HIDDEN))
     lines = []
     for program in programs:
         real = Path(os.path.realpath(program))
-        if (program.is_symlink() and os.access(real, os.X_OK) and any(
-                map(real.is_relative_to, unseen)) and not any(map(real.is_relative_to, seen))):
+        if (os.access(real, os.X_OK) and any(map(real.is_relative_to, unseen))
+                and not any(map(real.is_relative_to, seen))):
             # A Python needs its library, too; nobody is told to show a home.
             prefix = real.parent.parent
             is_home = any(home.is_relative_to(prefix) for home in unseen)

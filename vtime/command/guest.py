@@ -48,8 +48,10 @@ MOST_TROUBLES = 1000  # lines about one command
 MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
 SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # vtime/kernel/command.c
-NO_RATE = "{}: packets passed without a rate limit, at 10 µs each, not at a network's rate"
-KEPT_VARIABLES = "LANG LANGUAGE TERM TZ PYTHONPATH PYTHONUNBUFFERED COLUMNS LINES".split()
+NO_RATE = ("{}: packets passed without a rate limit; such a throughput comes from a cost of 10 µs a"
+           " packet, not from the network (docs/MININET.md)")
+KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
+                  "LINES")
 # Mininet needs distutils. The copy of setuptools costs each script a third of a second; Python 3.12
 # has no distutils of its own.
 DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}

@@ -39,3 +39,19 @@ def test_what_ended_badly_or_left_no_number_does_not_run(
     assert ("**fails**" in text) is not sound and "no: there is none" in text
     if sound:
         assert "| 10 | 2 | mean RTT, ms: 3 → 2 |" in text
+
+
+def test_no_link_of_a_strangers_repository_leads_out_of_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_text("time=7 ms")
+    (tmp_path / "copy").mkdir()
+    for name in ("theirs.txt", "steps.sh"):
+        (tmp_path / "copy" / name).symlink_to(tmp_path / "secret")
+    monkeypatch.setattr(experiments, "check_out", lambda *_: None)
+    monkeypatch.setattr(experiments, "in_guest", lambda *_, **__: GuestRun(
+        ("sh",), 0, "", "", None, 10.0, 2.0))
+    row = experiments.row_of(Experiment("copy", "a/copy", "abc", "", "true", numbers=[
+        Number("RTT", theirs="theirs.txt")]), tmp_path, tmp_path)
+    assert row.compared == (("RTT", None, None),)
+    assert (tmp_path / "secret").read_text() == "time=7 ms"
+    assert (tmp_path / "copy" / "steps.sh").read_text() == "true\n"
