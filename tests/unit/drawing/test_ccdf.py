@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy
 import pytest
+from matplotlib.text import Text
 
 from base.errors import FirstFlightError
 from findings import drawing
@@ -34,6 +36,15 @@ def test_a_curve_is_the_weight_above_each_value() -> None:
     values, percent = ccdf.curve(SLOW)
     assert list(values) == [100, 200, 400]
     assert list(percent) == [50, 25, 0]
+
+
+def test_its_face_speaks_of_curves() -> None:
+    assert ccdf.of_curves("Bars: two weeks. Triangles: the window alone") == "Curves: two weeks"
+    finding = replace(FINDING, chart=replace(samples.bar_chart(), context=(
+        "Bars: two weeks. Triangles: the window alone",)))
+    figure = dict(drawing.figures(report(findings=(finding,))))["tail_ccdf"]
+    words = " ".join(text.get_text() for text in figure.findobj(Text))
+    assert "Curves: two weeks" in words and "Triangles" not in words
 
 
 def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
