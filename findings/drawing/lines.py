@@ -84,7 +84,8 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
         axes.axhline(value, color=style.ALARM, linewidth=0.8, linestyle="--")
         axes.annotate(style.literal(name), (1, value), (-2, 2), textcoords="offset points",
                       xycoords=axes.get_yaxis_transform(), ha="right", color=style.ALARM,
-                      fontsize=style.SMALL)
+                      fontsize=style.SMALL, zorder=6, bbox={  # over the marks, which it hides
+                          "facecolor": "white", "edgecolor": "none", "pad": 0.8})
     is_tall = height > TALL_INCHES
     axes.grid()
     for side in ("top", "right"):

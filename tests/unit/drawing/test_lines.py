@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from findings.charts import Line, LineChart, Plot
+from findings.charts import LOOKS, Line, LineChart, Plot
 from findings.drawing import lines, style
 from tests.unit.drawing import samples
 
@@ -101,6 +101,11 @@ def test_one_legend_for_all_plots_has_each_name_once() -> None:
     unnamed = replace(samples.line_chart(), legend=True,
                       columns=samples.line_chart().columns[1:], widths=())
     assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck", "IW 3"]
+
+
+def test_every_palette_has_a_look_for_each_line() -> None:
+    assert {len(looks) for looks in (lines.DISTINCT, lines.STYLES, lines.ORDERED, lines.MARKERS,
+                                     lines.NESTED)} == {LOOKS}
 
 
 def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
