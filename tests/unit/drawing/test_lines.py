@@ -97,10 +97,11 @@ def test_bars_of_series_stand_beside_each_other(drawn: Any) -> None:
 
 def test_one_legend_for_all_plots_has_each_name_once() -> None:
     drawn = lines.draw(replace(samples.line_chart(), legend=True))
-    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10", "the deck"]
+    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10", "the deck", "full"]
+    assert not any(axes.texts for axes in drawn.axes), "a limit's name at its line hides marks"
     unnamed = replace(samples.line_chart(), legend=True,
                       columns=samples.line_chart().columns[1:], widths=())
-    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck", "IW 3"]
+    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck", "IW 3", "full"]
 
 
 def test_every_palette_has_a_look_for_each_line() -> None:
