@@ -10,9 +10,8 @@ from base.words import clean
 from findings import claims
 from findings.claims import in_full
 from findings.findings import Finding, Report, Statement, Table
-from findings.render.values import counted, head, quoted, shortened, written
+from findings.render.values import counted, counted_in_short, head, quoted, shortened, written
 
-NOTHING = "nothing published to compare with"
 UNRENDERED = "The result cannot be rendered"
 
 
@@ -22,9 +21,9 @@ def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str) -> 
     unmeasured: scenarios of which there is no whole run.
     """
     return "\n".join([
-        "| scenario | what comes out | published bars and statements |", "|---|---|---|",
+        "| scenario | what comes out | published bars and statements |", "|-|-|-|",
         *(f"| [{report.name}]({folder}/{report.name}.md) | {_in_one_sentence(report)} |"
-          f" {escaped('; '.join(counted(report.findings))) or NOTHING} |" for report in reports),
+          f" {escaped('; '.join(counted_in_short(report.findings)))} |" for report in reports),
         *(f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured)])
 
 
@@ -148,7 +147,7 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) ->
 
 
 def _entry(report: Report, pictures: Sequence[str]) -> str:
-    """The pictures, with titles on their faces, and the claim for who cannot see them."""
-    shown = [f"[![{escaped(report.claim)}]({picture})](results/{report.name}.md)\n"
+    """The pictures, and the title for who cannot see them; the page has the claim."""
+    shown = [f"[![{escaped(report.title)}]({picture})](results/{report.name}.md)\n"
              for picture in pictures]
     return "\n".join([f"## {escaped(report.name)}\n", *shown])

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from base.words import plain
 from findings.quantities import QUANTITIES, Length
-from findings.quantity import Sizes, Windows, Word
+from findings.quantity import Quantity, Sizes, Windows, Word
 from runs.results import records
 from runs.results.records import columns_of, trial_class
 from study.fetches.figures.kinds import FIGURES
@@ -22,7 +22,6 @@ from study.fetches.scenario import scenario as fetches
 from study.fetches.scenario.population import Cause, Population
 from study.fetches.scenario.scenario import Claim, Defect, Raw
 from study.fetches.scenario.sweep import Sweep
-from study.fetches.scenario.users import Users
 from study.fetches.verify.record import Record
 from study.load import scenario as load
 from study.load.record import LoadRecord
@@ -32,7 +31,7 @@ from study.trace.scenario import Request, Schedule, Write
 
 # How the tables of a kind go together: files of docs/examples, or a scenario of that kind.
 EXAMPLES = {"fetches": ("fetches", "as_published"), "load": ("load",)}
-LIKE = {"trace": "handley1999_idle", "arithmetic": "paper_arithmetic"}
+LIKE = {"trace": "handley1999_idle"}
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "runs.schema"
 
@@ -41,8 +40,7 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
                 ("[[figure]]", fetches.Figure), ("[[claim]]", Claim),
                 ("[raw]", Raw), ("[[raw.defect]]", Defect),
-                ("[[population]]", Population), ("[[step]]", Cause),
-                ("[users], which --users writes", Users)],
+                ("[[population]]", Population), ("[[step]]", Cause)],
     "load": [("[defaults] and [[sweep]]", load.LoadSweep),
              ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
              ("[[claim]]", load.LoadClaim)],
@@ -59,8 +57,7 @@ COMMON = {
     "name": "a name, unique in its table", "title": "one line", "figure": "the name of a figure",
     "says": "the published claim", "why": "the reason", "sweep": "the name of a sweep",
     "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets",
-    "abstract_only": "true: only the source's abstract was read, so a result that is reproduced"
-    " counts as direction"}
+    "abstract_only": "true: only the source's abstract was read, so reproduced counts as direction"}
 # What no docstring or quantity describes alone, by table and key, or by key.
 DESCRIBED = {
     "client": "the program that fetches", "file": "a file in paper/", "kind": "how it is drawn",
@@ -95,12 +92,7 @@ DESCRIBED = {
     "Claim.highest_percent": "the highest bar", "Claim.at_most": "a column that no trial's metric"
     " exceeds", "Claim.more_where": "two columns: the metric exceeds its least value exactly where the"
     " first is larger", "Raw.defect": "published values that cannot be compared",
-    "Cause.adds": "columns that come into force", "Users.groups": "the names of groups",
-    "Users.initcwnd": "initial windows", "Users.rtt_ms": "each user's RTT",
-    "Users.bandwidth_kbps": "each user's bandwidth", "Users.response_bytes": "each user's response",
-    "Users.times": "how many of the sample a user stands for",
-    "Users.group": "each user's place in groups, \"\" for none",
-    "Users.assumed_kbps": "the bandwidth assumed for users without their own",
+    "Cause.adds": "columns that come into force",
     "LoadSweep.bandwidth_kbps": "the bottleneck's rate", "LoadSweep.rtt_ms": "the RTT of most clients",
     "LoadSweep.queue": "the bottleneck's queue", "LoadSweep.queue_bdp": "the queue's limit as a part of"
     " the BDP", "LoadSweep.load": "offered load as a part of the bottleneck",
@@ -124,18 +116,19 @@ DESCRIBED = {
     "TraceSetup.think_s": "think times, for requests without their own",
     "TraceSetup.receive_window": "the largest window that the client offers; 0: what its buffers allow"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
-         "s": "s"}
+         "s": "s", "segments": "segments", "bdp": "bandwidth-delay products"}
+# Columns whose key has another name, or none.
+RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a server of one's own"}
 RUN_JSON = {
     "arguments": "the command line", "asked": "digests of what the results follow from",
-    "confined": "the walls around the guest: version of Landlock, which system calls, namespaces;"
-                " false: none; true: runs of before, by Landlock and seccomp",
+    "confined": "the walls around the guest; false: none; true, in older runs: Landlock and seccomp",
     "emulated_s": "seconds of network time", "engine": "uml or host",
     "finished_at": "ISO 8601, UTC", "first_record_after_s": "seconds to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
     "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged: only then the"
-    " model of TCP is judged", "kernel_origin": "where the source of the guest's kernel came from",
+    " model of TCP is judged", "kernel_origin": "where its source came from",
     "kernel_source": "SHA-256 of that source",
-    "machine": "processor, cores, system and kernel of the machine",
+    "machine": "its processor, cores, system and kernel",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
     "scenario": "its name", "scenario_file": "its text", "seed": "of what is random",
     "started_at": "ISO 8601, UTC", "state": "running or complete",
@@ -143,17 +136,20 @@ RUN_JSON = {
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
     "wall_s": "seconds that it took"}
 LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that were stored earlier lack
-SELDOM = {"systems": "versions of the programs of each system but the machine's that trials ran in"}
+SELDOM = {"systems": "versions of the programs of other systems that trials ran in"}
+
+
 def scenarios() -> str:
     lines = ["# Every key of a scenario file", "",
-             "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
-             " writes a file that runs as it is, `./run.sh --check FILE` reads one. Terms:"
-             " [GLOSSARY](GLOSSARY.md).", "",
+             "Made from the classes that read them. `./run.sh --new NAME` writes a file that runs as"
+             " it is. `./run.sh --check FILE` reads one, and names each value that is out of range,"
+             " with the range. Terms: [GLOSSARY](GLOSSARY.md).", "",
              "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
              " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
              " `about` says what is measured, and what of the published numbers is expected to"
              " agree. `result` says what came out, and quotes findings for numbers. A key without"
-             " a default is required. \"list\" means that the key takes a list.", "",
+             " a default is required. A key that takes a list also takes one value. A unit is named"
+             " where the key does not end in it.", "",
              "| key, the same in every table | what |", "|---|---|",
              *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():
@@ -163,85 +159,97 @@ def scenarios() -> str:
                       if kind in EXAMPLES else
                       [f"[{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml)"]) + ".", ""]
         if kind == "fetches":
-            lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s.", ""]
-        for head, of in tables:
-            lines += [f"### {head}", "", "| key | what | unit and range | default |",
-                      "|---|---|---|---|",
-                      *_keys(kind, of), ""]
+            lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s."
+                      " `--users` writes a table [users].", ""]
+        for heading, table in tables:
+            lines += [f"### {heading}", "", "| key | what | values | default |", "|---|---|---|---|",
+                      *_keys(kind, table), ""]
     return "\n".join(lines)
 
 
-def _keys(kind: str, of: type[Any]) -> Iterator[str]:
+def _keys(kind: str, table: type[Any]) -> Iterator[str]:
+    """A row for each key; keys that follow each other and are described alike have one."""
+    for alike, keys in itertools.groupby(_described(kind, table), lambda row: row[1:]):
+        yield f"| {', '.join(f'`{row[0]}`' for row in keys)} | {' | '.join(alike)} |"
+
+
+def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
+    """The name of each key, what it is, its values and its default."""
     of_trial = _told(trial_class(RECORDS[kind])) if kind in RECORDS else {}
-    hints, told = get_type_hints(of), {**of_trial, **_told(of)}
-    for each in fields(of):
-        option = each.metadata.get(_KEY, {})
+    hints, told = get_type_hints(table), {**of_trial, **_told(table)}
+    for field in fields(table):
+        option = field.metadata.get(_KEY, {})
         if option.get("absent"):
             continue
-        name = option.get("name") or each.name
-        if name in COMMON and f"{of.__name__}.{name}" not in DESCRIBED:
+        name = option.get("name") or field.name
+        if name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED:
             continue
-        inner = get_args(hints[each.name]) if get_origin(hints[each.name]) is tuple else ()
-        hint = inner[0] if inner else hints[each.name]
-        known = QUANTITIES.get(option.get("quantity") or each.name)
+        inner = get_args(hints[field.name]) if get_origin(hints[field.name]) is tuple else ()
+        hint = inner[0] if inner else hints[field.name]
+        known = QUANTITIES.get(option.get("quantity") or field.name)
         if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
             known = None
-        what = (DESCRIBED.get(f"{of.__name__}.{name}")
-                or (known.flag_help if known and of is Sweep else "")
-                or DESCRIBED.get(name) or told.get(each.name) or (known.what if known else ""))
-        words = (FIGURES if (of, name) == (fetches.Figure, "kind") else
-                 get_args(hint) if get_origin(hint) is Literal else ())
-        span = " or ".join(map(str, words)) or (
-            known.range if known and "inf" not in known.range else "")
-        span = "; ".join(filter(None, ("list" if inner else "true or false" if hint is bool else "",
-                                       span)))
-        yield f"| `{name}` | {_cell(what)} | {_cell(span)} | {_default(each)} |"
+        what = (DESCRIBED.get(f"{table.__name__}.{name}")
+                or (known.flag_help if known and table is Sweep else "")
+                or DESCRIBED.get(name) or told.get(field.name) or (known.what if known else ""))
+        words = (FIGURES if (table, name) == (fetches.Figure, "kind") else
+                 get_args(hint) if get_origin(hint) is Literal else
+                 known.known if isinstance(known, Word) else ())
+        values = ", ".join(map(str, words)) or _unit(name, known)
+        values = ": ".join(filter(None, (
+            "list" if inner else "true or false" if hint is bool else "", values)))
+        yield name, _cell(what), _cell(values), _default(field)
 
 
-def _default(each: Field[Any]) -> str:
-    if each.default is MISSING:
+def _unit(name: str, known: Quantity | None) -> str:
+    """The unit of a key whose name does not end in it."""
+    unit = known.unit if known else ""
+    return "" if unit == UNITS.get(name.rpartition("_")[2]) else unit
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is MISSING:
         return ""
-    value = each.default
+    value = field.default
     if is_dataclass(value):
         return "its own"
     if value is None or value == () or value == "":
         return "none"
     shown = value if isinstance(value, tuple) else (value,)
-    return ", ".join(each if isinstance(each, str) else str(each).lower()
-                     if isinstance(each, bool) else plain(each) for each in shown)
+    return ", ".join(part if isinstance(part, str) else str(part).lower()
+                     if isinstance(part, bool) else plain(part) for part in shown)
 
 
 def columns() -> str:
+    told = _told(records.Record)
+    every = [field.name for field in fields(records.Record) if field.name != "trial"]
     lines = ["# Every column of trials.csv and key of run.json", "",
-             "Made from the classes of the records; a test keeps it current. A missing value is an"
-             " empty field. A requested value has every digit. A measured value comes from the"
-             " programs, the packets or the model, to the microsecond.", ""]
-    for kind, of in RECORDS.items():
-        requested = {each.name for each in fields(trial_class(of))}
-        told = {**_told(records.Record), **_told(of), **_told(trial_class(of))}
-        keys = {each.name for _, table in TABLES[kind] for each in fields(table)
-                if table in (Sweep, load.LoadSweep, trace.TraceSetup)}
-        as_keys = [column for column in columns_of(of) if column in requested & keys]
-        lines += [f"## kind {kind}", "", "Requested, as the key of a scenario with this name"
-                  " ([SCENARIOS](SCENARIOS.md)): "
-                  + ", ".join(f"`{column}`" for column in as_keys) + ".", ""]
+             "Made from the classes of the records. An empty field is a missing value. A requested"
+             " value has every digit. A measured value comes from the programs, the packets or the"
+             " model, to the microsecond. A window is in segments. A column that has the name of a"
+             " scenario's key is that key ([SCENARIOS](SCENARIOS.md)).", "",
+             "| every kind | what |", "|---|---|",
+             "| `scenario` | its name |", *_rows(every, told), ""]
+    for kind, record in RECORDS.items():
+        requested = {field.name for field in fields(trial_class(record))}
+        keys = {field.name for _, table in TABLES[kind] for field in fields(table)
+                if table in (Sweep, load.LoadSweep, trace.TraceSetup)} - {*RENAMED}
+        told = {**_told(record), **_told(trial_class(record)), **RENAMED}
+        rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
+        lines += [f"## kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
-                                ("measured", {*columns_of(of)} - requested)):
-            lines += [f"| {heading} | unit | what |", "|---|---|---|"]
-            columns = [column for column in columns_of(of) if column in wanted]
-            for (unit, what), names in itertools.groupby(
-                    columns, lambda column: (_unit(column), told.get(column) or _what(column))):
-                named = ", ".join(f"`{name}`" for name in names)
-                lines.append(f"| {named} | {unit} | {_cell(what)} |")
-            lines.append("")
+                                ("measured", {*rest} - requested)):
+            lines += [f"| {heading} | what |", "|---|---|",
+                      *_rows([column for column in rest if column in wanted], told), ""]
     lines += ["## run.json", "", "| key | what |", "|---|---|",
               *(f"| `{key}` | {what} |" for key, what in {**RUN_JSON, **SELDOM}.items()), ""]
     return "\n".join(lines)
 
 
-def _unit(column: str) -> str:
-    known = QUANTITIES.get(column)
-    return known.unit if known else UNITS.get(column.rpartition("_")[2], "")
+def _rows(names: Sequence[str], told: Mapping[str, str]) -> Iterator[str]:
+    """A row for each column; columns that follow each other and are described alike have one."""
+    for what, alike in itertools.groupby(names, lambda name: told.get(name) or _what(name)):
+        yield f"| {', '.join(f'`{name}`' for name in alike)} | {_cell(what)} |"
 
 
 def _what(column: str) -> str:
