@@ -75,6 +75,12 @@ def test_a_page_is_the_chapter_and_a_link_back() -> None:
     assert page(report(), "../R.md").endswith(f"](../R.md)\n\n{chapter(report())}")
 
 
+def test_a_page_shows_the_scenarios_pictures_below_what_came_out() -> None:
+    assert "\n\n".join(("Ten segments are faster than three.",
+                        "![Ten segments are faster than three.](../x.png)", "Run `")) in page(
+        report(), "../R.md", ["../x.png"])
+
+
 def test_lines_of_a_summary_are_told_as_running_text() -> None:
     """One that begins with a capital is a sentence of its own, the others are parts of one."""
     told = chapter(report(summary=("4 of 4 trials count.", " left out: none", "Nobody waited.")))
