@@ -1,4 +1,4 @@
-"""docs/SCENARIOS.md and docs/COLUMNS.md, made from the classes that read and write them.
+"""docs/SCENARIOS.md, COLUMNS.md and an example, made from the classes that read and write them.
 
 `/usr/bin/python3 -m tests.golden.documents` writes them anew.
 """
@@ -15,8 +15,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from base.words import plain
 from findings.quantities import QUANTITIES, Length
 from findings.quantity import Quantity, Sizes, Windows, Word
+from runs.kinds import Overrides
 from runs.results import records
 from runs.results.records import columns_of, trial_class
+from study import registry
 from study.fetches.figures.kinds import FIGURES
 from study.fetches.scenario import scenario as fetches
 from study.fetches.scenario.population import Cause, Population
@@ -32,6 +34,7 @@ from study.trace.scenario import Request, Schedule, Write
 # How the tables of a kind go together: files of docs/examples, or a scenario of that kind.
 EXAMPLES = {"fetches": ("fetches", "as_published"), "load": ("load",)}
 LIKE = {"trace": "handley1999_idle"}
+QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "runs.schema"
 
@@ -60,24 +63,22 @@ COMMON = {
     "abstract_only": "true: only the source's abstract was read, so reproduced counts as direction"}
 # What no docstring or quantity describes alone, by table and key, or by key.
 DESCRIBED = {
-    "client": "the program that fetches", "file": "a file in paper/", "kind": "how it is drawn",
+    "file": "a file in paper/", "kind": "how it is drawn",
     "extra_why": "the reason for extra_rtts", "panel": "a panel of the published file",
     "published": "a file in paper/", "labels": "the buckets' names (without: the values)",
     "mark": "a letter", "values": "the buckets' values", "paced": "whether fq paces the servers",
     "congestion_control": "a congestion control by the kernel's name",
-    "initcwnd": "initial windows", "repeat": "how often each setting is measured",
+    "initcwnd": "initial windows",
     "shares_percent": "the buckets' shares of all responses", "mixes": "lists of [initcwnd, share]",
     "compares": "the two windows", "quantity": "the compared column", "curves": "trace/tcp each, or"
     " trace/tcp/IW and its number", "series": "the quantity of the lines",
-    "population": "the name of a population", "at_s": "time after the request", "bytes": "a size",
+    "population": "the name of a population", "at_s": "time after the request",
     "segments": "a size, in place of bytes", "until_s": "the end of repeated writes",
     "every_s": "the interval of repeated writes", "schedule": "the name of a schedule",
     "tcp": "names of [[tcp]] tables", "writes": "the writes of one response, in order of time",
     "requests": "requests, one after another", "sizes": "a distribution of sizes by its name",
     "baseline_initcwnd": "the baseline's initial window", "sample_ms": "interval of the samples of"
     " the window", "outage_ms": "begin and end of an outage; both 0 for none",
-    "bandwidth_at_most_kbps": "of a population, only clients up to it; 0: all",
-    "Sweep.repeat_with_loss": "the same where random loss decides",
     "Sweep.arp_ms": "the network is new: a host asks for an address, and again after so long",
     "Sweep.send_buffer_bytes": "the server's SO_SNDBUF; 0: not set",
     "Sweep.nagle": "Nagle's algorithm at the server", "Sweep.loss_probes": "tail loss probes",
@@ -92,7 +93,6 @@ DESCRIBED = {
     "Claim.highest_percent": "the highest bar", "Claim.at_most": "a column that no trial's metric"
     " exceeds", "Claim.more_where": "two columns: the metric exceeds its least value exactly where the"
     " first is larger", "Raw.defect": "published values that cannot be compared",
-    "Cause.adds": "columns that come into force",
     "LoadSweep.bandwidth_kbps": "the bottleneck's rate", "LoadSweep.rtt_ms": "the RTT of most clients",
     "LoadSweep.queue": "the bottleneck's queue", "LoadSweep.queue_bdp": "the queue's limit as a part of"
     " the BDP", "LoadSweep.load": "offered load as a part of the bottleneck",
@@ -122,8 +122,9 @@ RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a serv
 RUN_JSON = {
     "arguments": "the command line", "asked": "digests of what the results follow from",
     "confined": "the walls around the guest; false: none; true, in older runs: Landlock and seccomp",
-    "emulated_s": "seconds of network time", "engine": "uml or host",
-    "finished_at": "ISO 8601, UTC", "first_record_after_s": "seconds to the first record",
+    "emulated_s": "network time", "engine": "uml or host",
+    "started_at": "ISO 8601, UTC", "finished_at": "ISO 8601, UTC",
+    "first_record_after_s": "time to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
     "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged: only then the"
     " model of TCP is judged", "kernel_origin": "where its source came from",
@@ -131,26 +132,26 @@ RUN_JSON = {
     "machine": "its processor, cores, system and kernel",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
     "scenario": "its name", "scenario_file": "its text", "seed": "of what is random",
-    "started_at": "ISO 8601, UTC", "state": "running or complete",
+    "state": "running or complete",
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
-    "wall_s": "seconds that it took"}
+    "wall_s": "how long it took"}
 LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that were stored earlier lack
 SELDOM = {"systems": "versions of the programs of other systems that trials ran in"}
 
 
 def scenarios() -> str:
     lines = ["# Every key of a scenario file", "",
-             "Made from the classes that read them. `./run.sh --new NAME` writes a file that runs as"
-             " it is. `./run.sh --check FILE` reads one, and names each value that is out of range,"
-             " with the range. Terms: [GLOSSARY](GLOSSARY.md).", "",
+             f"Made from the classes that read them. `./run.sh --new NAME` writes"
+             f" [a file]({QUESTION}) that runs as it is. `./run.sh --check FILE` reads one, and names"
+             " each value that is out of range, with the range. Terms: [GLOSSARY](GLOSSARY.md).", "",
              "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
              " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
              " `about` says what is measured, and what of the published numbers is expected to"
              " agree. `result` says what came out, and quotes findings for numbers. A key without"
              " a default is required. A key that takes a list also takes one value. A unit is named"
              " where the key does not end in it.", "",
-             "| key, the same in every table | what |", "|---|---|",
+             "| key, the same in every table | what |", "|-|-|",
              *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", "",
@@ -162,8 +163,11 @@ def scenarios() -> str:
             lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s."
                       " `--users` writes a table [users].", ""]
         for heading, table in tables:
-            lines += [f"### {heading}", "", "| key | what | values | default |", "|---|---|---|---|",
-                      *_keys(kind, table), ""]
+            lines += [f"### {heading}", ""]
+            if table is Sweep:
+                lines += [f"[{QUESTION}]({QUESTION}) describes, with unit, range and default, "
+                          + ", ".join(f"`{key}`" for key in _of_question()) + ".", ""]
+            lines += ["| key | what | values | default |", "|-|-|-|-|", *_keys(kind, table), ""]
     return "\n".join(lines)
 
 
@@ -171,6 +175,17 @@ def _keys(kind: str, table: type[Any]) -> Iterator[str]:
     """A row for each key; keys that follow each other and are described alike have one."""
     for alike, keys in itertools.groupby(_described(kind, table), lambda row: row[1:]):
         yield f"| {', '.join(f'`{row[0]}`' for row in keys)} | {' | '.join(alike)} |"
+
+
+def question() -> str:
+    """What `./run.sh --new question` writes: a scenario whose keys are those of flags."""
+    return f"{registry.own_question('question', Overrides({})).head.text}\n"
+
+
+def _of_question() -> list[str]:
+    """The keys of its sweep."""
+    sweep = question().partition("[[sweep]]")[2].partition("[[")[0]
+    return [key for key in re.findall(r"^(\w+) = ", sweep, re.MULTILINE) if key not in COMMON]
 
 
 def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
@@ -182,7 +197,8 @@ def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
         if option.get("absent"):
             continue
         name = option.get("name") or field.name
-        if name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED:
+        if (name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED
+                or table is Sweep and name in _of_question()):
             continue
         inner = get_args(hints[field.name]) if get_origin(hints[field.name]) is tuple else ()
         hint = inner[0] if inner else hints[field.name]
@@ -190,7 +206,6 @@ def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
         if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
             known = None
         what = (DESCRIBED.get(f"{table.__name__}.{name}")
-                or (known.flag_help if known and table is Sweep else "")
                 or DESCRIBED.get(name) or told.get(field.name) or (known.what if known else ""))
         words = (FIGURES if (table, name) == (fetches.Figure, "kind") else
                  get_args(hint) if get_origin(hint) is Literal else
@@ -227,8 +242,8 @@ def columns() -> str:
              "Made from the classes of the records. An empty field is a missing value. A requested"
              " value has every digit. A measured value comes from the programs, the packets or the"
              " model, to the microsecond. A window is in segments. A column that has the name of a"
-             " scenario's key is that key ([SCENARIOS](SCENARIOS.md)).", "",
-             "| every kind | what |", "|---|---|",
+             f" scenario's key is that key ([SCENARIOS](SCENARIOS.md), [{QUESTION}]({QUESTION})).", "",
+             "| every kind | what |", "|-|-|",
              "| `scenario` | its name |", *_rows(every, told), ""]
     for kind, record in RECORDS.items():
         requested = {field.name for field in fields(trial_class(record))}
@@ -239,10 +254,10 @@ def columns() -> str:
         lines += [f"## kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
                                 ("measured", {*rest} - requested)):
-            lines += [f"| {heading} | what |", "|---|---|",
+            lines += [f"| {heading} | what |", "|-|-|",
                       *_rows([column for column in rest if column in wanted], told), ""]
-    lines += ["## run.json", "", "| key | what |", "|---|---|",
-              *(f"| `{key}` | {what} |" for key, what in {**RUN_JSON, **SELDOM}.items()), ""]
+    lines += ["## run.json", "", "| key | what |", "|-|-|",
+              *_rows([*RUN_JSON, *SELDOM], {**RUN_JSON, **SELDOM}), ""]
     return "\n".join(lines)
 
 
@@ -278,7 +293,7 @@ def _cell(text: str) -> str:
     return text.replace("|", " or ").replace("[", "(").replace("]", ")")
 
 
-DOCUMENTS = {"SCENARIOS.md": scenarios, "COLUMNS.md": columns}
+DOCUMENTS = {"SCENARIOS.md": scenarios, "COLUMNS.md": columns, QUESTION: question}
 
 if __name__ == "__main__":
     for name, make in DOCUMENTS.items():

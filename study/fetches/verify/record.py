@@ -23,7 +23,7 @@ class Record(records.Record):
         byte acknowledged, by the kernel's time stamps; of another server than server.py, by the
         capture.
     wire_latency_ms: the same from the capture at the server.
-    header_bytes: the response's headers. request_bytes: the request.
+    header_bytes, request_bytes: bytes of the response's headers, and of the request.
     seen_initcwnd: the initial window by TCP_INFO at accept; of another server than server.py,
         before data is acknowledged.
     seen_first_flight: data segments on the wire before the first acknowledgement of data.
@@ -42,15 +42,11 @@ class Record(records.Record):
         left), "TCP" (the whole transfer by the model).
     retransmission_cause: why the server retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
-    model_ms: total_ms as the model predicts it for the lossless transfer.
-    model_latency_ms: the predicted latency_ms.
-    model_retransmissions: the predicted retransmissions.
-    model_appconnect_ms: the predicted appconnect_ms. model_first_byte_ms: the predicted
-        first_byte_ms.
+    model_ms, model_latency_ms, model_retransmissions, model_appconnect_ms, model_first_byte_ms: what
+        the model predicts for the lossless transfer.
     appconnect_ms: the client's clock at the end of TLS's handshake.
     handshake_round_trips: flights in which the server's messages up to its Finished left.
-    flight_bytes: bytes of these messages. flight_writes: writes of these messages.
-    flight_segments: segments of these messages.
+    flight_bytes, flight_writes, flight_segments: how many bytes, writes and segments they are.
     window_after_handshake: TCP_INFO at the server when the client's Finished had arrived.
     response_round_trips: flights in which the response left.
     response_flights: segments of the first flights, "10+20+40", without retransmissions.
@@ -58,15 +54,14 @@ class Record(records.Record):
         sends the others later.
     accepted_early_bytes: early data that the server accepted, by the client; negative where it
         refused so many.
-    request_round_trips: flights in which hello and early data left.
-    request_segments: segments of these flights.
+    request_round_trips, request_segments: flights in which hello and early data left, and their
+        segments.
     unvalidated_bytes: over QUIC, the server's datagrams before the client's second flight arrived.
     allowed_bytes: three times the bytes of the client's first flight (RFC 9000, 8.1).
     flight_datagrams: over QUIC, the server's datagrams in bytes, "1200+1200, 50", a comma for each
         round trip.
-    least_offered_segments: the smallest receive window that the client offered while data was to be
-        sent.
-    most_offered_segments: the largest one.
+    least_offered_segments, most_offered_segments: the smallest and the largest receive window that
+        the client offered while data was to be sent.
     receive_window_waits: how often the server had filled the receive window and had more to send.
     """
 
