@@ -31,8 +31,8 @@ from study.trace import scenario as trace
 from study.trace.record import TraceRecord
 from study.trace.scenario import Request, Schedule, Write
 
-# How the tables of a kind go together: files of docs/examples, or a scenario of that kind.
-EXAMPLES = {"fetches": ("fetches", "as_published"), "load": ("load",)}
+# Files of docs/examples, which describe keys in comments, or a scenario of that kind.
+EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",)}
 LIKE = {"trace": "handley1999_idle"}
 QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
@@ -63,58 +63,38 @@ COMMON = {
     "abstract_only": "true: only the source's abstract was read, so reproduced counts as direction"}
 # What no docstring or quantity describes alone, by table and key, or by key.
 DESCRIBED = {
-    "file": "a file in paper/", "kind": "how it is drawn",
-    "extra_why": "the reason for extra_rtts", "panel": "a panel of the published file",
-    "published": "a file in paper/", "labels": "the buckets' names (without: the values)",
-    "mark": "a letter", "values": "the buckets' values", "paced": "whether fq paces the servers",
+    "kind": "how it is drawn",
     "congestion_control": "a congestion control by the kernel's name",
     "initcwnd": "initial windows",
-    "shares_percent": "the buckets' shares of all responses", "mixes": "lists of [initcwnd, share]",
-    "compares": "the two windows", "quantity": "the compared column", "curves": "trace/tcp each, or"
-    " trace/tcp/IW and its number", "series": "the quantity of the lines",
-    "population": "the name of a population", "at_s": "time after the request",
-    "segments": "a size, in place of bytes", "until_s": "the end of repeated writes",
-    "every_s": "the interval of repeated writes", "schedule": "the name of a schedule",
-    "tcp": "names of [[tcp]] tables", "writes": "the writes of one response, in order of time",
-    "requests": "requests, one after another", "sizes": "a distribution of sizes by its name",
-    "baseline_initcwnd": "the baseline's initial window", "sample_ms": "interval of the samples of"
-    " the window", "outage_ms": "begin and end of an outage; both 0 for none",
+    "curves": "trace/tcp each, or trace/tcp/IW and its number",
+    "at_s": "time after the request",
+    "segments": "a size, in place of bytes",
+    "until_s": "the end of repeated writes",
+    "every_s": "the interval of repeated writes",
+    "schedule": "the name of a schedule",
+    "tcp": "names of [[tcp]] tables",
+    "writes": "the writes of one response, in order of time",
+    "requests": "requests, one after another",
+    "sample_ms": "interval of the samples of the window",
+    "outage_ms": "begin and end of an outage; both 0 for none",
     "Sweep.arp_ms": "the network is new: a host asks for an address, and again after so long",
     "Sweep.send_buffer_bytes": "the server's SO_SNDBUF; 0: not set",
-    "Sweep.nagle": "Nagle's algorithm at the server", "Sweep.loss_probes": "tail loss probes",
+    "Sweep.nagle": "Nagle's algorithm at the server",
+    "Sweep.loss_probes": "tail loss probes",
     "Sweep.framing": "what ends the body: its length, or the connection's end",
     "Sweep.receive_rules": "the client's receive window by today's rules, or by Linux 3's",
-    "Figure.name": "a part of its files' names", "Figure.down": "the quantity of a map's rows, or of"
-    " the lines of steps", "Figure.weights": "the axis whose shares weight the cells of a bucket, or"
-    " joint", "Figure.experiment_initcwnd": "the window that is compared; 0: all windows",
-    "Figure.percent_of": "what the published percentages are of",
-    "Claim.larger": "two bars: the first percentage is larger",
-    "Claim.equal": "two bars: their milliseconds are equal",
-    "Claim.highest_percent": "the highest bar", "Claim.at_most": "a column that no trial's metric"
-    " exceeds", "Claim.more_where": "two columns: the metric exceeds its least value exactly where the"
-    " first is larger", "Raw.defect": "published values that cannot be compared",
-    "LoadSweep.bandwidth_kbps": "the bottleneck's rate", "LoadSweep.rtt_ms": "the RTT of most clients",
-    "LoadSweep.queue": "the bottleneck's queue", "LoadSweep.queue_bdp": "the queue's limit as a part of"
-    " the BDP", "LoadSweep.load": "offered load as a part of the bottleneck",
-    "LoadSweep.response_bytes": "each response's body, or the mean of sizes",
-    "LoadSweep.connections": "connections at once for one arrival",
-    "LoadSweep.initrwnd": "the clients' initial receive window",
-    "LoadSweep.access_queue_packets": "queue limit of the clients' own links",
-    "LoadSweep.clients": "how many client hosts", "LoadSweep.duration_s": "time of arrivals",
-    "LoadSweep.warmup_s": "first part of it, which does not count",
-    "LoadSweep.cooldown_s": "last part of it, which does not count",
-    "LoadSweep.repeat": "how many independent seeds",
-    "LoadPopulation.clients": "share, RTT in ms, own link in kbit/s (0: any) and random loss in % of each"
-    " kind", "LoadFigure.sweep": "names of sweeps", "LoadClaim.expects": "what the second window does",
-    "LoadFigure.windows": "names of windows, the baseline first",
-    "LoadClaim.published": "the published number", "TraceClaim.published": "the published number",
-    "LoadClaim.where": "only these values of a list", "Tcp.validation": "whether Linux's RFC 2861 is on",
+    "Figure.down": "the quantity of a map's rows, or of the lines of steps",
+    "Raw.defect": "published values that cannot be compared",
+    "TraceClaim.published": "the published number",
+    "Tcp.validation": "whether Linux's RFC 2861 is on",
     "Tcp.sysctls": "further settings of the server, name=value each",
     "Request.think_s": "pause after the response before; without: the trial's think time",
-    "TraceSetup.rtt_ms": "the RTT without load", "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
+    "TraceSetup.rtt_ms": "the RTT without load",
+    "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
     "TraceSetup.uplink": "the uplink's rate; without: the same",
     "TraceSetup.think_s": "think times, for requests without their own",
-    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its buffers allow"}
+    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its"
+    " buffers allow"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
          "s": "s", "segments": "segments", "bdp": "bandwidth-delay products"}
 # Columns whose key has another name, or none.
@@ -141,10 +121,16 @@ SELDOM = {"systems": "versions of the programs of other systems that trials ran 
 
 
 def scenarios() -> str:
-    lines = ["# Every key of a scenario file", "",
-             f"Made from the classes that read them. `./run.sh --new NAME` writes"
-             f" [a file]({QUESTION}) that runs as it is. `./run.sh --check FILE` reads one, and names"
-             " each value that is out of range, with the range. Terms: [GLOSSARY](GLOSSARY.md).", "",
+    lines = ["# Keys of a scenario file", "",
+             "**Examples describe the keys, each in a comment:** "
+             + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["fetches"])
+             + " for `kind = \"fetches\"`, "
+             + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["load"])
+             + " for `kind = \"load\"`. The tables below, made from the classes that read a file,"
+             " have all other keys. Terms: [GLOSSARY](GLOSSARY.md).", "",
+             "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a"
+             " flag. `./run.sh --check FILE` reads a file, and names each value that is out of"
+             " range, with the range.", "",
              "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
              " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
              " `about` says what is measured, and what of the published numbers is expected to"
@@ -154,38 +140,43 @@ def scenarios() -> str:
              "| key, the same in every table | what |", "|-|-|",
              *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():
-        lines += [f"## kind = \"{kind}\"", "",
-                  "How its tables go together: " + ", ".join(
-                      [f"[examples/{name}.toml](examples/{name}.toml)" for name in EXAMPLES[kind]]
-                      if kind in EXAMPLES else
-                      [f"[{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml)"]) + ".", ""]
+        rows = {heading: [*_keys(kind, heading, table)] for heading, table in tables}
+        if any(rows.values()):
+            lines += [f"## kind = \"{kind}\"", ""]
+        if kind in LIKE:
+            lines += [f"An example: [{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml).", ""]
         if kind == "fetches":
             lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s."
                       " `--users` writes a table [users].", ""]
-        for heading, table in tables:
-            lines += [f"### {heading}", ""]
-            if table is Sweep:
-                lines += [f"[{QUESTION}]({QUESTION}) describes, with unit, range and default, "
-                          + ", ".join(f"`{key}`" for key in _of_question()) + ".", ""]
-            lines += ["| key | what | values | default |", "|-|-|-|-|", *_keys(kind, table), ""]
+        for heading in filter(rows.get, rows):
+            lines += [f"### {heading}", "", "| key | what | values | default |", "|-|-|-|-|",
+                      *rows[heading], ""]
     return "\n".join(lines)
 
 
-def _keys(kind: str, table: type[Any]) -> Iterator[str]:
-    """A row for each key; keys that follow each other and are described alike have one."""
-    for alike, keys in itertools.groupby(_described(kind, table), lambda row: row[1:]):
+def _keys(kind: str, heading: str, table: type[Any]) -> Iterator[str]:
+    """A row for each key of no example; keys in a row that are described alike have one."""
+    elsewhere = of_examples(kind, heading)
+    for alike, keys in itertools.groupby((row for row in _described(kind, table)
+                                          if row[0] not in elsewhere), lambda row: row[1:]):
         yield f"| {', '.join(f'`{row[0]}`' for row in keys)} | {' | '.join(alike)} |"
+
+
+def of_examples(kind: str, heading: str) -> set[str]:
+    """The keys of a table that the examples of a kind have."""
+    keys: set[str] = set()
+    for name in EXAMPLES.get(kind, ()):
+        text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
+        for table, content in re.findall(r"^\[+([\w.]+)\]+(.*?)(?=^\[|\Z)", text,
+                                         re.DOTALL | re.MULTILINE):
+            if table in re.findall(r"\[([\w.]+)\]", heading):
+                keys |= {*re.findall(r"^(?:# )?(\w+) = ", content, re.MULTILINE)}
+    return keys
 
 
 def question() -> str:
     """What `./run.sh --new question` writes: a scenario whose keys are those of flags."""
     return f"{registry.own_question('question', Overrides({})).head.text}\n"
-
-
-def _of_question() -> list[str]:
-    """The keys of its sweep."""
-    sweep = question().partition("[[sweep]]")[2].partition("[[")[0]
-    return [key for key in re.findall(r"^(\w+) = ", sweep, re.MULTILINE) if key not in COMMON]
 
 
 def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
@@ -197,8 +188,7 @@ def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
         if option.get("absent"):
             continue
         name = option.get("name") or field.name
-        if (name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED
-                or table is Sweep and name in _of_question()):
+        if name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED:
             continue
         inner = get_args(hints[field.name]) if get_origin(hints[field.name]) is tuple else ()
         hint = inner[0] if inner else hints[field.name]
@@ -209,7 +199,7 @@ def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
                 or DESCRIBED.get(name) or told.get(field.name) or (known.what if known else ""))
         words = (FIGURES if (table, name) == (fetches.Figure, "kind") else
                  get_args(hint) if get_origin(hint) is Literal else
-                 known.known if isinstance(known, Word) else ())
+                 known.known if isinstance(known, Word) and hint is not bool else ())
         values = ", ".join(map(str, words)) or _unit(name, known)
         values = ": ".join(filter(None, (
             "list" if inner else "true or false" if hint is bool else "", values)))
@@ -242,7 +232,7 @@ def columns() -> str:
              "Made from the classes of the records. An empty field is a missing value. A requested"
              " value has every digit. A measured value comes from the programs, the packets or the"
              " model, to the microsecond. A window is in segments. A column that has the name of a"
-             f" scenario's key is that key ([SCENARIOS](SCENARIOS.md), [{QUESTION}]({QUESTION})).", "",
+             " scenario's key is that key ([SCENARIOS](SCENARIOS.md) and its examples).", "",
              "| every kind | what |", "|-|-|",
              "| `scenario` | its name |", *_rows(every, told), ""]
     for kind, record in RECORDS.items():
