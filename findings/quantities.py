@@ -81,7 +81,7 @@ _METRICS: tuple[Quantity, ...] = (
              label="time to the first byte"),
     Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
              label="total time"),
-    Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
+    Quantity("latency_ms", "the latency at the server, T_ACK − T_Res1", "ms", head="latency",
              label="latency"),
     Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
              label="goodput", more_is_better=True),

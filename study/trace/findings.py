@@ -67,9 +67,10 @@ def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
             *(f"  {record.trial.id}: "
               f"{record.error or f'{record.verdict}: {record.verdict_reason}'}"
               for record in records if not record.counts),
-            "window samples that are what the TCP's rules say, to the segment:"
+            "window samples that equal the TCP's rules, to the segment:"
             f" {checked - wrong} of {checked}",
-            f"restarts after more than an RTO, window and flight as the rule requires: {restarts}")
+            "restarts after more than an RTO with the window and flight that the rule requires:"
+            f" {restarts}")
 
 
 def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:

@@ -42,8 +42,8 @@ class Record(records.Record):
         left), "TCP" (the whole transfer by the model).
     retransmission_cause: why the server retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
-    model_ms, model_latency_ms, model_retransmissions, model_appconnect_ms, model_first_byte_ms: what
-        the model predicts for the lossless transfer.
+    model_ms, model_latency_ms, model_retransmissions, model_appconnect_ms, model_first_byte_ms:
+        what the model predicts for the lossless transfer.
     appconnect_ms: the client's clock at the end of TLS's handshake.
     handshake_round_trips: flights in which the server's messages up to its Finished left.
     flight_bytes, flight_writes, flight_segments: how many bytes, writes and segments they are.
