@@ -181,14 +181,14 @@ def _share(runs: Runs) -> Finding:
 def _cost(base: analysis.Shared, cost: analysis.Shared) -> Statement:
     """What one window does to the others, in words."""
     gain = cost.second
-    what = (f"{gain.base.value:.0f} ms become {gain.experiment.value:.0f},"
-            f" {estimated(gain.percent, 1).lstrip(MINUS)} %"
-            f" {'less' if gain.percent.value > 0 else 'more'}")
+    what = (f"their mean {'falls' if gain.percent.value > 0 else 'rises'} from"
+            f" {gain.base.value:.0f} to {gain.experiment.value:.0f} ms, by"
+            f" {estimated(gain.percent, 1).lstrip(MINUS)} %")
     if gain.absolute.interval is not None and gain.absolute.sign == 0:
         what += ", which is statistically indistinguishable from zero"
     return Statement(f"What {cost.initcwnd} segments for your users cost the others, who have"
-                     f" {base.initcwnd}:", f"{what}; for your users it is"
-                     f" {estimated(cost.first.percent, 1)} % saved.")
+                     f" {base.initcwnd}:", f"{what}; your users save"
+                     f" {estimated(cost.first.percent, 1)} %.")
 
 
 SHOWN: dict[str, Callable[[Runs], Finding]] = {

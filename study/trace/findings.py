@@ -273,7 +273,7 @@ def _warm_cell(record: TraceRecord | None) -> Cell:
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
     """Each initial window against the next smaller one, in words with figures."""
     windows = windows_of(measured)
-    requested = ("When does a larger initial window pay on a warm connection"
+    requested = ("When is a larger initial window faster on a kept connection"
              f" ({curve.trace}, {curve.tcp})?")
     parts = [part for smaller, larger in zip(windows, windows[1:])
              for part in _warm_against(measured, smaller, larger)]
@@ -301,8 +301,8 @@ def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
     if len(thinks) == len(all_thinks):
         return "after every think time"
     if list(thinks) == list(all_thinks[-len(thinks):]):
-        return f"from {plain(thinks[0])} s of thinking on"
-    return f"after {', '.join(map(plain, thinks))} s of thinking"
+        return f"from a think time of {plain(thinks[0])} s on"
+    return f"after a think time of {' or '.join(map(plain, thinks))} s"
 
 
 def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
