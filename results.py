@@ -141,10 +141,12 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
     """The pages, which lie where findings are kept, and the index, which links to them."""
     unmeasured = [name for name in scenario_file.names() if name not in reports]
     back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
+    gallery = os.path.relpath(GALLERY, findings)
     pages = {}
     for name, report in reports.items():
         short, long_tables = without_long_tables(report)
-        pages[findings / f"{name}.md"] = markdown.page(short, back)
+        pages[findings / f"{name}.md"] = markdown.page(short, back, [
+            f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
         pages |= {findings / file: data.table_csv(table) for file, table in long_tables.items()}
     return {**pages, index: template("RESULTS").format(
         table=markdown.index(list(reports.values()), unmeasured, folder),
@@ -183,6 +185,12 @@ def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace
         print(files.write(path, document))
 
 
+def pictures_of(name: str) -> list[Path]:
+    """The files of a scenario's pictures in the gallery."""
+    return [GALLERY / f"{name}{ending}.png" for ending in (
+        "", *(f"_{figure}" for figure in FURTHER.get(name, ())))]
+
+
 def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
     """docs/GALLERY.md and its pictures.
 
@@ -193,8 +201,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
     for name, kept in known.items():
         folders = runs.whole(name, results)
         report = in_gallery(stored_report(folders[0]) if folders else kept)
-        paths = [GALLERY / f"{name}{ending}.png" for ending in (
-            "", *(f"_{finding.name}" for finding in report.findings[1:]))]
+        paths = pictures_of(name)
         if folders:
             drawn = drawing.small(drawing.pngs(drawing.images(report)))
             for path, content in zip(paths, drawn.values()):

@@ -127,7 +127,7 @@ def in_full(word: str) -> str:
 
 
 MEANINGS = {REPRODUCED: "within the tolerance, with all of our 95 % interval",
-            UNDECIDED: "the interval reaches over an end of the tolerance: more data would decide",
+            UNDECIDED: "the interval crosses an end of the tolerance: more data would decide",
             DIRECTION: "only the sign agrees"}
 
 

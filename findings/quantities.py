@@ -81,7 +81,7 @@ _METRICS: tuple[Quantity, ...] = (
              label="time to the first byte"),
     Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
              label="total time"),
-    Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
+    Quantity("latency_ms", "the latency at the server, T_ACK − T_Res1", "ms", head="latency",
              label="latency"),
     Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
              label="goodput", more_is_better=True),
@@ -125,16 +125,15 @@ _ALL: tuple[Quantity, ...] = (
              head="access queue"),
     Word("qdisc", "a queueing discipline", head="qdisc", label="queueing discipline",
          flag="--qdisc", default="fifo", known=("fifo", "fq", "fq_codel", "cake"),
-         flag_help="queueing disciplines: fifo, fq_codel and cake are the bottleneck's queue; fq"
-         " paces the server, before a fifo"),
+         flag_help="the bottleneck's queue: fifo, fq_codel or cake; fq paces the server, before a"
+         " fifo"),
     # A smaller one in bursts of 1000 would be 0 in the kernel's 32 bits.
     Quantity("loss_percent", "a loss rate", "%", 0, 99, above=0.0001, head="loss",
              label="random loss towards the client", flag="--loss",
              flag_help="random loss towards the client", default="0"),
     Quantity("loss_burst", "a burst of losses", "packets", 1, 1000, head="burst",
              label="mean burst of losses", flag="--burst-loss", default="1",
-             flag_help="how many packets --loss takes in a row on average (Gilbert's model; 1:"
-             " each by itself)"),
+             flag_help="how many packets --loss takes in a row on average (Gilbert's model)"),
     Quantity("jitter_ms", "a jitter", "ms", 0, 2147, above=0.001, head="jitter",
              label="jitter of the delay towards the client", flag="--jitter", default="0",
              why=" (netem holds no more nanoseconds than 31 bits, and tc whole microseconds)",
@@ -169,21 +168,19 @@ _ALL: tuple[Quantity, ...] = (
              flag_help="how many responses of the same size came before on the connection"),
     Quantity("idle_ms", "a pause", "ms", 0, 3_600_000, head="idle",
              label="pause before the request", flag="--idle", default="0",
-             flag_help="pauses before the last request; on a connection that was in use, so"
-             " --kept is 1 unless you give it"),
+             flag_help="pauses before the last request; --kept is then 1 unless you give it"),
     # The server, TLS, and the server's writes.
     Word("server", "a server", head="server", label="server", flag="--server",
          default="builtin", known=("builtin", "nginx", "own"),
-         flag_help="the servers: builtin is server.py, whose writes the model knows; nginx is the"
-         " distribution's (./install.sh --with-nginx), own that of --server-command"),
+         flag_help="the servers: server.py, the distribution's nginx (./install.sh --with-nginx),"
+         " your own (--server-command)"),
     Word("http", "a version of HTTP", head="HTTP", label="version of HTTP", flag="--http",
          default="1.1", known=("1.1", "2", "3"),
-         flag_help="the versions of HTTP; 2 over TLS, 3 over QUIC, and neither from the server"
-         " builtin"),
+         flag_help="the versions of HTTP; 2 over TLS, 3 over QUIC, neither from builtin"),
     Quantity("chain_bytes", "a certificate chain", "bytes", 0, 96_000, whole=True, head="chain",
              label="certificate chain", flag="--chain", default="0",
-             flag_help="certificate chains, in DER: TLS 1.3 with a chain of so many bytes, 0 for"
-             " plain HTTP", why=" (OpenSSL's clients take 100 kB)"),
+             flag_help="TLS 1.3 with a certificate chain of so many bytes, in DER; 0: plain HTTP",
+             why=" (OpenSSL's clients take 100 kB)"),
     Word("signature", "a signature", head="signature", label="signature of the certificates",
          flag="--signature", default="ed25519",
          known=("ed25519", "ecdsa", "rsa2048", "mldsa44", "mldsa65", "mldsa87", "slhdsa128s"),
@@ -195,8 +192,8 @@ _ALL: tuple[Quantity, ...] = (
          flag="--system",
          default="debian13 where --signature, --key-share or --http needs it, else here",
          known=("here", "debian13"),
-         flag_help="whose programs guests run: this machine's, or those of Debian 13 with OpenSSL"
-         " 3.5 (./install.sh --with-pq)"),
+         flag_help="whose programs guests run: this machine's, or Debian 13's with OpenSSL 3.5"
+         " (./install.sh --with-pq)"),
     Quantity("intermediates", "a number of intermediates", "", 0, 8, whole=True,
              head="intermediates", label="intermediate certificates", flag="--intermediates",
              default="0", flag_help="intermediate certificates in a chain"),
@@ -208,15 +205,15 @@ _ALL: tuple[Quantity, ...] = (
              flag_help="1: the session resumes that of an earlier connection, without a chain"),
     Quantity("early_data_bytes", "early data", "bytes", 0, 16_384, whole=True, head="early data",
              label="early data (0-RTT)", flag="--early-data", default="0",
-             flag_help="the request leaves with the client's hello, before the handshake (0-RTT; of"
-             " a resumed session, --server nginx): 1 for curl's own, or padded to so many bytes"),
+             flag_help="0-RTT: a resumed session's request leaves with the client's hello, to"
+             " nginx; 1: as it is, else padded to so many bytes"),
     Quantity("record_bytes", "a record", "bytes", 64, 16_384, whole=True, head="record",
              label="TLS record, and write", flag="--record", default="16384",
              flag_help="plain text in a TLS record; each is a write (nginx: ssl_buffer_size)"),
     Quantity("buffer_bytes", "a buffer", "bytes", 0, 65_536, whole=True, head="buffer",
              label="buffer of the first messages", flag="--tls-buffer", default="4096",
-             flag_help="buffers that the server's first messages leave through, in writes; 0: in"
-             " one (OpenSSL: 4096)"),
+             flag_help="the buffer that the server writes its first messages through; 0: one"
+             " write"),
     Quantity("write_bytes", "a size", "bytes", 1, 50_000_000, whole=True),
     Quantity("write_segments", "a size", "segments", 1, 100_000, whole=True),
     Quantity("gap_ms", "a pause", "ms", 0, 60_000, head="gap", label="time of the back-end",

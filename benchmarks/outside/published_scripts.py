@@ -4,7 +4,7 @@
 
 PATH: a copy of github.com/jdubie/mininet-tcp-initial-cwnd, and of
 github.com/935963004/Reproducing-Results-from-A-Networking-Paper. Their Python 2 goes through 2to3;
-what else is changed is MARRAMA and ZHAO, which docs/PUBLISHED_SCRIPTS.md explains line by line.
+what else is changed is MARRAMA and ZHAO; docs/PUBLISHED_SCRIPTS.md has the reasons.
 The third number is of our scenario, with those causes only that stand in their code or belong to
 their kernel: what was calibrated or inferred from their numbers is taken out of it.
 """

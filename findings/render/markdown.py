@@ -10,9 +10,8 @@ from base.words import clean
 from findings import claims
 from findings.claims import in_full
 from findings.findings import Finding, Report, Statement, Table
-from findings.render.values import counted, head, quoted, shortened, written
+from findings.render.values import counted, counted_in_short, head, quoted, shortened, written
 
-NOTHING = "nothing published to compare with"
 UNRENDERED = "The result cannot be rendered"
 
 
@@ -22,9 +21,9 @@ def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str) -> 
     unmeasured: scenarios of which there is no whole run.
     """
     return "\n".join([
-        "| scenario | what comes out | published bars and statements |", "|---|---|---|",
+        "| scenario | what comes out | published bars and statements |", "|-|-|-|",
         *(f"| [{report.name}]({folder}/{report.name}.md) | {_in_one_sentence(report)} |"
-          f" {escaped('; '.join(counted(report.findings))) or NOTHING} |" for report in reports),
+          f" {escaped('; '.join(counted_in_short(report.findings)))} |" for report in reports),
         *(f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured)])
 
 
@@ -34,19 +33,22 @@ def _in_one_sentence(report: Report) -> str:
     return re.split(r"(?<=[.!?]) (?=[A-Z])", result, maxsplit=1)[0]
 
 
-def page(report: Report, index: str) -> str:
-    """A scenario's chapter as a document. index: the path of the index as seen from there."""
-    return f"[All results, and what the words mean]({index})\n\n{chapter(report)}"
+def page(report: Report, index: str, pictures: Sequence[str] = ()) -> str:
+    """A scenario's chapter as a document. index, pictures: their paths as seen from there."""
+    return f"[All results, and what the words mean]({index})\n\n{chapter(report, pictures)}"
 
 
-def chapter(report: Report) -> str:
-    """One run as a document of its own; it ends in a newline."""
+def chapter(report: Report, pictures: Sequence[str] = ()) -> str:
+    """One run as a document of its own; it ends in a newline.
+
+    pictures: their paths; who cannot see them reads the claim, which they show.
+    """
     verified = (_joined([line.strip().rstrip(".") for line in report.summary])
                 or f"{report.verified} of {report.count} trials verified")
     counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
     parts = [f"# {escaped(report.name)}",
              f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
-             *_opening(report),
+             *_opening(report), *(f"![{escaped(report.claim)}]({picture})" for picture in pictures),
              f"{_run(report)}; {escaped(verified)}.", *counts]
     for finding in report.findings:
         parts += section(report.name, finding)
@@ -148,7 +150,7 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) ->
 
 
 def _entry(report: Report, pictures: Sequence[str]) -> str:
-    """The pictures, with titles on their faces, and the claim for who cannot see them."""
-    shown = [f"[![{escaped(report.claim)}]({picture})](results/{report.name}.md)\n"
+    """The pictures, with titles on their faces, each a link to its page."""
+    shown = [f"[![{escaped(report.name)}]({picture})](results/{report.name}.md)\n"
              for picture in pictures]
     return "\n".join([f"## {escaped(report.name)}\n", *shown])

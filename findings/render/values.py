@@ -84,6 +84,14 @@ def counted(findings: Iterable[Finding]) -> list[str]:
     return [f"{what}: {how_many}" for what, how_many in counted if how_many]
 
 
+def counted_in_short(findings: Iterable[Finding]) -> list[str]:
+    """The same without results that none has: "bars: 12 reproduced, 50 undecided"."""
+    every = list(findings)
+    return [f"{what}: {listed(results)}" for what, results in (
+        ("bars", bars(every)), ("bars held out", bars(every, held_out=True)),
+        ("statements", words(every))) if results]
+
+
 def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
     """The same for who reads it first; what a result means stands where it is met first."""
     every, lines = list(findings), []

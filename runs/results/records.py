@@ -44,9 +44,9 @@ class RecordsError(FirstFlightError):
 class Record:
     """What the records of every kind have; a kind adds its trial and its columns.
 
-    ok: whether the transfer itself succeeded, else error says what happened.
-    verdict: pass, fail or skipped; failed_checks: the names of the checks that failed, a semicolon
-    between them; verdict_reason: what differed, in words.
+    ok: whether the transfer itself succeeded. error: what happened where it did not.
+    verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
+    verdict_reason: what differed, in words. measured_at: the time of day, UTC.
     """
 
     trial: Any

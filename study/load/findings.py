@@ -136,8 +136,8 @@ def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
     parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
              for hit in hits if hit.same is not None]
     return Statement(
-        "But a larger window hits other transfers, too. Of the same arrivals, hit under either"
-        f" window, IW {experiment} saves against IW {base}:",
+        "With a larger window other transfers retransmit. For the arrivals that retransmit under"
+        f" either window, IW {experiment} saves, compared with IW {base}:",
         (", ".join(parts) or "nothing was hit") + ".")
 
 
@@ -154,8 +154,8 @@ def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, .
         where = ", ".join(tables.where(runs, point))
         for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
             if gain is not None and gain.absolute.sign < 0:
-                worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
-    nowhere = ("in no cell whose 95 % interval excludes zero."
+                worse[name].append(f"{where} (by {estimated(gain.percent, 1).lstrip(MINUS)} %)")
+    nowhere = ("in no cell, by its 95 % interval."
                if any(point.mean.absolute.interval for point in points)
                else "undetermined: one seed has no interval.")
     return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
@@ -181,14 +181,14 @@ def _share(runs: Runs) -> Finding:
 def _cost(base: analysis.Shared, cost: analysis.Shared) -> Statement:
     """What one window does to the others, in words."""
     gain = cost.second
-    what = (f"{gain.base.value:.0f} ms become {gain.experiment.value:.0f},"
-            f" {estimated(gain.percent, 1).lstrip(MINUS)} %"
-            f" {'less' if gain.percent.value > 0 else 'more'}")
+    what = (f"their mean {'falls' if gain.percent.value > 0 else 'rises'} from"
+            f" {gain.base.value:.0f} to {gain.experiment.value:.0f} ms, by"
+            f" {estimated(gain.percent, 1).lstrip(MINUS)} %")
     if gain.absolute.interval is not None and gain.absolute.sign == 0:
         what += ", which is statistically indistinguishable from zero"
     return Statement(f"What {cost.initcwnd} segments for your users cost the others, who have"
-                     f" {base.initcwnd}:", f"{what}; for your users it is"
-                     f" {estimated(cost.first.percent, 1)} % saved.")
+                     f" {base.initcwnd}:", f"{what}; your users save"
+                     f" {estimated(cost.first.percent, 1)} %.")
 
 
 SHOWN: dict[str, Callable[[Runs], Finding]] = {
@@ -285,7 +285,7 @@ def _published_ends(claim: LoadClaim, gain: Gain) -> Ends:
 
 def _measured(claim: LoadClaim, gains: Sequence[Gain]) -> str:
     """The numbers behind a result, in a sentence."""
-    base, experiment = claim.compares
+    base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
     results = [_expected(claim.expects, gain) for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)

@@ -308,12 +308,12 @@ def _mean(numbers: Numbers) -> float | None:
 class LoadRecord(Record):
     """One load run. Times in ms, over the connections that arrived while it counts.
 
-    arrivals: connections that arrived. completed: those that completed. failed: those that failed.
-    unfinished: those that were open at the end.
+    arrivals: connections that arrived.
+    completed, failed, unfinished: those that completed, failed, or were open at the end.
     mean_ms: mean completion time (UCT: SYN to last byte) of the completed ones.
     mean_transfer_ms: the same without the handshake.
-    p10_ms: the 10th percentile over all arrivals, empty where one that never completed stands
-        there; other percentiles likewise.
+    p10_ms, p25_ms, p50_ms, p75_ms, p90_ms, p95_ms, p99_ms, p999_ms: percentiles of the completion
+        time over all arrivals, empty where one that never completed stands there.
     retransmission_percent: retransmitted bytes over unique bytes.
     hit_percent: connections that retransmitted. hit_mean_ms: their mean completion time.
     offered_load: what the arrivals would send without loss, as a part of the bottleneck.

@@ -91,9 +91,9 @@ def fairness(mixes: Mixes) -> Table:
         NAME, Column("mean", "ms", digits=0), Column("saved by the mix", "%", signed=True),
         Column("rate of a transfer", "kbit/s", digits=0),
         Column("retransmitted", "%", digits=3)), tuple(rows), (
-        "Jain's index is over the groups' mean rates (response bits over completion time): 1 is"
-        " even, 0.5 is all for one of two. Saved by the mix: against everybody with that"
-        " window.",))
+        "Jain's index of the groups' mean rates (response bits over completion time): 1 if all are"
+        " equal, 0.5 if one of two has everything. Saved by the mix: compared with the run where"
+        " everybody has that window.",))
 
 
 def shared(costs: Sequence[Shared]) -> Table:
@@ -166,8 +166,9 @@ def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
             (describe(runs.figure.by, hit.x), hit.base_share_percent,
              hit.experiment_share_percent, *_cells(hit.own), *_cells(hit.same), hit.same_count)
             for hit in measured), (
-        "own: the mean over the transfers that each window hit, other transfers for each, as the"
-        " deck shows it; same: over the arrivals that either window hit, the same for both.",))
+        "own: the mean over the transfers that retransmitted under this window, as in the deck;"
+        " they are not the same under both windows. same: the mean over the arrivals that"
+        " retransmitted under either window.",))
 
 
 def _cells(gain: Gain | None) -> tuple[Estimate | None, ...]:

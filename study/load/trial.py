@@ -59,8 +59,8 @@ class LoadTrial:
 
     part: the sweep it belongs to. window: the initial window, or "3+10" for a
         mix of them; clients: every host's, joined by +.
-    bandwidth_kbps, queue_packets, queue: the bottleneck, its limit, and
-        droptail, fq_codel or cake. rtt_ms: of most clients, for reading.
+    bandwidth_kbps, queue: the bottleneck, and droptail, fq_codel or cake. queue_packets: the
+        queue's limit. rtt_ms: of most clients, for reading.
     queue_bdp: the limit as a part of the bandwidth-delay product.
     load: offered, as a part of the bottleneck; connections: at once, by one
         arrival.
@@ -71,7 +71,7 @@ class LoadTrial:
         have any. servers: how many hosts serve.
     duration_s: of arrivals; those that arrive in its first warmup_s or last
         cooldown_s load the link and do not count.
-    repeat, seed: the seed is the repeat's, the same whatever the window.
+    repeat, seed: the seed is the repeat's, the same under every window.
     """
 
     scenario: str

@@ -67,9 +67,10 @@ def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
             *(f"  {record.trial.id}: "
               f"{record.error or f'{record.verdict}: {record.verdict_reason}'}"
               for record in records if not record.counts),
-            "window samples that are what the TCP's rules say, to the segment:"
+            "window samples that equal the TCP's rules, to the segment:"
             f" {checked - wrong} of {checked}",
-            f"restarts after more than an RTO, window and flight as the rule requires: {restarts}")
+            "restarts after more than an RTO with the window and flight that the rule requires:"
+            f" {restarts}")
 
 
 def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
@@ -272,7 +273,7 @@ def _warm_cell(record: TraceRecord | None) -> Cell:
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
     """Each initial window against the next smaller one, in words with figures."""
     windows = windows_of(measured)
-    requested = ("When does a larger initial window pay on a warm connection"
+    requested = ("When is a larger initial window faster on a kept connection"
              f" ({curve.trace}, {curve.tcp})?")
     parts = [part for smaller, larger in zip(windows, windows[1:])
              for part in _warm_against(measured, smaller, larger)]
@@ -300,8 +301,8 @@ def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
     if len(thinks) == len(all_thinks):
         return "after every think time"
     if list(thinks) == list(all_thinks[-len(thinks):]):
-        return f"from {plain(thinks[0])} s of thinking on"
-    return f"after {', '.join(map(plain, thinks))} s of thinking"
+        return f"from a think time of {plain(thinks[0])} s on"
+    return f"after a think time of {' or '.join(map(plain, thinks))} s"
 
 
 def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],

@@ -57,8 +57,7 @@ class TraceRecord(Record):
     seen_initcwnd: the initial window by TCP_INFO at accept.
     seen_rtt_ms: the handshake less serialisation.
     data_segments: data segments that the server sent.
-    retransmissions: those of them that were retransmissions.
-    lost_segments: those of them that never arrived.
+    retransmissions, lost_segments: those that were retransmissions, and those that never arrived.
     timeouts: how often the retransmission timer ran out.
     longest_rtt_ms: the longest time from a segment sent once to the first acknowledgement of it.
     largest_window: the largest congestion window of all samples.

@@ -18,7 +18,8 @@ VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 class TraceTrial:
     """One connection under one TCP.
 
-    trace: which of the scenario's; tcp: which TCP, by its name.
+    trace: its name. tcp: the TCP's name. validation: whether Linux's RFC 2861 is on.
+    congestion_control: the server's.
     rtt_ms: without load. queue_packets: drop-tail limit of either bottleneck.
     initcwnd: route metric at the server, segments. mss: bytes of data in a full
         segment.
@@ -33,8 +34,7 @@ class TraceTrial:
         think_times: seconds before each of them, likewise.
     think_s: the think time that the trial is about, None without one.
     may_lose: whether the queue may overflow.
-    sysctls: set at the server besides validation, "name=value" separated by
-        spaces ("" for none; a value has no space).
+    sysctls: set at the server besides validation, "name=value" separated by spaces.
     """
 
     scenario: str

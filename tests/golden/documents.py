@@ -1,4 +1,4 @@
-"""docs/SCENARIOS.md and docs/COLUMNS.md, made from the classes that read and write them.
+"""docs/SCENARIOS.md, COLUMNS.md and an example, made from the classes that read and write them.
 
 `/usr/bin/python3 -m tests.golden.documents` writes them anew.
 """
@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from base.words import plain
 from findings.quantities import QUANTITIES, Length
-from findings.quantity import Sizes, Windows, Word
+from findings.quantity import Quantity, Sizes, Windows, Word
+from runs.kinds import Overrides
 from runs.results import records
 from runs.results.records import columns_of, trial_class
+from study import registry
 from study.fetches.figures.kinds import FIGURES
 from study.fetches.scenario import scenario as fetches
 from study.fetches.scenario.population import Cause, Population
 from study.fetches.scenario.scenario import Claim, Defect, Raw
 from study.fetches.scenario.sweep import Sweep
-from study.fetches.scenario.users import Users
 from study.fetches.verify.record import Record
 from study.load import scenario as load
 from study.load.record import LoadRecord
@@ -30,9 +31,10 @@ from study.trace import scenario as trace
 from study.trace.record import TraceRecord
 from study.trace.scenario import Request, Schedule, Write
 
-# How the tables of a kind go together: files of docs/examples, or a scenario of that kind.
-EXAMPLES = {"fetches": ("fetches", "as_published"), "load": ("load",)}
-LIKE = {"trace": "handley1999_idle", "arithmetic": "paper_arithmetic"}
+# Files of docs/examples, which describe keys in comments, or a scenario of that kind.
+EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",)}
+LIKE = {"trace": "handley1999_idle"}
+QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "runs.schema"
 
@@ -41,8 +43,7 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
                 ("[[figure]]", fetches.Figure), ("[[claim]]", Claim),
                 ("[raw]", Raw), ("[[raw.defect]]", Defect),
-                ("[[population]]", Population), ("[[step]]", Cause),
-                ("[users], which --users writes", Users)],
+                ("[[population]]", Population), ("[[step]]", Cause)],
     "load": [("[defaults] and [[sweep]]", load.LoadSweep),
              ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
              ("[[claim]]", load.LoadClaim)],
@@ -59,189 +60,201 @@ COMMON = {
     "name": "a name, unique in its table", "title": "one line", "figure": "the name of a figure",
     "says": "the published claim", "why": "the reason", "sweep": "the name of a sweep",
     "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets",
-    "abstract_only": "true: only the source's abstract was read, so a result that is reproduced"
-    " counts as direction"}
+    "abstract_only": "true: only the source's abstract was read, so reproduced counts as direction"}
 # What no docstring or quantity describes alone, by table and key, or by key.
 DESCRIBED = {
-    "client": "the program that fetches", "file": "a file in paper/", "kind": "how it is drawn",
-    "extra_why": "the reason for extra_rtts", "panel": "a panel of the published file",
-    "published": "a file in paper/", "labels": "the buckets' names (without: the values)",
-    "mark": "a letter", "values": "the buckets' values", "paced": "whether fq paces the servers",
+    "kind": "how it is drawn",
     "congestion_control": "a congestion control by the kernel's name",
-    "initcwnd": "initial windows", "repeat": "how often each setting is measured",
-    "shares_percent": "the buckets' shares of all responses", "mixes": "lists of [initcwnd, share]",
-    "compares": "the two windows", "quantity": "the compared column", "curves": "trace/tcp each, or"
-    " trace/tcp/IW and its number", "series": "the quantity of the lines",
-    "population": "the name of a population", "at_s": "time after the request", "bytes": "a size",
-    "segments": "a size, in place of bytes", "until_s": "the end of repeated writes",
-    "every_s": "the interval of repeated writes", "schedule": "the name of a schedule",
-    "tcp": "names of [[tcp]] tables", "writes": "the writes of one response, in order of time",
-    "requests": "requests, one after another", "sizes": "a distribution of sizes by its name",
-    "baseline_initcwnd": "the baseline's initial window", "sample_ms": "interval of the samples of"
-    " the window", "outage_ms": "begin and end of an outage; both 0 for none",
-    "bandwidth_at_most_kbps": "of a population, only clients up to it; 0: all",
-    "Sweep.repeat_with_loss": "the same where random loss decides",
+    "initcwnd": "initial windows",
+    "curves": "trace/tcp each, or trace/tcp/IW and its number",
+    "at_s": "time after the request",
+    "segments": "a size, in place of bytes",
+    "until_s": "the end of repeated writes",
+    "every_s": "the interval of repeated writes",
+    "schedule": "the name of a schedule",
+    "tcp": "names of [[tcp]] tables",
+    "writes": "the writes of one response, in order of time",
+    "requests": "requests, one after another",
+    "sample_ms": "interval of the samples of the window",
+    "outage_ms": "begin and end of an outage; both 0 for none",
     "Sweep.arp_ms": "the network is new: a host asks for an address, and again after so long",
     "Sweep.send_buffer_bytes": "the server's SO_SNDBUF; 0: not set",
-    "Sweep.nagle": "Nagle's algorithm at the server", "Sweep.loss_probes": "tail loss probes",
+    "Sweep.nagle": "Nagle's algorithm at the server",
+    "Sweep.loss_probes": "tail loss probes",
     "Sweep.framing": "what ends the body: its length, or the connection's end",
     "Sweep.receive_rules": "the client's receive window by today's rules, or by Linux 3's",
-    "Figure.name": "a part of its files' names", "Figure.down": "the quantity of a map's rows, or of"
-    " the lines of steps", "Figure.weights": "the axis whose shares weight the cells of a bucket, or"
-    " joint", "Figure.experiment_initcwnd": "the window that is compared; 0: all windows",
-    "Figure.percent_of": "what the published percentages are of",
-    "Claim.larger": "two bars: the first percentage is larger",
-    "Claim.equal": "two bars: their milliseconds are equal",
-    "Claim.highest_percent": "the highest bar", "Claim.at_most": "a column that no trial's metric"
-    " exceeds", "Claim.more_where": "two columns: the metric exceeds its least value exactly where the"
-    " first is larger", "Raw.defect": "published values that cannot be compared",
-    "Cause.adds": "columns that come into force", "Users.groups": "the names of groups",
-    "Users.initcwnd": "initial windows", "Users.rtt_ms": "each user's RTT",
-    "Users.bandwidth_kbps": "each user's bandwidth", "Users.response_bytes": "each user's response",
-    "Users.times": "how many of the sample a user stands for",
-    "Users.group": "each user's place in groups, \"\" for none",
-    "Users.assumed_kbps": "the bandwidth assumed for users without their own",
-    "LoadSweep.bandwidth_kbps": "the bottleneck's rate", "LoadSweep.rtt_ms": "the RTT of most clients",
-    "LoadSweep.queue": "the bottleneck's queue", "LoadSweep.queue_bdp": "the queue's limit as a part of"
-    " the BDP", "LoadSweep.load": "offered load as a part of the bottleneck",
-    "LoadSweep.response_bytes": "each response's body, or the mean of sizes",
-    "LoadSweep.connections": "connections at once for one arrival",
-    "LoadSweep.initrwnd": "the clients' initial receive window",
-    "LoadSweep.access_queue_packets": "queue limit of the clients' own links",
-    "LoadSweep.clients": "how many client hosts", "LoadSweep.duration_s": "time of arrivals",
-    "LoadSweep.warmup_s": "first part of it, which does not count",
-    "LoadSweep.cooldown_s": "last part of it, which does not count",
-    "LoadSweep.repeat": "how many independent seeds",
-    "LoadPopulation.clients": "share, RTT in ms, own link in kbit/s (0: any) and random loss in % of each"
-    " kind", "LoadFigure.sweep": "names of sweeps", "LoadClaim.expects": "what the second window does",
-    "LoadFigure.windows": "names of windows, the baseline first",
-    "LoadClaim.published": "the published number", "TraceClaim.published": "the published number",
-    "LoadClaim.where": "only these values of a list", "Tcp.validation": "whether Linux's RFC 2861 is on",
+    "Figure.down": "the quantity of a map's rows, or of the lines of steps",
+    "Raw.defect": "published values that cannot be compared",
+    "TraceClaim.published": "the published number",
+    "Tcp.validation": "whether Linux's RFC 2861 is on",
     "Tcp.sysctls": "further settings of the server, name=value each",
     "Request.think_s": "pause after the response before; without: the trial's think time",
-    "TraceSetup.rtt_ms": "the RTT without load", "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
+    "TraceSetup.rtt_ms": "the RTT without load",
+    "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
     "TraceSetup.uplink": "the uplink's rate; without: the same",
     "TraceSetup.think_s": "think times, for requests without their own",
-    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its buffers allow"}
+    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its"
+    " buffers allow"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
-         "s": "s"}
+         "s": "s", "segments": "segments", "bdp": "bandwidth-delay products"}
+# Columns whose key has another name, or none.
+RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a server of one's own"}
 RUN_JSON = {
     "arguments": "the command line", "asked": "digests of what the results follow from",
-    "confined": "the walls around the guest: version of Landlock, which system calls, namespaces;"
-                " false: none; true: runs of before, by Landlock and seccomp",
-    "emulated_s": "seconds of network time", "engine": "uml or host",
-    "finished_at": "ISO 8601, UTC", "first_record_after_s": "seconds to the first record",
+    "confined": "the walls around the guest; false: none; true, in older runs: Landlock and seccomp",
+    "emulated_s": "network time", "engine": "uml or host",
+    "started_at": "ISO 8601, UTC", "finished_at": "ISO 8601, UTC",
+    "first_record_after_s": "time to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
     "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged: only then the"
-    " model of TCP is judged", "kernel_origin": "where the source of the guest's kernel came from",
+    " model of TCP is judged", "kernel_origin": "where its source came from",
     "kernel_source": "SHA-256 of that source",
-    "machine": "processor, cores, system and kernel of the machine",
+    "machine": "its processor, cores, system and kernel",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
     "scenario": "its name", "scenario_file": "its text", "seed": "of what is random",
-    "started_at": "ISO 8601, UTC", "state": "running or complete",
+    "state": "running or complete",
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
-    "wall_s": "seconds that it took"}
+    "wall_s": "how long it took"}
 LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that were stored earlier lack
-SELDOM = {"systems": "versions of the programs of each system but the machine's that trials ran in"}
+SELDOM = {"systems": "versions of the programs of other systems that trials ran in"}
+
+
 def scenarios() -> str:
-    lines = ["# Every key of a scenario file", "",
-             "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
-             " writes a file that runs as it is, `./run.sh --check FILE` reads one. Terms:"
-             " [GLOSSARY](GLOSSARY.md).", "",
+    lines = ["# Keys of a scenario file", "",
+             "**Examples describe the keys, each in a comment:** "
+             + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["fetches"])
+             + " for `kind = \"fetches\"`, "
+             + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["load"])
+             + " for `kind = \"load\"`. The tables below, made from the classes that read a file,"
+             " have all other keys. Terms: [GLOSSARY](GLOSSARY.md).", "",
+             "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a"
+             " flag. `./run.sh --check FILE` reads a file, and names each value that is out of"
+             " range, with the range.", "",
              "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
              " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
              " `about` says what is measured, and what of the published numbers is expected to"
              " agree. `result` says what came out, and quotes findings for numbers. A key without"
-             " a default is required. \"list\" means that the key takes a list.", "",
-             "| key, the same in every table | what |", "|---|---|",
+             " a default is required. A key that takes a list also takes one value. A unit is named"
+             " where the key does not end in it.", "",
+             "| key, the same in every table | what |", "|-|-|",
              *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
     for kind, tables in TABLES.items():
-        lines += [f"## kind = \"{kind}\"", "",
-                  "How its tables go together: " + ", ".join(
-                      [f"[examples/{name}.toml](examples/{name}.toml)" for name in EXAMPLES[kind]]
-                      if kind in EXAMPLES else
-                      [f"[{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml)"]) + ".", ""]
+        rows = {heading: [*_keys(kind, heading, table)] for heading, table in tables}
+        if any(rows.values()):
+            lines += [f"## kind = \"{kind}\"", ""]
+        if kind in LIKE:
+            lines += [f"An example: [{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml).", ""]
         if kind == "fetches":
-            lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s.", ""]
-        for head, of in tables:
-            lines += [f"### {head}", "", "| key | what | unit and range | default |",
-                      "|---|---|---|---|",
-                      *_keys(kind, of), ""]
+            lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s."
+                      " `--users` writes a table [users].", ""]
+        for heading in filter(rows.get, rows):
+            lines += [f"### {heading}", "", "| key | what | values | default |", "|-|-|-|-|",
+                      *rows[heading], ""]
     return "\n".join(lines)
 
 
-def _keys(kind: str, of: type[Any]) -> Iterator[str]:
+def _keys(kind: str, heading: str, table: type[Any]) -> Iterator[str]:
+    """A row for each key of no example; keys in a row that are described alike have one."""
+    elsewhere = of_examples(kind, heading)
+    for alike, keys in itertools.groupby((row for row in _described(kind, table)
+                                          if row[0] not in elsewhere), lambda row: row[1:]):
+        yield f"| {', '.join(f'`{row[0]}`' for row in keys)} | {' | '.join(alike)} |"
+
+
+def of_examples(kind: str, heading: str) -> set[str]:
+    """The keys of a table that the examples of a kind have."""
+    keys: set[str] = set()
+    for name in EXAMPLES.get(kind, ()):
+        text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
+        for table, content in re.findall(r"^\[+([\w.]+)\]+(.*?)(?=^\[|\Z)", text,
+                                         re.DOTALL | re.MULTILINE):
+            if table in re.findall(r"\[([\w.]+)\]", heading):
+                keys |= {*re.findall(r"^(?:# )?(\w+) = ", content, re.MULTILINE)}
+    return keys
+
+
+def question() -> str:
+    """What `./run.sh --new question` writes: a scenario whose keys are those of flags."""
+    return f"{registry.own_question('question', Overrides({})).head.text}\n"
+
+
+def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
+    """The name of each key, what it is, its values and its default."""
     of_trial = _told(trial_class(RECORDS[kind])) if kind in RECORDS else {}
-    hints, told = get_type_hints(of), {**of_trial, **_told(of)}
-    for each in fields(of):
-        option = each.metadata.get(_KEY, {})
+    hints, told = get_type_hints(table), {**of_trial, **_told(table)}
+    for field in fields(table):
+        option = field.metadata.get(_KEY, {})
         if option.get("absent"):
             continue
-        name = option.get("name") or each.name
-        if name in COMMON and f"{of.__name__}.{name}" not in DESCRIBED:
+        name = option.get("name") or field.name
+        if name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED:
             continue
-        inner = get_args(hints[each.name]) if get_origin(hints[each.name]) is tuple else ()
-        hint = inner[0] if inner else hints[each.name]
-        known = QUANTITIES.get(option.get("quantity") or each.name)
+        inner = get_args(hints[field.name]) if get_origin(hints[field.name]) is tuple else ()
+        hint = inner[0] if inner else hints[field.name]
+        known = QUANTITIES.get(option.get("quantity") or field.name)
         if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
             known = None
-        what = (DESCRIBED.get(f"{of.__name__}.{name}")
-                or (known.flag_help if known and of is Sweep else "")
-                or DESCRIBED.get(name) or told.get(each.name) or (known.what if known else ""))
-        words = (FIGURES if (of, name) == (fetches.Figure, "kind") else
-                 get_args(hint) if get_origin(hint) is Literal else ())
-        span = " or ".join(map(str, words)) or (
-            known.range if known and "inf" not in known.range else "")
-        span = "; ".join(filter(None, ("list" if inner else "true or false" if hint is bool else "",
-                                       span)))
-        yield f"| `{name}` | {_cell(what)} | {_cell(span)} | {_default(each)} |"
+        what = (DESCRIBED.get(f"{table.__name__}.{name}")
+                or DESCRIBED.get(name) or told.get(field.name) or (known.what if known else ""))
+        words = (FIGURES if (table, name) == (fetches.Figure, "kind") else
+                 get_args(hint) if get_origin(hint) is Literal else
+                 known.known if isinstance(known, Word) and hint is not bool else ())
+        values = ", ".join(map(str, words)) or _unit(name, known)
+        values = ": ".join(filter(None, (
+            "list" if inner else "true or false" if hint is bool else "", values)))
+        yield name, _cell(what), _cell(values), _default(field)
 
 
-def _default(each: Field[Any]) -> str:
-    if each.default is MISSING:
+def _unit(name: str, known: Quantity | None) -> str:
+    """The unit of a key whose name does not end in it."""
+    unit = known.unit if known else ""
+    return "" if unit == UNITS.get(name.rpartition("_")[2]) else unit
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is MISSING:
         return ""
-    value = each.default
+    value = field.default
     if is_dataclass(value):
         return "its own"
     if value is None or value == () or value == "":
         return "none"
     shown = value if isinstance(value, tuple) else (value,)
-    return ", ".join(each if isinstance(each, str) else str(each).lower()
-                     if isinstance(each, bool) else plain(each) for each in shown)
+    return ", ".join(part if isinstance(part, str) else str(part).lower()
+                     if isinstance(part, bool) else plain(part) for part in shown)
 
 
 def columns() -> str:
+    told = _told(records.Record)
+    every = [field.name for field in fields(records.Record) if field.name != "trial"]
     lines = ["# Every column of trials.csv and key of run.json", "",
-             "Made from the classes of the records; a test keeps it current. A missing value is an"
-             " empty field. A requested value has every digit. A measured value comes from the"
-             " programs, the packets or the model, to the microsecond.", ""]
-    for kind, of in RECORDS.items():
-        requested = {each.name for each in fields(trial_class(of))}
-        told = {**_told(records.Record), **_told(of), **_told(trial_class(of))}
-        keys = {each.name for _, table in TABLES[kind] for each in fields(table)
-                if table in (Sweep, load.LoadSweep, trace.TraceSetup)}
-        as_keys = [column for column in columns_of(of) if column in requested & keys]
-        lines += [f"## kind {kind}", "", "Requested, as the key of a scenario with this name"
-                  " ([SCENARIOS](SCENARIOS.md)): "
-                  + ", ".join(f"`{column}`" for column in as_keys) + ".", ""]
+             "Made from the classes of the records. An empty field is a missing value. A requested"
+             " value has every digit. A measured value comes from the programs, the packets or the"
+             " model, to the microsecond. A window is in segments. A column that has the name of a"
+             " scenario's key is that key ([SCENARIOS](SCENARIOS.md) and its examples).", "",
+             "| every kind | what |", "|-|-|",
+             "| `scenario` | its name |", *_rows(every, told), ""]
+    for kind, record in RECORDS.items():
+        requested = {field.name for field in fields(trial_class(record))}
+        keys = {field.name for _, table in TABLES[kind] for field in fields(table)
+                if table in (Sweep, load.LoadSweep, trace.TraceSetup)} - {*RENAMED}
+        told = {**_told(record), **_told(trial_class(record)), **RENAMED}
+        rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
+        lines += [f"## kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
-                                ("measured", {*columns_of(of)} - requested)):
-            lines += [f"| {heading} | unit | what |", "|---|---|---|"]
-            columns = [column for column in columns_of(of) if column in wanted]
-            for (unit, what), names in itertools.groupby(
-                    columns, lambda column: (_unit(column), told.get(column) or _what(column))):
-                named = ", ".join(f"`{name}`" for name in names)
-                lines.append(f"| {named} | {unit} | {_cell(what)} |")
-            lines.append("")
-    lines += ["## run.json", "", "| key | what |", "|---|---|",
-              *(f"| `{key}` | {what} |" for key, what in {**RUN_JSON, **SELDOM}.items()), ""]
+                                ("measured", {*rest} - requested)):
+            lines += [f"| {heading} | what |", "|-|-|",
+                      *_rows([column for column in rest if column in wanted], told), ""]
+    lines += ["## run.json", "", "| key | what |", "|-|-|",
+              *_rows([*RUN_JSON, *SELDOM], {**RUN_JSON, **SELDOM}), ""]
     return "\n".join(lines)
 
 
-def _unit(column: str) -> str:
-    known = QUANTITIES.get(column)
-    return known.unit if known else UNITS.get(column.rpartition("_")[2], "")
+def _rows(names: Sequence[str], told: Mapping[str, str]) -> Iterator[str]:
+    """A row for each column; columns that follow each other and are described alike have one."""
+    for what, alike in itertools.groupby(names, lambda name: told.get(name) or _what(name)):
+        yield f"| {', '.join(f'`{name}`' for name in alike)} | {_cell(what)} |"
 
 
 def _what(column: str) -> str:
@@ -270,7 +283,7 @@ def _cell(text: str) -> str:
     return text.replace("|", " or ").replace("[", "(").replace("]", ")")
 
 
-DOCUMENTS = {"SCENARIOS.md": scenarios, "COLUMNS.md": columns}
+DOCUMENTS = {"SCENARIOS.md": scenarios, "COLUMNS.md": columns, QUESTION: question}
 
 if __name__ == "__main__":
     for name, make in DOCUMENTS.items():

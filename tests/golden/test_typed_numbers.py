@@ -28,18 +28,16 @@ RULES = {
     "docs/CLUSTER.md": "25 seconds; three times",
     "docs/GLOSSARY.md": "90 %",
     "docs/METHOD.md":
-        "two packets; 0.5 µs; 1 µs; three times; 216 ms; 1 s; 95 %; 100,000 trials",
-    "docs/MININET.md": "4 s; 80 s; 5 µs; 10 s; 1 ms; 5 ms; 0.14 ms; 1 µs; 10 µs; 10,000 packets",
+        "two packets; 0.5 µs; 1 µs; three times; 216 ms; 1 s; 100 s; 95 %; 100,000 trials",
+    "docs/MININET.md": "4 s; 80 s; 5 µs; 10 s; 1 ms; 5 ms; 0.14 ms; 1 µs; 10 µs",
     "docs/MODEL.md": "1.7 ms",
     "docs/PACKETDRILL.md": "10 µs; 12.5 %; 4 ms; 1 µs; 2 µs",
     "docs/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
     "docs/PUBLISHED_SCRIPTS.md": "8 ms",
     "docs/QUESTIONS.md":
-        "30 instead of 10; 100 packets; 3.5 s; 50 ms; 70 trials; 3,000 trials; 50 packets; 80 "
-        "%; 1 %; 20 packets",
+        "30 instead of 10; 100 packets; 3.5 s; 50 ms; 50 packets; 80 %; 20 packets",
     "docs/USERS.md": "100 packets; 1 %; 2 %; 80 %",
-    "docs/studies/LOAD.md": "66 s; ten times; 95 %",
-    "docs/studies/PAUSES.md": "five packets",
+    "docs/studies/LOAD.md": "66 s; 95 %",
     "docs/studies/POPULATION.md": "two fitted parameters; three parameters; five times",
     "docs/studies/REPLICATIONS.md": "two packets; eight packets; 27 packets; 40 %",
     "vtime/README.md": "10 µs",

@@ -67,7 +67,7 @@ def test_nginx_is_measured_beside_the_server_of_ours(drive: Driver, results: Pat
                     row["window_after_handshake"]) == ("10", trips, window)
         assert abs(float(theirs["latency_ms"]) - float(ours["latency_ms"])) < 1
         assert theirs["model_ms"] == "" and theirs["total_ms"] == again["total_ms"]
-    assert "In which writes nginx sends is not known, so 4 of 8 trials have no model" \
+    assert "The writes of nginx are not known, so 4 of 8 trials have no model" \
         in unwrapped(done)
 
 

@@ -18,9 +18,9 @@ from study.fetches.figures.recovery import ABOVE_LOSS, beyond_lossless, effect, 
 from study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 from study.scenario import published
 
-TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
-             " with more far and slow responses. It answers how the two printed weeks differ. The"
-             " window alone: the same responses under both. It answers what the window does.")
+TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with the responses of its"
+             " own week. The baseline's week has more far and slow responses. The window alone:"
+             " the same responses under both windows. This is what the window does.")
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
 Filled = tuple[Column, Callable[[JudgedBar], Cell]]
@@ -150,7 +150,7 @@ def _published_columns(panel: Panel) -> list[Filled]:
 def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
     panel, figure = judged.panel, judged.panel.figure
     over = averaged(figure)
-    mean_of = ("a population of clients and responses, by its weights"
+    mean_of = ("weighted mean over a population of clients and responses"
                if scenario.population(figure.sweep) is not None else
                f"averaged over {over}" if over else "one network a bar")
     notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control}; {mean_of}"]
@@ -161,8 +161,8 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
     few = [row.bucket.label for row in judged.rows if row.word == UNDECIDED
            and not row.exact and row.bucket.draws < LEAST_DRAWS]
     if few:
-        notes.append(f"Too few to know how far chance goes (fewer than {LEAST_DRAWS} independent"
-                     f" values): {', '.join(few)}.")
+        notes.append(f"Too few for an interval (fewer than {LEAST_DRAWS} independent values):"
+                     f" {', '.join(few)}.")
     return [*notes, *panel.remarks, *_left_out(panel)]
 
 

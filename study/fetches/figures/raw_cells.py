@@ -93,8 +93,8 @@ def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
     tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
               for initcwnd in sorted({row.initcwnd for row in rows})]
     notes = (*cells.explain_marks(rows), *_differences(cells))
-    return Finding("raw", f"every cell beside the published one (paper/{cells.raw.file}): measured"
-                   f" / published, ms; n = {n} here, 1 there",
+    return Finding("raw", f"every cell, measured / published (paper/{cells.raw.file}), ms;"
+                   f" n = {n} here, 1 there",
                    tables=(*tables[:-1], replace(tables[-1], notes=notes)))
 
 
@@ -115,7 +115,7 @@ def _differences(cells: PublishedCells) -> list[str]:
                      if row.measured_ms is not None and row.comparable_ms is not None]
     if not deviations_ms:
         return []
-    without = " without it" if cells.raw.extra_rtts else ""
+    without = "Without it the" if cells.raw.extra_rtts else "The"
     median_ms = stats.weighted_quantile(deviations_ms, [1.0] * len(deviations_ms), 0.5)
-    return [f"The {len(deviations_ms)} comparable cells differ{without} by {number(median_ms)} ms"
-            f" (median), {number(max(deviations_ms))} ms at most."]
+    return [f"{without} {len(deviations_ms)} comparable cells differ by {number(median_ms)} ms"
+            f" (median) and by {number(max(deviations_ms))} ms at most."]

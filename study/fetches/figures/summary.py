@@ -25,8 +25,8 @@ from study.fetches.verify.record import Record
 
 WHAT_RESULTS_MEAN = (
     f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
-    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage; undecided, that only"
-    " a part of it is, so that more data would have to decide.")
+    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage. Undecided means that"
+    " only a part of the interval is: more data would decide.")
 
 
 # Of a run ----------------------------------------------------------------------------
@@ -70,12 +70,12 @@ def _verified(records: Sequence[Record]) -> str:
         window = ("the initial window or what else limited the first flight"
                   if any(map(notes.is_limited, records)) else "the initial window")
         expected = _expected(records)
-        failed = (f" {expected} more were to fail, and no packet of theirs left the client."
+        failed = (f" {expected} more failed as expected: none of their packets left the client."
                   if expected else "")
         count = sum(record.trial.http == HTTP_3 for record in records)
-        quic = (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no"
-                " more was sent to a client than it may be before its address is validated: QUIC"
-                " reports nobody its window, and no route sets it." if count else "")
+        quic = (f" Over QUIC ({count}) the datagrams show the RTT, the bandwidth, and that the"
+                " server kept the limit before the client's address is validated. QUIC reports its"
+                " window to nobody, and no route sets it." if count else "")
         return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
                 f" show {window}, the RTT and the bandwidth that were requested.{failed}{quic}")
     return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
@@ -88,14 +88,14 @@ def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
     Those that no parameter was chosen by are counted apart.
     """
     sentences: list[str] = []
-    for held_out, which in ((False, ""), (True, " that no parameter was chosen by (held out)")):
+    for held_out, which in ((False, ""), (True, " held out (no parameter was chosen by them)")):
         panels = [panel for panel in judged if panel.panel.figure.held_out == held_out]
         total = sum((Counter(panel.counts) for panel in panels), Counter[str]())
         none = [panel.panel.figure.title for panel in panels
                 if sum(panel.counts.values()) and not panel.counts[REPRODUCED]]
         text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
         if text and none and len(none) < len(panels):
-            text += f"; no bar is reproduced of: {'; '.join(none)}"
+            text += f"; none is reproduced in: {'; '.join(none)}"
         sentences += [f"{text}."] if text else []
     return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
 
@@ -159,8 +159,8 @@ def _against_model(run: RunData) -> list[str]:
     farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
     which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
              f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")
-    return [f"Of the verified transfers over links that lose nothing, the {len(late_ms)} without a"
-            f" retransmission took what the model of TCP computes, {which}."]
+    return [f"Over links without loss the {len(late_ms)} verified transfers without a"
+            f" retransmission took as long as the model of TCP computes, {which}."]
 
 
 def _sent_again(records: Sequence[Record]) -> list[str]:
@@ -172,7 +172,7 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
     counted = {0: "none of them lost data", len(again): "all of them lost data"}.get(
         len(lost), f"{len(lost)} of them lost data")
     by_queue = sum(bool(record.queue_drops) for record in lost)
-    counted += f" (of {by_queue} the queue dropped packets)" if by_queue else ""
+    counted += f" (the queue dropped packets of {by_queue})" if by_queue else ""
     return [f"{len(again)} of {len(records)} transfers retransmitted data, {counted}; the"
             " causes are with the verdicts."]
 
@@ -190,15 +190,15 @@ def figure_sentence(judged: JudgedPanel) -> str:
     ends = dict.fromkeys(f"{short(end.absolute)} {unit} (at {panel.named(end)})"
                          for end in (low, high))
     saved = "gain" if panel.metric.more_is_better else "save"
-    verb = saved if low.absolute >= 0 else "change it, improvements counted positive, by"
-    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
+    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {saved}"
             f" {' to '.join(ends)},"
-            f" {span([bucket.percent for bucket in buckets], '%')}")
+            f" {span([bucket.percent for bucket in buckets], '%')}"
+            f"{' (a minus is a loss)' if low.absolute < 0 else ''}")
     known = [span(values, its_unit) for values, its_unit in (
         ([bucket.published.absolute for bucket in buckets], unit),
         ([bucket.published.percent for bucket in buckets], "%"))
         if any(value is not None for value in values)]
-    text += f"; published are {', '.join(known)}." if known else "."
+    text += f"; published: {', '.join(known)}." if known else "."
     return " ".join([text, *sentence_of_figure(panel), *panel.remarks])
 
 
@@ -217,7 +217,7 @@ def _best_window(panel: Panel) -> str:
              if (level := bucket.published.level) is not None]
     if known:
         level, label = min(known)
-        text += f"; published, {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
+        text += f"; published: {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
     return text + "."
 
 

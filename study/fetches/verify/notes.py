@@ -96,8 +96,8 @@ def _limits(records: Sequence[Record]) -> list[str]:
     parts = []
     for name, count in sorted(Counter(record.limited_by for record in limited).items()):
         least = min((record for record in limited if record.limited_by == name), key=_part)
-        parts.append(f"the {name} in {count}, down to {least.seen_first_flight} of"
-                     f" {least.trial.initcwnd} segments")
+        parts.append(f"the {name} in {count} (as few as {least.seen_first_flight} of"
+                     f" {least.trial.initcwnd} segments)")
     return [f"In {len(limited)} of {len(records)} transfers another cause than the initial window"
             f" limited the first flight: {'; '.join(parts)}."]
 
@@ -108,8 +108,9 @@ def _waits(records: Sequence[Record]) -> list[str]:
     if not waited:
         return []
     most = max(waited, key=lambda record: record.receive_window_waits or 0)
-    return [f"In {len(waited)} of {len(records)} transfers later flights waited for the client's"
-            f" receive window, up to {most.receive_window_waits} times ({LARGER_WINDOW})."]
+    times = f"up to {most.receive_window_waits} times" if most.receive_window_waits != 1 else "once"
+    return [f"In {len(waited)} of {len(records)} transfers later flights waited {times} for the"
+            f" client's receive window ({LARGER_WINDOW})."]
 
 
 def _part(record: Record) -> float:
@@ -151,7 +152,7 @@ def server_notes(records: Sequence[Record]) -> list[str]:
     others = [record for record in records if record.counts and record.trial.server != BUILTIN]
     names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)
                                  for record in others}))
-    return [*([f"In which writes {names} sends is not known, so {len(others)} of {len(records)}"
+    return [*([f"The writes of {names} are not known, so {len(others)} of {len(records)}"
                " trials have no model: they are verified by window, RTT, bandwidth, losses,"
                f" retransmissions and the received bytes{_over_quic(others)}."] if others else []),
             *_early(records)]
@@ -170,5 +171,5 @@ def _early(records: Sequence[Record]) -> list[str]:
 def _over_quic(records: Sequence[Record]) -> str:
     """How those over HTTP/3 are verified instead; "" where there are none."""
     count = sum(record.trial.http == HTTP_3 for record in records)
-    return (f"; over QUIC ({count}), whose window nobody can see and no route sets, by the"
+    return (f"; over QUIC ({count}), whose window is neither observed nor set, by the"
             " RTT, bandwidth, losses and sizes of their datagrams" if count else "")

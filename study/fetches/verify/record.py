@@ -19,57 +19,49 @@ class Record(records.Record):
     connect_ms: the client's clock from the start of the handshake to its end.
     first_byte_ms: the same to the first byte of the response.
     total_ms: the same to the last byte.
-    latency_ms: the paper's metric (section 2), T_ACK − T_Res1 at the server, by the kernel's time
-        stamps; of a server other than server.py, by the capture.
+    latency_ms: the paper's metric (section 2): at the server, from the first byte sent to the last
+        byte acknowledged, by the kernel's time stamps; of another server than server.py, by the
+        capture.
     wire_latency_ms: the same from the capture at the server.
-    header_bytes: bytes of the response's headers. request_bytes: bytes of the request.
-    seen_initcwnd: the initial window by TCP_INFO at accept; of a server other than server.py,
+    header_bytes, request_bytes: bytes of the response's headers, and of the request.
+    seen_initcwnd: the initial window by TCP_INFO at accept; of another server than server.py,
         before data is acknowledged.
     seen_first_flight: data segments on the wire before the first acknowledgement of data.
-    limited_by: what made the first flight smaller than initcwnd (study.fetches.verify.limits), ""
-        for nothing.
+    limited_by: what made the first flight smaller than initcwnd, "" for nothing.
     seen_rtt_ms: the handshake at the client less serialisation.
     seen_bandwidth_kbps: the bandwidth by the spacing of the first flight at the client.
     retransmissions: data segments that the server retransmitted.
     handshake_retransmissions: SYNs and SYN-ACKs that were retransmitted.
     lost_segments: data segments that the client never received.
-    queue_drops: packets towards the client that the bottleneck's queue dropped, by its counters;
-        those of the connection before a resumed session are included.
+    queue_drops: packets to the client that the bottleneck's queue dropped, by its counters, with
+        those of the connection before a resumed session.
     random_drops: the same for random loss.
-    uplink_queue_drops: packets towards the server that the bottleneck's queue dropped.
-    lost_packets: what was lost in each direction, in words, "to client: 2 data; to server: 1
-        request, 3 ACK".
-    judged_by: what judged it, of "path" (every packet by delay, rate and queue), "host" (each
-        moment at which data left) and "TCP" (the whole transfer by the model).
+    uplink_queue_drops: packets to the server that the bottleneck's queue dropped.
+    lost_packets: in words, "to client: 2 data; to server: 1 request, 3 ACK".
+    judged_by: "path" (every packet by delay, rate and queue), "host" (each moment at which data
+        left), "TCP" (the whole transfer by the model).
     retransmission_cause: why the server retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
-    model_ms: total_ms as predicted for the lossless transfer (model.predict).
-    model_latency_ms: the predicted latency_ms.
-    model_retransmissions: the predicted retransmissions.
-    model_appconnect_ms: the predicted appconnect_ms. model_first_byte_ms: the predicted
-        first_byte_ms.
-    appconnect_ms: the client's clock at the end of TLS's handshake; empty without TLS, as the
-        handshake's other columns.
+    model_ms, model_latency_ms, model_retransmissions, model_appconnect_ms, model_first_byte_ms:
+        what the model predicts for the lossless transfer.
+    appconnect_ms: the client's clock at the end of TLS's handshake.
     handshake_round_trips: flights in which the server's messages up to its Finished left.
-    flight_bytes: bytes of these messages. flight_writes: writes of these messages.
-    flight_segments: segments of these messages.
+    flight_bytes, flight_writes, flight_segments: how many bytes, writes and segments they are.
     window_after_handshake: TCP_INFO at the server when the client's Finished had arrived.
     response_round_trips: flights in which the response left.
     response_flights: segments of the first flights, "10+20+40", without retransmissions.
-    first_burst_segments: data segments of the first flight that left in one instant, with its first
-        one; where the server paces, the others left later.
+    first_burst_segments: segments of the first flight that left at one instant; a server that paces
+        sends the others later.
     accepted_early_bytes: early data that the server accepted, by the client; negative where it
         refused so many.
-    request_round_trips: flights in which hello and early data left.
-    request_segments: segments of these flights.
-    unvalidated_bytes: over QUIC, bytes of the server's datagrams before the client's second flight
-        arrived (UDP's payload).
+    request_round_trips, request_segments: flights in which hello and early data left, and their
+        segments.
+    unvalidated_bytes: over QUIC, the server's datagrams before the client's second flight arrived.
     allowed_bytes: three times the bytes of the client's first flight (RFC 9000, 8.1).
-    flight_datagrams: over QUIC, bytes of the server's datagrams, "1200+1200, 50", a comma for each
+    flight_datagrams: over QUIC, the server's datagrams in bytes, "1200+1200, 50", a comma for each
         round trip.
-    least_offered_segments: the smallest receive window that the client offered while data was to be
-        sent, in full segments.
-    most_offered_segments: the largest one.
+    least_offered_segments, most_offered_segments: the smallest and the largest receive window that
+        the client offered while data was to be sent.
     receive_window_waits: how often the server had filled the receive window and had more to send.
     """
 

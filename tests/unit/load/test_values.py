@@ -85,8 +85,8 @@ def cost(percent: float) -> analysis.Shared:
 
 
 @pytest.mark.parametrize(("percent", "words"), [
-    (0.5, "1000 ms become 995, 0.5 ± 0.0 % less; for your users it is"),
-    (-10, "1000 ms become 1100, 10.0 ± 0.0 % more; for your users it is")])
+    (0.5, "their mean falls from 1000 to 995 ms, by 0.5 ± 0.0 %; your users save"),
+    (-10, "their mean rises from 1000 to 1100 ms, by 10.0 ± 0.0 %; your users save")])
 def test_what_a_window_costs_the_others_is_less_or_more(percent: float, words: str) -> None:
     sentence = findings._cost(replace(cost(0), initcwnd=10), cost(percent)).found
     assert sentence.startswith(words)

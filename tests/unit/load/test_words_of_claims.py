@@ -131,8 +131,8 @@ def test_what_is_not_certain_is_said_to_be_so() -> None:
 
 
 @pytest.mark.parametrize("by, found", [
-    (80, "IW 10, offered load 0.9 (−31.5 ± 6.4 %)."),
-    (1, "IW 10, offered load 0.5 (−20.5 ± 6.4 %); IW 10, offered load 0.9 (−31.5 ± 6.4 %).")])
+    (80, "IW 10, offered load 0.9 (by 31.5 ± 6.4 %)."),
+    (1, "IW 10, offered load 0.5 (by 20.5 ± 6.4 %); IW 10, offered load 0.9 (by 31.5 ± 6.4 %).")])
 def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found: str) -> None:
     """In each cell whose interval says so, how far the seeds are apart; the mean is the same."""
     records: list[Any] = []
@@ -143,7 +143,7 @@ def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found:
         records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
     runs = Runs.of_figure(GAIN, records, RUN)
     mean, tail = findings._gain_answers(runs, analysis.points(runs))
-    assert mean.found == "in no cell whose 95 % interval excludes zero."
+    assert mean.found == "in no cell, by its 95 % interval."
     assert tail.says == "Where a larger window than 3 makes the 99th percentile longer:"
     assert tail.found == found
 

@@ -49,8 +49,8 @@ def test_a_reader_is_told_what_a_result_means_where_it_is_met_first() -> None:
         "Of 22 published bars: 21 direction (only the sign agrees), 1 reproduced (within the"
         " tolerance, with all of our 95 % interval).",
         "Of 1 published statement: 1 not reproduced.",
-        "Of 20 bars held out (no parameter was chosen by them): 13 undecided (the interval reaches"
-        " over an end of the tolerance: more data would decide), 7 direction."]
+        "Of 20 bars held out (no parameter was chosen by them): 13 undecided (the interval crosses"
+        " an end of the tolerance: more data would decide), 7 direction."]
 
 
 def test_what_no_parameter_was_chosen_by_is_counted_apart() -> None:

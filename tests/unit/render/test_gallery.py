@@ -18,10 +18,10 @@ PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 MOST_BYTES = 60_000
 
 
-def test_an_entry_has_claim_picture_and_page() -> None:
+def test_an_entry_has_name_picture_and_page() -> None:
     told = report()
     made = markdown.gallery([told], {told.name: ["gallery/x.png"]})
-    assert made == (f"## {told.name}\n\n[![{markdown.escaped(told.claim)}](gallery/x.png)]"
+    assert made == (f"## {told.name}\n\n[![{told.name}](gallery/x.png)]"
                     f"(results/{told.name}.md)\n")
     assert markdown.gallery([told], {}) == ""
 

@@ -66,15 +66,19 @@ def test_the_index_names_every_scenario_and_links_to_its_page() -> None:
     table = index([said, silent], ["dukkipati2010"], "pages")
     assert table.splitlines()[2:] == [
         "| [zhao2019](pages/zhao2019.md) | It saves 6.9 ms. |"
-        " bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced;"
-        " statements: 1 direction |",
-        "| [silent](pages/silent.md) | Ten segments are faster than three. |"
-        " nothing published to compare with |",
+        " bars: 1 reproduced, 1 not reproduced; statements: 1 direction |",
+        "| [silent](pages/silent.md) | Ten segments are faster than three. |  |",
         "| dukkipati2010 | not measured: `./run.sh dukkipati2010` | |"]
 
 
 def test_a_page_is_the_chapter_and_a_link_back() -> None:
     assert page(report(), "../R.md").endswith(f"](../R.md)\n\n{chapter(report())}")
+
+
+def test_a_page_shows_the_scenarios_pictures_below_what_came_out() -> None:
+    assert "\n\n".join(("Ten segments are faster than three.",
+                        "![Ten segments are faster than three.](../x.png)", "Run `")) in page(
+        report(), "../R.md", ["../x.png"])
 
 
 def test_lines_of_a_summary_are_told_as_running_text() -> None:

@@ -1,4 +1,4 @@
-"""When a larger initial window pays after a think time, in words."""
+"""When a larger initial window is faster after a think time, in words."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def said(times: Times) -> str:
     ({1: {3: 50, 10: 100}, 0.5: {3: 50, 10: 51}},
      "IW 10 is slower than IW 3 after every think time (100.0 instead of 50.0 ms after 1 s)."),
     ({1: {3: 100, 10: 100}, 2.5: {3: 100, 10: 50}},
-     "IW 10 is faster than IW 3 from 2.5 s of thinking on (50.0 instead of 100.0 ms after 2.5 s)."),
+     "IW 10 is faster than IW 3 from a think time of 2.5 s on (50.0 instead of 100.0 ms after 2.5 s)."),
     ({1: {3: 100, 10: 50}, 2: {3: 100, 10: 100}, 3: {3: 100, 10: 70}, 4: {3: 8, 10: 8}},
-     "IW 10 is faster than IW 3 after 1, 3 s of thinking (70.0 instead of 100.0 ms after 3 s)."),
+     "IW 10 is faster than IW 3 after a think time of 1 or 3 s (70.0 instead of 100.0 ms after 3 s)."),
     ({1: {3: 100, 10: 50}, 2: {3: 50, 10: 100}},
-     "IW 10 is faster than IW 3 after 1 s of thinking (50.0 instead of 100.0 ms after 1 s);"
-     " IW 10 is slower than IW 3 from 2 s of thinking on (100.0 instead of 50.0 ms after 2 s)."),
+     "IW 10 is faster than IW 3 after a think time of 1 s (50.0 instead of 100.0 ms after 1 s);"
+     " IW 10 is slower than IW 3 from a think time of 2 s on (100.0 instead of 50.0 ms after 2 s)."),
     # Each against the next smaller one, where both were measured.
     ({1: {3: 100, 10: 50, 16: 50}, 2: {3: 100, 16: 20}},
      "IW 10 is faster than IW 3 after every think time (50.0 instead of 100.0 ms after 1 s)."),

@@ -13,7 +13,7 @@ from study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 LIMITED = ("In 1 of 128 transfers another cause than the initial window limited the first"
-           " flight: the receive window in 1, down to 7 of 10 segments.")
+           " flight: the receive window in 1 (as few as 7 of 10 segments).")
 DROPPED = "The queue dropped 3 packets of 1 of 128 transfers, apart from random loss."
 
 
@@ -92,7 +92,7 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
     assert report.causes is not None and {
         ("packets were lost at random", 1), ("the queue dropped packets", 1)
     } <= set(report.causes.rows)
-    assert any("(of 1 the queue dropped packets)" in each for each in report.sentences)
+    assert any("(the queue dropped packets of 1)" in each for each in report.sentences)
     plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[1]
     assert "dropped by queue" not in [column.name for column in plain.columns]
 
@@ -120,8 +120,10 @@ def test_later_flights_that_waited_are_told_with_the_windows_and_what_to_set() -
                  most_offered_segments=232.3)
     assert notes.limiting_notes(usual) == ()
     assert notes.limiting_notes(waited) == (
-        "In 1 of 128 transfers later flights waited for the client's receive window, up to 24"
-        " times (set a larger initrwnd).",)
+        "In 1 of 128 transfers later flights waited up to 24 times for the client's receive"
+        " window (set a larger initrwnd).",)
+    assert "later flights waited once for" in notes.limiting_notes(
+        met(usual, receive_window_waits=1, least_offered_segments=9, most_offered_segments=9))[0]
     (record,) = (each for each in waited if each.receive_window_waits)
     assert notes.limit_note(record) == (
         "10 requested, later flights waited 24 times for the client's receive window of 44.4 to"

@@ -55,8 +55,8 @@ def test_three_findings_are_told_of_the_fit() -> None:
     assert (rests_on[:17].count("fitted"), rests_on[:17].count("by hand")) == (15 - 1, 1)
     assert sum(int(str(count)) for used, count in zip(numbers.column("used"),
                numbers.column("how many")) if str(used).startswith("fitted")) == 79
-    assert fitted.sentence.startswith("15 parameters are fitted to 79 correlated numbers, 2 more"
-                                      " are set by hand, and 2 of SlowDC's own: compatible")
+    assert fitted.sentence.startswith("15 parameters are fitted to 79 correlated numbers, 2 are"
+                                      " set by hand, and 2 belong to SlowDC. They are compatible")
     assert "Table 3, SlowDC 0 of 7" in fitted.sentence  # those of its own parameters are not held out
     chart = profiles.chart
     assert len(held.rows) == 15 and isinstance(chart, LineChart)

@@ -229,9 +229,9 @@ def test_what_is_not_known_of_servers_is_said() -> None:
     skipped = replace(NGINX, observation={"trial": "x", "skipped": "no nginx"}).judge()
     _, first, second, *_ = run_notes([record, ours, skipped])
     assert first == "1 of 3 trials are skipped: no nginx."
-    assert second.startswith("In which writes nginx sends is not known, so 1 of 3 trials")
+    assert second.startswith("The writes of nginx are not known, so 1 of 3 trials")
     assert second.endswith("retransmissions and the received bytes.")
     (over_quic,) = server_notes([stored.load("quic").judge()])
-    assert "received bytes; over QUIC (1), whose window nobody can see" in over_quic
+    assert "received bytes; over QUIC (1), whose window is neither observed" in over_quic
     assert server_notes([ours]) == []
     assert summary([record, ours, skipped]).endswith("excluded: 1 skipped trial")

@@ -115,7 +115,7 @@ def test_each_check_is_told_only_where_it_judged() -> None:
     assert told["retransmissions"][2] == 0, "TCP's judge nothing of it"
     plain = {row[0] for row in checks.table(every_check(), [stored.load("iw10").judge()]).rows}
     assert not names & plain
-    assert "Of the 1 over QUIC the datagrams" in summary._verified([GOOD.judge()])
+    assert "Over QUIC (1) the datagrams" in summary._verified([GOOD.judge()])
 
 
 @pytest.mark.parametrize(("lists", "words"), [

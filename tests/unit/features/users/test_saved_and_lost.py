@@ -60,7 +60,7 @@ def test_goodput_is_better_where_there_is_more_of_it(tmp_path: Path) -> None:
     assert " % more than 3." in said
     times = stored_fetches.panels("marrama2012")["fig2"]
     assert "16 took the least time: " in summary._best_window(times)
-    assert " % less than 3; published, 16 took the least, 641 ms." in summary._best_window(times)
+    assert " % less than 3; published: 16 took the least, 641 ms." in summary._best_window(times)
 
 
 def test_a_percentage_of_the_experiment_is_another_where_more_is_better() -> None:
