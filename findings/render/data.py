@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Union
@@ -87,7 +87,8 @@ _COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low"
 
 def exported(form: str, report: Report) -> str:
     """The findings of a report; form: of base.command_line.EXPORTS."""
-    return {"json": _json, "md": markdown.chapter, "csv": _csv}[form](report)
+    forms: dict[str, Callable[[Report], str]] = {"json": _json, "md": markdown.chapter, "csv": _csv}
+    return forms[form](report)
 
 
 def _json(report: Report) -> str:
