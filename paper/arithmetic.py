@@ -29,8 +29,8 @@ HEAD = """\
 
 # The paper's own arithmetic: do its buckets add up to its means?
 
-The paper's buckets add up to its mean for ten segments but not for three: a third of what it says
-was saved may be a change of who was measured.
+The paper's buckets add up to its mean for ten segments, but not for three: a third of the saving that
+it prints may come from other users in the other week.
 
 Dukkipati, Refice, Cheng, Chu, Herbert, Agarwal, Jain, Sutin 2010, 'An Argument for Increasing TCP's
 Initial Congestion Window', CCR 40(3). Nothing is measured: every number is computed from what the
@@ -165,9 +165,9 @@ def _sum(parts: Iterable[Bounded]) -> Bounded:
 UNDECIDED = (
     "Why the two weeks differ cannot be decided from the paper. Other people may have used the data"
     " center, or some may have been sent to another one. Or the estimates of RTT and bandwidth,"
-    " which name the buckets, may change with the window. More responses that are far and slow at"
-    " once would fit: far makes a bandwidth-delay product larger and slow makes it smaller, and"
-    " the panel of the products shows no difference. It does not follow that a bar is wrong.")
+    " which name the buckets, may change with the window. More responses from clients that are"
+    " both far and slow would fit: distance makes a bandwidth-delay product larger, a slow link"
+    " makes it smaller, and the panel of the products shows no difference. No bar has to be wrong.")
 
 
 def page(panels: Sequence[Sums]) -> str:
@@ -188,8 +188,9 @@ def show_sums(panels: Sequence[Sums]) -> Finding:
         (sums.panel.title, sums.panel.data_center, sums.shares_percent,
          *compare(sums.experiment, sums.printed_experiment),
          *compare(sums.baseline, sums.printed_baseline)) for sums in panels),
-        ("Sum: of share × mean latency of the bucket. With three segments the latency is"
-         " the saving in ms / the saving in percent; with ten it is that less the saving in ms.",))
+        ("Sum: share × mean latency of each bucket, added up. With three segments the latency is"
+         " the saving in ms divided by the saving in percent. With ten segments it is this latency"
+         " less the saving in ms.",))
     savings = Table(
         "What was saved: by the window, and by other shares of the buckets in the other week",
         (Column("panel", is_text=True), Column("data center", is_text=True),
@@ -205,7 +206,7 @@ def show_sums(panels: Sequence[Sums]) -> Finding:
     return Finding(
         "sums", "Each panel's buckets added up, and the printed mean", (sums, savings), (
             Statement("Do the buckets add up to the printed mean with 10 segments?",
-                      f"In {len(off_ms)} of {len(panels)} panels: off by"
+                      f"In {len(off_ms)} of {len(panels)} panels: the sums deviate by"
                       f" {number(max(off_ms, default=0.0))} ms at most, which rounding explains."),
             Statement("And with 3 segments?",
                       f"In {len(panels) - len(differing)} of {len(panels)} panels. " + " ".join(
@@ -231,11 +232,11 @@ def what_follows(differing: Sequence[Sums], panels: int) -> str:
              " the week with 3 had more responses in the buckets that take long."]
     for center in dict.fromkeys(sums.panel.data_center for sums in differing):
         there = [sums for sums in differing if sums.panel.data_center == center]
-        others = [f"{number(sums.other_shares_ms)} ms by {sums.panel.title}"
-                  f" ({sums.other_shares_percent:.0f} %)" for sums in there]
-        parts.append(f"At {center} the paper prints {there[0].printed_saving_ms:.0f} ms"
-                     f" as saved; {' or '.join(others)} of it came from who was measured, not from"
-                     " the window.")
+        others = [f"{number(sums.other_shares_ms)} ms ({sums.other_shares_percent:.0f} %, by"
+                  f" {sums.panel.title})" for sums in there]
+        parts.append(f"At {center} the paper prints a saving of"
+                     f" {there[0].printed_saving_ms:.0f} ms. Of this {' or '.join(others)} came from"
+                     " other users, not from the window.")
     return " ".join(parts)
 
 

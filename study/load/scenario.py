@@ -1,6 +1,6 @@
 """Load scenarios: TOML files of kind "load", expanded into runs.
 
-docs/SCENARIOS.md has an example of a file, docs/examples/load.toml, and every key.
+docs/examples/load.toml describes a file.
 """
 
 from __future__ import annotations

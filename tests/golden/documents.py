@@ -111,7 +111,7 @@ RUN_JSON = {
     "kernel_source": "SHA-256 of that source",
     "machine": "its processor, cores, system and kernel",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
-    "scenario": "its name", "scenario_file": "its text", "seed": "of what is random",
+    "scenario": "its name", "scenario_file": "its text", "seed": "of all random numbers",
     "state": "running or complete",
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",

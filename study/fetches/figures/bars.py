@@ -155,8 +155,8 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
                f"averaged over {over}" if over else "one network a bar")
     notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control}; {mean_of}"]
     if figure.percent_of == OF_EXPERIMENT:
-        notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
-                     " is compared; the others are parts of the baseline.")
+        notes.append("As printed: the source's own percentage, base / experiment − 1, which the"
+                     " comparison uses. The other percentages are of the baseline.")
     notes += [TWO_WEEKS] if any(bucket.same for bucket in panel.buckets) else []
     few = [row.bucket.label for row in judged.rows if row.word == UNDECIDED
            and not row.exact and row.bucket.draws < LEAST_DRAWS]

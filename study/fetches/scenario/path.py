@@ -20,14 +20,14 @@ class PathParameters:
     rtt_ms: propagation delay, both ways together.
     bandwidth_kbps, uplink_kbps: bottleneck towards the client, towards the
         server, in kbit/s, Ethernet headers counted.
-    queue_packets: limit of either bottleneck; queue_from: what it follows from,
+    queue_packets: limit of either bottleneck; queue_from: what this limit follows from,
         as "50ms", "1bdp" or "auto", "" for itself. qdisc: fifo, fq_codel or cake at the
         bottleneck towards the client, or fq at the server with a fifo there.
     loss_percent: random loss towards the client; loss_burst: so many packets in
         a row, on average.
     jitter_ms: standard deviation of the delay towards the client, normal
         distribution; packets overtake each other.
-    seed: of what is random.
+    seed: of the trial's random numbers.
 
     What published set-ups did otherwise:
 

@@ -1,6 +1,6 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-docs/SCENARIOS.md has an example of a file (docs/examples/fetches.toml), and every key.
+docs/examples/fetches.toml describes a file, docs/SCENARIOS.md the keys that no example has.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 class DrawnParameters:
     """Where a trial stands in a population (study.fetches.scenario.rows).
 
-    part: which population or variant; sample: its number there.
+    part: the population or variant; sample: the row's number in it.
     key_rtt_ms, key_bandwidth_kbps: what the paper files the response under.
     weight: the share of the population that it stands for.
     """

@@ -194,12 +194,15 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
         Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
         limit=(1.0, "as published"))
     agree = counts([row for row in rows if not row.constant])
-    return Finding("cells", "Every cell from three sides",
-                   tables=(Table("Every cell from three sides", columns, cells),),
+    return Finding("cells", EVERY_CELL,
+                   tables=(Table(EVERY_CELL, columns, cells),),
                    text=f"{title}: of {sum(not row.constant for row in rows)} that are times of a"
                         f" transfer {agree[0]} agree clean, {agree[-1]} with all causes.",
                    chart=LineChart(title, (context,),
                                    columns=((plot,),), legend=True))
+
+
+EVERY_CELL = "Every cell: published, clean, and as they measured it"
 
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

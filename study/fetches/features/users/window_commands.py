@@ -25,13 +25,13 @@ KEEP_NETPLAN = "keep it: netplan (Ubuntu), under the device"
 KEEP_NETWORKMANAGER = "keep it: NetworkManager"
 KEEP_IFUPDOWN = "keep it: ifupdown, under the device in /etc/network/interfaces"
 NOTES = (
-    "No initrwnd: it sets what this machine offers to others, so it changes nothing of what a"
-    " server sends; 32 would be less than the 44 segments that Linux offers by itself.",
-    "GATEWAY, DEVICE: as `ip route show default` prints them; CONNECTION: as `nmcli connection`"
-    " does. What keeps it counts after `networkctl reload` and `networkctl reconfigure DEVICE`,"
-    " `netplan apply`, `nmcli connection up CONNECTION` or a restart.",
-    "It counts for new connections only. Where nothing changes, see docs/USERS.md, \"I set it and"
-    " nothing happens\".")
+    "Do not set initrwnd: it is what this machine offers to others, and does not change what a"
+    " server sends. 32 segments would be less than the 44 that Linux offers by itself.",
+    "GATEWAY, DEVICE: as `ip route show default` prints them. CONNECTION: as `nmcli connection`"
+    " prints it. A permanent setting takes effect after `networkctl reload` and `networkctl"
+    " reconfigure DEVICE`, `netplan apply`, `nmcli connection up CONNECTION` or a restart.",
+    "The window applies to new connections only. Where nothing changes, see docs/USERS.md, \"I set"
+    " it and nothing happens\".")
 
 
 def set_now(initcwnd: int) -> str:
