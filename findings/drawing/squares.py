@@ -270,7 +270,7 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
 # Shares over two quantities, on logarithmic axes; lines of equal product over them -------
 
 BODY_INCHES, LEFT_INCHES, LOW_INCHES = 4.1, 0.8, 0.5
-AXES_INCHES = (4.3, 3.5)  # width and height
+AXES_INCHES = (style.WIDTH_INCHES - 2.1, 3.5)  # width and height
 SHADES_INCHES = 0.2  # width of the scale of colours
 DECADES = 5  # that the scale of colours spans
 LABEL_AT = 0.14  # of a line's visible length, from its upper end

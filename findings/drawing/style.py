@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -32,11 +33,12 @@ from findings.charts import Chart, Ends, is_wide
 DPI = 150
 # Of every figure, so that their words are of one size on a page; as narrow as a telephone, where
 # 390 pixels are left of it, needs to show the smallest words.
-WIDTH_INCHES = 6.4
+WIDTH_INCHES = 5.7
 SIDE_INCHES = 0.12  # left and right of what is written across
 X_NAME_INCHES = 0.29  # from the axes down to the name of the axis along x
 SMALL, MEDIUM, LARGE = 8.0, 9.0, 11.0  # points
 TABLE_INCHES, ROW_INCHES = 0.31, 0.16  # from axes to a table below them, and from row to row
+NO_BREAK = "\N{NO-BREAK SPACE}"
 NARROW, BROAD = " ijltfr.,:;'|()·", "mwMWGOQ%→"  # letters
 
 INK, FAINT, ALARM, GROUND = "#222222", "#666666", "#B00020", "#DDDDDD"
@@ -167,7 +169,10 @@ def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHE
 
 
 def _lines(text: str, letters: int) -> list[str]:
-    return textwrap.wrap(text, letters, break_on_hyphens=False)
+    """A number stays with its unit, and no line ends in the sign between what stands in a row."""
+    together = re.sub(r"(?<=\d) (?=[a-zA-Z%])", NO_BREAK, text)
+    return [line.replace(NO_BREAK, " ").removesuffix(" ·")
+            for line in textwrap.wrap(together, letters, break_on_hyphens=False)]
 
 
 def legend_columns(lengths: Sequence[int]) -> int:
