@@ -274,6 +274,7 @@ install_all() {
         wait "${builds[0]}" || { status=$?; break; }
         builds=("${builds[@]:1}")
     done
+    (( status != 2 )) || exit 2     # the file or source that was named is wrong, and build.sh has said so
     (( status == 0 )) || die "$status" "no guest kernel; ./install.sh --no-kernel does without (the engine host works then)"
     (( pq_status == 0 )) || exit "$pq_status"
 }

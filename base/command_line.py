@@ -353,6 +353,9 @@ if TYPE_CHECKING:
 
 # Off a terminal: often enough to see that it lives, seldom enough for a log.
 PLAIN_INTERVAL_S = 30.0
+# Of what is to be measured: before it no time left is told, since the first trials may be slower
+# than the rest by far.
+LEAST_PART_MEASURED = 0.05
 
 
 class Progress:
@@ -396,8 +399,8 @@ class Progress:
     def line(self, elapsed_s: float) -> str:
         """A line for a log; elapsed_s: since the first trial of this process began."""
         measured, rest = self.done - self.before, self.total - self.done
-        left = (f", about {duration(elapsed_s * rest / measured)} left" if measured and rest else
-                "")
+        known = rest and measured >= LEAST_PART_MEASURED * (measured + rest)
+        left = f", about {duration(elapsed_s * rest / measured)} left" if known else ""
         doing = f", {self.doing}" if self.doing else ""
         return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
 

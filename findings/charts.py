@@ -163,6 +163,9 @@ class BarPage(Chart):
 
 # Lines -------------------------------------------------------------------------------
 
+LOOKS = 7  # that lines of one plot are told apart by
+
+
 @dataclass(frozen=True)
 class Line:
     """One line, or one series of bars or markers, of a plot.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from base.files import PROJECT
 from testbed.guests import UmlEngine
 from testbed.job import WORKER, Job, JobFolder, Observation, WorkerProcess
 from vtime import system, uml
-from vtime.console import EngineCannot
+from vtime.console import EngineCannot, EngineError
 from vtime.uml import built_kernel, find_kernel
 
 START_DEADLINE_S = 60.0
@@ -23,6 +24,9 @@ START_DEADLINE_S = 60.0
 SILENCE_DEADLINE_S = 400.0
 POLL_S = 0.02
 NEEDS_ROOT = "the host engine needs root: sudo ./run.sh --engine host …"
+NEEDS_NAMESPACES = ("the host engine needs new namespaces, which this machine or container refuses"
+                    " to root: allow them, or use --engine uml")
+NO_NAMESPACES = re.compile(r"unshare: (unshare failed|cannot change).*")
 # sysfs shows the network devices of the namespace that mounted it, and Mininet
 # looks at them there. With IPv6 the switch would solicit routers through the bottleneck: 70
 # bytes, 10 ms at 56 kbit/s.
@@ -76,6 +80,10 @@ class HostEngine:
         except EngineCannot as error:
             advice = f"; {netem_advice()}" if "netem" in str(error) else ""
             raise EngineCannot(f"{error}{advice}") from error
+        except EngineError as error:
+            if refusal := NO_NAMESPACES.search(worker.printed()):
+                raise EngineCannot(f"{refusal[0]}: {NEEDS_NAMESPACES}") from error
+            raise
         finally:
             worker.stop()
 

@@ -93,13 +93,17 @@ SIDE_LOOKS: tuple[dict[str, Any], ...] = tuple({
 
 @draw.register
 def _draw_sides(chart: SideChart) -> Figure:
-    """A point for each side; an arrow where it lies below a logarithmic axis."""
-    below = bars.BELOW_INCHES + style.ROW_INCHES * len(chart.sides)
+    """A point for each side; an arrow where it lies below a logarithmic axis.
+
+    A side without a value has no place in the legend and no row in the tables.
+    """
+    looks = {side: look for side, look in enumerate(SIDE_LOOKS[:len(chart.sides)])
+             if any(values[side] is not None for plot in chart.plots for _, values in plot.groups)}
+    below = bars.BELOW_INCHES + style.ROW_INCHES * len(looks)
     above = PLOT_INCHES + below + bars.BARE_INCHES
     arrow = Line2D([], [], **{**SIDE_LOOKS[0], "marker": "v"}, label="below the axis")
-    looks = list(zip(chart.sides, SIDE_LOOKS))
     frame = style.frame(chart, above * len(chart.plots), [
-        *(Line2D([], [], **look, label=side) for side, look in looks),
+        *(Line2D([], [], **look, label=chart.sides[side]) for side, look in looks.items()),
         *([arrow] if any(_is_below(plot, value) for plot in chart.plots
                          for _, values in plot.groups for value in values) else [])])
     for floor, plot in enumerate(reversed(chart.plots)):
@@ -107,18 +111,18 @@ def _draw_sides(chart: SideChart) -> Figure:
             SIDES_LEFT_INCHES, floor * above + below,
             style.WIDTH_INCHES - SIDES_LEFT_INCHES - style.SIDE_INCHES, PLOT_INCHES)
         _set_side_axis(axes, plot)
-        for side, (_, look) in enumerate(looks):
+        for aside, (side, look) in enumerate(looks.items()):
             for place, (_, values) in enumerate(plot.groups):
                 value = values[side]
-                middle = place + ((side + 0.5) / len(looks) - 0.5) * SIDES_WIDTH
+                middle = place + ((aside + 0.5) / len(looks) - 0.5) * SIDES_WIDTH
                 if _is_below(plot, value):
                     axes.plot([middle], [LEAST_SIDE], **{**look, "marker": "v"})
                 elif value is not None:
                     axes.plot([middle], [value], **look)
         bars.set_buckets(axes, [label for label, _ in plot.groups])
-        style.table(axes, [(name, ["–" if values[side] is None else short(values[side])
-                                   for _, values in plot.groups], style.INK)
-                           for side, name in enumerate(chart.sides)])
+        style.table(axes, [(chart.sides[side],
+                            ["–" if values[side] is None else short(values[side])
+                             for _, values in plot.groups], style.INK) for side in looks])
         style.write(axes, (len(plot.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
 
@@ -162,9 +166,11 @@ def _draw_steps(chart: StepChart) -> Figure:
     before = [0.0, *(step.value for step in chart.steps)]
     looks = ["back" if step.value < value else step.sure
              for step, value in zip(chart.steps, before)]
+    # A step that adds nothing has no bar to be explained.
+    seen = {look for step, value, look in zip(chart.steps, before, looks) if step.value != value}
     frame = style.frame(chart, height + STEP_BELOW_INCHES + 0.25, [
         Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=label)
-        for look, (colour, hatch, label) in STEP_LOOKS.items() if look in looks])
+        for look, (colour, hatch, label) in STEP_LOOKS.items() if look in seen])
     axes = frame.axes(STEP_LEFT_INCHES, STEP_BELOW_INCHES,
                       style.WIDTH_INCHES - STEP_LEFT_INCHES - STEP_RIGHT_INCHES, height)
     high = 1.25 * max((*before, chart.most or 0.0, 1.0))

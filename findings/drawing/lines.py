@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,6 +21,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of ordered lines, each over the one before: what has the same values as another one is seen.
 NESTED = (5.2, 4.6, 4.0, 3.4, 2.6, 1.8, 1.0)
 FIRST_BARS = "#999999"  # of what others are compared with
+LIMIT: dict[str, Any] = {"color": style.ALARM, "linewidth": 0.8, "linestyle": "--"}
 BARS_WIDTH = 0.76  # of the distance between ticks, all series together
 
 LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
@@ -58,6 +61,8 @@ def _handles(chart: LineChart) -> list[Artist]:
             for line in plot.lines:
                 if line.name not in handles and line.name:
                     handles[line.name] = _handle(line, chart, not is_categorical(plot))
+            if plot.limit is not None:
+                handles[plot.limit[1]] = Line2D([], [], **LIMIT, label=plot.limit[1])
     return list(handles.values())
 
 
@@ -81,10 +86,11 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
         value, name = plot.limit
-        axes.axhline(value, color=style.ALARM, linewidth=0.8, linestyle="--")
-        axes.annotate(style.literal(name), (1, value), (-2, 2), textcoords="offset points",
-                      xycoords=axes.get_yaxis_transform(), ha="right", color=style.ALARM,
-                      fontsize=style.SMALL)
+        axes.axhline(value, **LIMIT)
+        if not chart.legend:
+            axes.annotate(style.literal(name), (1, value), (-2, 2), textcoords="offset points",
+                          xycoords=axes.get_yaxis_transform(), ha="right", color=style.ALARM,
+                          fontsize=style.SMALL)
     is_tall = height > TALL_INCHES
     axes.grid()
     for side in ("top", "right"):

@@ -151,10 +151,23 @@ def _line_inches(size: float) -> float:
 
 def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHES,
            bold: bool = False) -> list[str]:
-    """The text in lines that are no wider, by what its letters take on average and some more."""
+    """The text in lines that are no wider, by what its letters take on average and some more.
+
+    The lines are about as long as each other: the last one is no single word.
+    """
     widths = [0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64 for letter in text]
     mean = (1.13 if bold else 1.0) * sum(widths) / len(text) if text else 1.0
-    return textwrap.wrap(text, max(8, int(72 * inches / (size * mean))))
+    most = max(8, int(72 * inches / (size * mean)))
+    lines = _lines(text, most)
+    if len(lines) < 2:
+        return lines
+    least = max(len(text) // len(lines), *map(len, text.split()))
+    return next((shorter for width in range(least, most)
+                 if len(shorter := _lines(text, width)) == len(lines)), lines)
+
+
+def _lines(text: str, letters: int) -> list[str]:
+    return textwrap.wrap(text, letters, break_on_hyphens=False)
 
 
 def legend_columns(lengths: Sequence[int]) -> int:

@@ -225,8 +225,8 @@ def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
                            for mean in (gain.base, gain.experiment)
                            for end in (mean.value, *(mean.interval or ())))
     return _chart(
-        runs, _hits(runs, measured, [hit.own for hit in measured], "those of each window", ends),
-        _hits(runs, measured, [hit.same for hit in measured], "the same under either", ends),
+        runs, _hits(runs, measured, [hit.own for hit in measured], "hit under that window", ends),
+        _hits(runs, measured, [hit.same for hit in measured], "hit under either window", ends),
         side_by_side=True)
 
 

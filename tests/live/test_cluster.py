@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -15,22 +15,27 @@ from pathlib import Path
 
 import pytest
 
-from runs import runs
-from tests.live.conftest import command, watched
+from runs import runs, scenario_file
+from runs.batches import TrialBatch
+from runs.kinds import Overrides
+from runs.measuring import OneMachine
+from runs.results.records import RowWriter, columns_of
+from study import registry
+from testbed.guests import UmlEngine
+from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.cluster.dask_processes import Machines, certificates
 
 # Looked for and not imported: that takes every worker of the tests a quarter of a second.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")
 
-# One of each kind, as small as they come; what is compared beside it repeats to the microsecond.
-# Of fetches so many, some of them with losses, that a machine can die among them.
-REQUESTED = {
-    "many": ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0,2",
-             "--size", "20000", "--iw", "3,10", "--repeat", "1"),
-    "handley1999_memory": ("--scenario", "handley1999_memory"),
-    "ietf78_completion": ("--scenario", "ietf78_completion", "--iw", "10", "--load", "0.3",
-                          "--bw", "500", "--size", "15000", "--repeat", "1")}
+# So many, some of them with losses, that a machine can die among them.
+MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0,2",
+        "--size", "20000", "--iw", "3,10", "--repeat", "1")
+# Of each other kind one as small as they come.
+OF_EACH_KIND = {"handley1999_memory": Overrides({}), "ietf78_completion": Overrides(
+    {"initcwnd": [10], "load": [0.3], "bandwidth_kbps": [500], "response_bytes": [15_000]},
+    repeat=1)}
 # How often the window was looked at, while the guest's clock stood: that depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
 MICROSECOND_MS = 0.001_01
@@ -55,21 +60,14 @@ def machines(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Iterator
 def alone(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Path:
     """The results of one guest of this machine's."""
     results = tmp_path_factory.mktemp("alone") / "results"
-    for flags in REQUESTED.values():
-        done = subprocess.run(command(results, "--jobs", "1", "--no-figures", *flags),
-                              capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-        assert done.returncode == 0, done.stderr
+    done = subprocess.run(command(results, "--jobs", "1", "--no-figures", *MANY),
+                          capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0, done.stderr
     return results
 
 
-def rows(results: Path, name: str) -> list[dict[str, str]]:
-    with (runs.newest_first(results / name)[0] / runs.TRIALS_CSV).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def check_same(results: Path, alone: Path, name: str) -> None:
+def check_same(found: list[dict[str, str]], expected: list[dict[str, str]]) -> None:
     """The same rows in the same order, every value to the microsecond."""
-    found, expected = rows(results, name), rows(alone, name)
     assert len(found) == len(expected)
     for one, other in zip(found, expected):
         assert one.keys() == other.keys()
@@ -85,14 +83,26 @@ def finished(run: subprocess.Popen[str]) -> str:
     return out + said
 
 
-@pytest.mark.parametrize("name", [name for name in REQUESTED if name != "many"])
-def test_a_cluster_gives_what_one_machine_gives(name: str, machines: Machines, alone: Path,
-                                                results: Path) -> None:
-    finished(begun(machines, results, *REQUESTED[name]))
-    check_same(results, alone, name)
-    told = json.loads((runs.newest_first(results / name)[0] / runs.RUN_JSON).read_text())
-    (machine,) = told["cluster"]["machines"].values()
-    assert machine["trials"] == len(rows(results, name)) and told["engine"] == "uml"
+@pytest.mark.parametrize("name", OF_EACH_KIND)
+def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: Path,
+                                                            tmp_path: Path) -> None:
+    """By the program that a machine of a cluster runs: rows, kept files and packets."""
+    study = registry.study_of(scenario_file.find(name), OF_EACH_KIND[name])
+    captured = [trial.id for trial in study.trials[:1]]
+    batch = TrialBatch(study, study.trials, captured)
+    done = subprocess.run([sys.executable, PROJECT / "commands" / "batch.py", "--kernel", kernel],
+                          input=batch.payload(), capture_output=True, timeout=DEADLINE_S,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    found, facts = batch.read(done.stdout)
+    here = list(OneMachine(UmlEngine(kernel, 1)).judged(study, study.trials, set(captured),
+                                                        tmp_path))
+    columns = columns_of(study.kind.record)
+    check_same(*([dict(zip(columns, RowWriter(study.kind.record, columns).row(one.record)))
+                  for one in judged] for judged in (found, here)))
+    assert [one.captures.keys() for one in found] == [one.captures.keys() for one in here]
+    assert [one.files.keys() for one in found] == [one.files.keys() for one in here]
+    assert facts["kernel"] and facts["machine"]["cpus"]
 
 
 def measuring(machines: Machines) -> list[tuple[str, int]]:
@@ -115,7 +125,7 @@ def wait_for_a_batch(machines: Machines, run: subprocess.Popen[str],
 
 def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: Path) -> None:
     """Ctrl-C ends what the machines do; the same command resumes, and a batch and a machine die."""
-    run = begun(machines, results, *REQUESTED["many"])
+    run = begun(machines, results, *MANY)
     wait_for_a_batch(machines, run)
     run.send_signal(signal.SIGINT)
     said = run.communicate(timeout=DEADLINE_S)[1]
@@ -127,15 +137,18 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
     while measuring(machines):
         assert time.monotonic() < until, "a batch outlives the run that asked for it"
         time.sleep(0.1)
-    run = begun(machines, results, *REQUESTED["many"])
+    run = begun(machines, results, *MANY)
     _, batch = wait_for_a_batch(machines, run)
     os.kill(batch, signal.SIGKILL)
     name, _ = wait_for_a_batch(machines, run, batch)
     machines.kill(name)
     machines.work(name)
     said = finished(run)
-    check_same(results, alone, "many")
+    check_same(rows(results, "many"), rows(alone, "many"))
     assert "run.sh: " not in said  # Dask gives the batch to another worker, without a word
+    told = json.loads((runs.newest_first(results / "many")[0] / runs.RUN_JSON).read_text())
+    assert sum(machine["trials"] for machine in told["cluster"]["machines"].values()) > 0
+    assert told["engine"] == "uml"
 
 
 @pytest.mark.parametrize(("address", "said"), [
@@ -155,7 +168,7 @@ def test_what_cannot_be_reached_is_one_line(address: str, said: str, results: Pa
         environment = dict(os.environ)
     done = subprocess.run(
         command(results, "--cluster", address if ":" in address else machines.address,
-                *REQUESTED["many"]), env=environment,
+                *MANY), env=environment,
         capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4 and said in done.stderr, done.stderr
     assert len(done.stderr.splitlines()) == 1

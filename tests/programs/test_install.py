@@ -178,17 +178,28 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
     folder.mkdir()
     words = [sys.executable, GUEST / "exchange.py", "import", packed(tmp_path / "file", **changes), folder]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and why in done.stderr and not list(folder.iterdir())
+    assert done.returncode == 2 and why in done.stderr and not list(folder.iterdir())
     words[3] = packed(tmp_path / "sound")
     assert subprocess.run(words, check=False).returncode == 0
     assert (folder / "source").read_text() == "linux-source-7.2 7.2.1-1, imported\n"
 
 
-def test_a_file_that_is_no_kernel_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no tar")
-    done = run(GUEST / "build.sh", "--import", str(tmp_path / "file"), cache=tmp_path / "cache")
-    assert done.returncode != 0 and "is not taken: it is not a whole tar file" in done.stderr
-    assert run(GUEST / "build.sh", "--path", cache=tmp_path / "cache").returncode == 1
+@pytest.mark.parametrize(("file", "why"), [
+    ("notes", "it is not a whole tar file"), ("cut", "it is not a whole tar file"),
+    ("changed", "its linux is damaged"), ("absent", "No such file or directory"), (".", "it is no regular file")])
+def test_a_file_that_is_no_kernel_is_not_taken(file: str, why: str, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    key = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout).parent.name.partition("-")[0]
+    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout
+    sound = packed(tmp_path / "sound", configuration=key, compiler=compiler.partition("\n")[0] or "gcc 12")
+    (tmp_path / "notes").write_text("no tar")
+    (tmp_path / "cut").write_bytes(sound.read_bytes()[:700])
+    (tmp_path / "changed").write_bytes(sound.read_bytes().replace(b"#!/bin/sh", b"#!/bin/ls"))
+    done = run(PROJECT / "install.sh", "--import-kernel", str(tmp_path / file), cache=cache)
+    refusal = f"guest kernel: {(tmp_path / file).resolve()} is not taken: {why}"
+    assert done.returncode == 2 and done.stderr.startswith(refusal), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert run(GUEST / "build.sh", "--path", cache=cache).returncode == 1
 
 
 def test_a_kernel_from_elsewhere_is_not_taken_where_it_cannot_be_confined(tmp_path: Path) -> None:

@@ -379,7 +379,7 @@ import_kernel() {
     can_confine || die 4 "a kernel that was made elsewhere runs only confined, and this machine has no Landlock"
     readarray -t asked < <(asked_inputs)
     refused=$(python3 "$here/exchange.py" import "$1" "$work/kernel" "${asked[@]}" 2>&1) ||
-        die 1 "$1 is not taken: $refused"
+        die $(( $? == 2 ? 2 : 1 )) "$1 is not taken: $refused"
     version=$(<"$work/kernel/version")
     source_hash=$(sed -n 's/^source //p' "$work/kernel/inputs")
     try_kernel

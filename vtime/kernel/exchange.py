@@ -50,11 +50,14 @@ def export_kernel(folder: Path, file: Path) -> None:
 
 
 def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
-    """Write the members of a file to a folder. Raises Refused, OSError.
+    """Write the members of a file to a folder. Raises ImportRefused; OSError where it cannot write.
 
     requested: what the inputs have to be, by their names.
     """
-    of_file = file.stat()
+    try:
+        of_file = file.stat()
+    except OSError as error:
+        raise ImportRefused(error.strerror) from error
     if not stat.S_ISREG(of_file.st_mode):  # a pipe would be waited for
         raise ImportRefused("it is no regular file")
     if of_file.st_size > 2 * sum(MEMBERS.values()):
@@ -62,7 +65,7 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
     try:
         with tarfile.open(file, "r:") as tar:
             members = _members(tar)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, OSError) as error:
         raise ImportRefused(f"it is not a whole tar file ({error})") from error
     inputs = _inputs(members["inputs"])
     for name, expected in requested.items():
@@ -127,7 +130,7 @@ def main(words: list[str]) -> int:
             import_kernel(Path(words[1]), Path(words[2]), requested)
     except (ImportRefused, OSError) as error:
         print(error, file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, ImportRefused) else 1
     return 0
 
 

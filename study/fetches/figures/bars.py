@@ -209,9 +209,8 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
                          measured="time" if of_time else panel.metric.label or panel.metric.head,
                          improved=panel.metric.improved,
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
-    # The paper names a bucket by its upper end.
-    of_the_paper = figure.is_published and published.is_of_the_paper(figure.published)
-    upper = "≤ " if of_the_paper and figure.by != "percentile" else ""
+    # Below an open bucket each one is named by its upper end, as in the paper.
+    upper = "≤ " if any(bucket.label.startswith(">") for bucket in panel.buckets) else ""
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
         **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from base.words import plain, short
-from findings.charts import Chart, Line, LineChart, Plot, Square, SquareChart, SquareMap
+from findings.charts import LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart, SquareMap
 from findings.claims import NOT_MEASURED, word_of
 from findings.findings import Column, Finding, Rounded, Statement, Table
 from findings.quantities import quantity
@@ -95,8 +95,11 @@ class Values:
     chosen: Sequence[Record]
 
     def look(self, line: object) -> int:
-        """By its value among all that the scenario has, so that it looks alike in each figure."""
-        return 1 + self.known.index(line)
+        """By its value among all that the scenario has, so that it looks alike in each figure.
+
+        The lightest colour is left for those that have more lines than others.
+        """
+        return self.known.index(line) + (len(self.known) < LOOKS)
 
     def label(self, value: Any) -> str:
         return self.labels.get(value, plain(value))
@@ -169,7 +172,12 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
          if (mean := cell.mean(figure.metric)) is not None},
         {(x, line): cell.records[0].trial for (x, line), cell in cells.items()}, labels,
         all(record.model_ms is not None for record in chosen if record.counts),
-        tuple(dict.fromkeys((*known, *lines))), chosen)
+        tuple(in_order(dict.fromkeys((*known, *lines)))), chosen)
+
+
+def in_order(values: Collection[Any]) -> Collection[Any]:
+    """Numbers by their size, words as they come."""
+    return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
 def _table(figure: Figure, values: Values) -> Table:

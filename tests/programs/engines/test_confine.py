@@ -170,6 +170,7 @@ NO_GUEST_NEEDS: list[tuple[object, ...]] = [
     (302, PARENT, 7, 0, "ctypes.create_string_buffer(16)"), (302, -1, 7, 0, 0),
     # signals: to all, to a group, those that no guest sends
     (62, -1, 0), (62, -PARENT, 0), (62, "os.getpid()", 6), (62, "os.getpid()", 10),
+    *([(234, PARENT, PARENT, 0)] if confine.abi() >= 6 else []),  # to a thread of another process
     # ptrace: attach, seize, interrupt, listen; to nobody, where Landlock has nothing to refuse
     *((101, request, -1, 0, 0) for request in (16, 0x4206, 0x4207, 0x4208)),
     # fcntl: locks, a lease, F_NOTIFY, F_SETOWN and F_SETOWN_EX to another process

@@ -1,14 +1,15 @@
-"""Claims: one result for each published number, and the test behind it."""
+"""Claims: one result for each published number, and the test behind it; each has a tolerance."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import given, settings, strategies as some
 
 from findings.charts import Ends, is_wide
 from findings.claims import (DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED, WORDS,
                              ComparedNumber, counts, equivalent, judge, larger, summary, word_of)
+from runs import scenario_file
+
 
 numbers = some.floats(-1e6, 1e6)
 widths = some.floats(0, 1e6)
@@ -110,3 +111,30 @@ def test_results_are_counted_and_told() -> None:
     (None, False), ((1.0, 1.0), False), ((0.0, 0.05), False), ((0.0, 0.0501), True)])
 def test_an_interval_that_prints_as_one_value_is_none(ends: Ends | None, is_one: bool) -> None:
     assert is_wide(ends) is is_one
+
+
+# Of the project's scenarios ----------------------------------------------------------
+
+CLAIMS = [(name, claim) for name in scenario_file.names()
+          for claim in scenario_file.find(name).raw.get("claim", [])]
+LEAST = {"fetches": 0.0, "load": 0.1, "trace": 1.0}  # in the unit of the number; segments
+PERCENT_POINTS = 3
+
+
+@pytest.mark.parametrize("name, claim", CLAIMS, ids=lambda value: value if isinstance(
+    value, str) else str(value["says"])[:40])
+def test_what_is_reproduced_is_within_a_third_of_what_was_published(
+        name: str, claim: dict[str, object]) -> None:
+    if "published" not in claim:
+        assert "within" not in claim or claim["relation"] == "equal"
+        return
+    published, within = float(str(claim["published"])), float(str(claim.get("within", 0)))
+    kind = str(scenario_file.find(name).raw.get("kind", "fetches"))
+    of_time = kind == "load" and not str(claim["quantity"]).endswith("_percent")
+    assert within <= max(0.31 * published, PERCENT_POINTS if of_time else LEAST[kind])
+
+
+def test_what_was_read_in_an_abstract_is_marked() -> None:
+    marked = {name for name, claim in CLAIMS if claim.get("abstract_only")}
+    assert marked == {"chou2026_cliffs", "chou2026_mldsa"}
+    assert all(claim.get("abstract_only") for name, claim in CLAIMS if name in marked)

@@ -40,6 +40,15 @@ def test_a_line_says_how_long_the_rest_takes() -> None:
     assert shown.line(30.0) == "zhao2019: 10 of 10 trials"
 
 
+def test_nobody_knows_how_long_the_rest_takes_from_a_few_trials() -> None:
+    """The first ones of a population waited half a minute for a guest that took as long as all."""
+    shown = Progress(31_780, 0, "dukkipati2010")
+    shown.done = 162
+    assert shown.line(30.0) == "dukkipati2010: 162 of 31780 trials"
+    shown.done = 3178
+    assert shown.line(30.0).endswith(", about 4 min left")
+
+
 def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatch,
                                                   capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
+import numpy
 import pytest
+from numpy.typing import NDArray
 
-from findings.charts import Line, LineChart, Plot
-from findings.drawing import lines, style
+from findings.charts import LOOKS, Line, LineChart, Plot
+from findings.drawing import groups, lines, style
 from tests.unit.drawing import samples
 
 
@@ -97,10 +100,16 @@ def test_bars_of_series_stand_beside_each_other(drawn: Any) -> None:
 
 def test_one_legend_for_all_plots_has_each_name_once() -> None:
     drawn = lines.draw(replace(samples.line_chart(), legend=True))
-    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10", "the deck"]
+    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10", "the deck", "full"]
+    assert not any(axes.texts for axes in drawn.axes), "a limit's name at its line hides marks"
     unnamed = replace(samples.line_chart(), legend=True,
                       columns=samples.line_chart().columns[1:], widths=())
-    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck", "IW 3"]
+    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck", "IW 3", "full"]
+
+
+def test_every_palette_has_a_look_for_each_line() -> None:
+    assert {len(looks) for looks in (lines.DISTINCT, lines.STYLES, lines.ORDERED, lines.MARKERS,
+                                     lines.NESTED)} == {LOOKS}
 
 
 def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
@@ -151,13 +160,35 @@ def test_a_legend_has_room_above_points() -> None:
     assert tops[1] > 1.25 * tops[0]
 
 
+def linear(colour: str) -> NDArray[numpy.float64]:
+    """Red, green and blue, as much light as there is (sRGB)."""
+    parts = numpy.array([int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)])
+    return numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
 def test_neighbours_of_ordered_lines_differ_in_grey() -> None:
     """By relative luminance (WCAG 2); the first is what others are compared with."""
-    def luminance(colour: str) -> float:
-        parts = [int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)]
-        red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-                            for part in parts]
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
-
-    greys = [luminance(colour) for colour in lines.ORDERED[1:]]
+    greys = [linear(colour) @ LUMINANCE + 0.05 for colour in lines.ORDERED[1:]]
     assert all(max(pair) / min(pair) > 1.25 for pair in zip(greys, greys[1:]))
+
+
+# What is seen without the cones for red, and for green (Machado, Oliveira and Fernandes 2009).
+SEEN = {"protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+        "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]}
+LUMINANCE = numpy.array([0.2126, 0.7152, 0.0722])
+TO_XYZ = numpy.array([[0.4124, 0.3576, 0.1805], LUMINANCE, [0.0193, 0.1192, 0.9505]])
+
+
+def lab(light: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """CIELAB under daylight, in which 2.3 is the least difference that anybody sees."""
+    parts = TO_XYZ @ light.clip(0, 1) / TO_XYZ.sum(axis=1)
+    x, y, z = numpy.where(parts > 0.008856, numpy.cbrt(parts), 7.787 * parts + 16 / 116)
+    return numpy.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", SEEN)
+@pytest.mark.parametrize("palette", [lines.ORDERED, lines.DISTINCT, groups.COLOURS])
+def test_no_two_colours_are_one_to_who_sees_no_red_or_no_green(palette: tuple[str, ...],
+                                                               vision: str) -> None:
+    seen = [lab(numpy.array(SEEN[vision]) @ linear(colour)) for colour in palette]
+    assert min(numpy.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 15

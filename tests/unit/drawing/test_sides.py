@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from findings.drawing import groups
@@ -24,6 +26,15 @@ def test_a_point_is_as_high_as_its_value_and_a_table_has_it() -> None:
     assert [line.get_ydata()[0] for line in arrows] == 4 * [groups.LEAST_SIDE]
 
 
+def test_a_side_without_a_value_has_no_legend_and_no_row() -> None:
+    chart = samples.side_chart()
+    nothing = replace(chart, plots=tuple(replace(plot, groups=tuple(
+        (label, (None, *values[1:])) for label, values in plot.groups)) for plot in chart.plots))
+    drawn = groups.draw(nothing)
+    assert samples.said(drawn.legends[0]) == [*samples.SIDES[1:], "below the axis"]
+    assert samples.SIDES[0] not in samples.said(drawn.axes[0])
+
+
 def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
     drawn = groups.draw(samples.step_chart())
     (axes,) = drawn.axes
@@ -31,9 +42,8 @@ def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
         (0, 10), (10, 4), (14, -2), (12, 0), (12, 12)]
     assert [text.get_text() for text in axes.texts] == [
         "10", "14 (+4)", "12 (−2)", "12 (+0)", "24 (+12)", "all 28"]
-    assert samples.said(drawn.legends[0]) == [
-        "to begin with", "seen in their code",
-        "calibrated: one number fitted", "inferred: it fits, and was not seen",
+    assert samples.said(drawn.legends[0]) == [  # the calibrated step adds nothing
+        "to begin with", "seen in their code", "inferred: it fits, and was not seen",
         "a step back, however it is known"]
     assert len({(bar.get_facecolor(), bar.get_hatch()) for bar in axes.patches}) == 5
 

@@ -44,6 +44,15 @@ def test_long_words_are_broken_to_fit() -> None:
     samples.check_fits(style.frame(chart, 1.0).figure)
 
 
+@pytest.mark.parametrize("text", [
+    "The same after an early overflow of the queue, as ns's schedule has it",
+    "Improvement of 28 segments by bandwidth-delay product: 3 → 10 segments", "one", ""])
+def test_no_word_stands_alone_on_the_last_line(text: str) -> None:
+    broken = style.fitted(text, style.LARGE, bold=True)
+    assert " ".join(broken) == text
+    assert all(len(line) > len(text) / len(broken) / 2 for line in broken)
+
+
 def test_axes_are_placed_in_inches_of_the_body() -> None:
     frame = style.frame(Chart("A title", (), "64 trials"), 3.0)
     axes = frame.axes(1.0, 0.5, 4.0, 2.0)

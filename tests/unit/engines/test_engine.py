@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,20 @@ def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
             list(engine.HostEngine().run([trial], {}, tmp_path / reason))
         assert str(caught.value).endswith(f"; {engine.netem_advice()}") is advised
         assert advised or str(caught.value) == f"the worker reports: {reason}"
+
+
+@pytest.mark.parametrize("refusal", ["unshare: unshare failed: Operation not permitted",
+                                     "unshare: cannot change root filesystem propagation: Permission denied"])
+def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
+        refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As containers do; it was a worker that stopped, of which nobody knew what to do about it."""
+    (tmp_path / "unshare").write_text(f"#!/bin/sh\necho '{refusal}' >&2\nexit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
+    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "shape": {}}
+    with pytest.raises(EngineCannot, match=f"^{refusal}: the host engine needs .* or use --engine uml$"):
+        list(engine.HostEngine().run([trial], {}, tmp_path))
 
 
 def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:

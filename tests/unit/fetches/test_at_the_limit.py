@@ -67,14 +67,6 @@ def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: f
     assert agrees(path.compare_bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
 
 
-@pytest.mark.parametrize(("lost", "back", "is_so"), [(3, 0, True), (2, 0, False), (3, 1, False)])
-def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: bool) -> None:
-    """Queue and chance together, each way."""
-    assert agrees(path.compare_losses(evidence(PLAIN), {"to_client": lost, "to_server": back})) is is_so
-    nothing_known = replace(evidence(PLAIN), drops={})
-    assert agrees(path.compare_losses(nothing_known, {"to_client": 9, "to_server": 9})) is None
-
-
 # Integrity ---------------------------------------------------------------------------
 
 CHECKS: dict[str, Callable[[Evidence], Iterable[Compared]]] = {

@@ -182,14 +182,14 @@ def _rendered(title: str, rows: Sequence[Item]) -> str:
 
 def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
     """Every published value beside ours, and how far ours are off."""
-    title = f"Every published value of paper/{file}: how far off what was measured here is"
+    title = f"Measured here, as a part of each published value of paper/{file}"
     columns = (Column("cell", is_text=True), Column("", "ms", SIDES[0]),
                Column("", "ms", SIDES[1]), Column("", "ms", SIDES[2]),
                Column("clean", is_text=True, is_filter=True),
                Column("as they measured it", is_text=True, is_filter=True))
     cells = tuple((row.label, row.published.ms, row.ours[0].ms, row.ours[-1].ms,
                    *(_word(row, level) for level in (0, -1))) for row in rows)
-    plot = Plot("published total time (ms)", "measured, as a part of published", (
+    plot = Plot("published total time (ms)", "measured / published", (
         Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
         Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
         limit=(1.0, "as published"))

@@ -124,6 +124,14 @@ def test_lines_of_another_quantity_are_under_one_window(tmp_path: Path) -> None:
                                                                      "record 16384 bytes"]
 
 
+def test_a_larger_window_has_a_darker_line_whatever_its_place_in_the_file(tmp_path: Path) -> None:
+    of = made(tmp_path, ("initcwnd = [3, 10]", "initcwnd = [10, 3]"))
+    chart = findings(of, records(of), tmp_path)["steps"].chart
+    assert isinstance(chart, LineChart)
+    looks = {line.name: line.look for line in chart.columns[0][0].lines[:2]}
+    assert looks == {"IW3": 1, "IW10": 2}
+
+
 def test_a_line_of_a_value_with_a_name_has_that_name(tmp_path: Path) -> None:
     of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
                          "record_bytes = [4096, 16384]"),

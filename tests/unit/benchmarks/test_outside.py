@@ -1,0 +1,183 @@
+"""What benchmarks/outside counts: system calls, documents, experiments, two kernels."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from base.errors import FAILED, OK
+from benchmarks.command import GuestRun
+from benchmarks.outside import examples, experiments, stock_kernel
+from benchmarks.outside.container import docker_profile
+from benchmarks.outside.experiments import Experiment, Number, Row
+from benchmarks.outside.stock_kernel import differ, row
+from runs.results.records import FAIL
+from tests.golden.stored_fetches import stored
+
+
+# The list of system calls that containers have ---------------------------------------
+
+PODMANS = """{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+    {"names": ["clone", "clone3", "mount", "read", "unshare"], "action": "SCMP_ACT_ALLOW"},
+    {"names": ["setns"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}},
+    {"names": ["arch_prctl"], "action": "SCMP_ACT_ALLOW", "includes": {"arches": ["amd64"]}}]}"""
+
+
+def test_namespaces_are_for_administrators() -> None:
+    made = json.loads(json.dumps(docker_profile(json.loads(PODMANS))))
+    allowed = {name: rule for rule in made["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW"
+               and "caps" not in rule.get("includes", {}) for name in rule["names"]}
+    assert set(allowed) == {"read", "arch_prctl", "clone"}
+    assert allowed["clone"]["args"] == [{"index": 0, "value": 0x7E020000, "valueTwo": 0,
+                                         "op": "SCMP_CMP_MASKED_EQ"}]
+    refused = next(rule for rule in made["syscalls"] if rule["action"] == "SCMP_ACT_ERRNO")
+    assert {"mount", "unshare", "setns"} <= set(refused["names"]) and refused["errnoRet"] == 1
+
+
+# What of a document is a command, and what its output has to hold --------------------
+
+TEXT = """# Questions
+
+## One?
+
+    ./run.sh --rtt 25 \\
+        --iw 10
+
+    a table
+      of 2 rows
+    …
+
+    after a gap
+
+An answer.
+
+    import random
+    print("users")
+
+whose output is users.csv:
+
+    ./run.sh --users users.csv
+
+    3 of 3
+
+With this:
+
+    daemon off;
+    events {}
+
+## A probe needs a server of one's own, and is not run:
+
+    $ ./run.sh --probe http://192.0.2.7/
+"""
+
+
+def test_commands_their_lines_and_the_program() -> None:
+    found, program, configuration = examples.examples(TEXT)
+    assert [command for command, _ in found] == ["./run.sh --rtt 25 --iw 10",
+                                                 "./run.sh --users users.csv"]
+    assert configuration == "daemon off;\nevents {}"
+    assert found[0][1] == ["a table", "  of 2 rows", "after a gap"]
+    assert program == 'import random\nprint("users")'
+    assert found[1][1] == ["3 of 3"]
+
+
+def test_a_line_that_is_not_printed_is_told() -> None:
+    assert examples.missing("a table \n  of 2 rows\n", ["a table", "  of 2 rows"]) == []
+    assert examples.missing("a table\nof 3 rows\n", ["a table", "of 2 rows"]) == ["of 2 rows"]
+
+
+def test_the_document_is_read_as_it_is_meant() -> None:
+    found, program, configuration = examples.examples(
+        examples.QUESTIONS.read_text(encoding="utf-8"))
+    assert len(found) >= 10 and all(lines for _, lines in found) and "lognormvariate" in program
+    assert all(shlex.split(command) for command, _ in found) and "listen" in configuration
+
+
+# The table of public experiments, and when one counts as run -------------------------
+
+def test_each_of_the_table_has_a_commit_and_what_shows_that_it_ran() -> None:
+    table = experiments.experiments(experiments.TABLE.read_text(encoding="utf-8"))
+    assert len({each.name for each in table}) == len(table) >= 20
+    for each in table:
+        assert each.cannot or each.numbers or each.shows, each.name
+        assert bool(each.lines) != bool(each.cannot), each.name
+
+
+@pytest.mark.parametrize(("status", "printed", "written", "sound"), [
+    (0, "3 received", "time=1.5 ms time=2.5 ms", True), (1, "3 received", "time=1 ms", False),
+    (0, "0 received", "time=1 ms", False), (0, "3 received", "", False)])
+def test_what_ended_badly_or_left_no_number_does_not_run(
+        status: int, printed: str, written: str, sound: bool, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "ping.txt").write_text(written)
+    run = GuestRun(("sh",), status, printed, printed, tmp_path, 10.0, 2.0)
+    number = Number("mean RTT, ms", "ping.txt", "theirs.txt")
+    (tmp_path / "theirs.txt").write_text("time=3 ms")
+    compared = (number.name, experiments.theirs_of(number, tmp_path),
+                experiments.ours_of(number, run))
+    row = Row(Experiment("one", "a/one", "abc", "pings", numbers=[number], shows="3 rec"), run,
+              (compared,))
+    assert row.is_sound is sound
+    text = experiments.document([row, Row(Experiment(
+        "two", "b/two", "abc", "none", cannot="there is none"), None)], 2)
+    assert ("**fails**" in text) is not sound and "no: there is none" in text
+    if sound:
+        assert "| 10 | 2 | mean RTT, ms: 3 → 2 |" in text
+
+
+def test_no_link_of_a_strangers_repository_leads_out_of_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_text("time=7 ms")
+    (tmp_path / "copy").mkdir()
+    for name in ("theirs.txt", "steps.sh"):
+        (tmp_path / "copy" / name).symlink_to(tmp_path / "secret")
+    monkeypatch.setattr(experiments, "check_out", lambda *_: None)
+    monkeypatch.setattr(experiments, "in_guest", lambda *_, **__: GuestRun(
+        ("sh",), 0, "", "", None, 10.0, 2.0))
+    row = experiments.row_of(Experiment("copy", "a/copy", "abc", "", "true", numbers=[
+        Number("RTT", theirs="theirs.txt")]), tmp_path, tmp_path)
+    assert row.compared == (("RTT", None, None),)
+    assert (tmp_path / "secret").read_text() == "time=7 ms"
+    assert (tmp_path / "copy" / "steps.sh").read_text() == "true\n"
+
+
+# Two kernels side by side ------------------------------------------------------------
+
+RECORD = next(record for record in stored("zhao2019") if not record.retransmissions)
+
+
+@pytest.mark.parametrize("change", [
+    {"seen_initcwnd": 4}, {"seen_first_flight": 2}, {"verdict": FAIL}])
+def test_another_window_first_flight_or_verdict_is_a_difference(change: dict[str, Any]) -> None:
+    assert not differ(RECORD, replace(RECORD, total_ms=1.0))
+    assert differ(RECORD, replace(RECORD, **change))
+    assert differ(replace(RECORD, **change), RECORD)
+
+
+def test_the_row_has_both_times_and_how_much_more_the_stock_kernel_takes() -> None:
+    assert RECORD.total_ms is not None
+    more = replace(RECORD, total_ms=RECORD.total_ms + 1.25)
+    shown = row(RECORD, more)
+    assert f"{RECORD.total_ms:.2f}" in shown and "+1.25" in shown and "+0.00" in shown
+
+
+def test_the_model_is_no_measure_of_what_was_sent_again() -> None:
+    assert row(RECORD, replace(RECORD, retransmissions=1)).endswith("–")
+
+
+@pytest.mark.parametrize(("wrong", "status", "count"), [(0, OK, "4 of 4"), (1, FAILED, "3 of 4")])
+def test_the_command_fails_where_the_kernels_differ(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int,
+        status: int, count: str) -> None:
+    monkeypatch.setattr(stock_kernel, "built_kernel", lambda: "linux")
+    monkeypatch.setattr(stock_kernel, "compare", lambda requested, kernel: (wrong, 4))
+    assert stock_kernel.main(["--kernel", "vmlinuz", "--initrd", "initrd"]) == status
+    assert capsys.readouterr().out.startswith(f"{count} cells: the same window and first flight")
+    with pytest.raises(SystemExit):
+        stock_kernel.main([])
+    assert "start benchmarks/outside/stock_kernel.sh" in capsys.readouterr().err
