@@ -184,7 +184,10 @@ def _handle(line: Line, chart: LineChart, joined: bool) -> Artist:
 
 def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist:
     """Values, joined or not, and their intervals; → the artist for a legend."""
-    drawn, = axes.plot(line.x, line.y, **_look(line, chart, joined), label=line.name)
+    look = _look(line, chart, joined)
+    if not joined:  # a mark at an end of the axis is whole
+        look |= {"clip_on": False, "zorder": 3}
+    drawn, = axes.plot(line.x, line.y, **look, label=line.name)
     for x, ends in zip(line.x, line.ends):
         if ends is not None:
             axes.plot([x, x], ends, color=_colour(line, chart), linewidth=1.0)

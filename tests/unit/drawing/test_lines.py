@@ -63,8 +63,9 @@ def test_an_axis_begins_at_zero_where_no_value_is_below() -> None:
 def test_values_are_joined_along_a_quantity_and_not_from_name_to_name() -> None:
     named = one(Line("a", (0, 1), (3, 4)), ticks=((0, "10"), (1, "32")))
     assert named.lines[0].get_linestyle() == "None" and named.lines[0].get_marker() == "o"
+    assert not named.lines[0].get_clip_on(), "half a mark at the end of an axis"
     along = one(Line("a", (10, 32), (3, 4)), ticks=((10, "10"), (32, "32")))
-    assert along.lines[0].get_linestyle() == "-"
+    assert along.lines[0].get_linestyle() == "-" and along.lines[0].get_clip_on()
 
 
 def test_a_logarithmic_axis_along_y_has_decades() -> None:
