@@ -172,7 +172,7 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
     counted = {0: "none of them lost data", len(again): "all of them lost data"}.get(
         len(lost), f"{len(lost)} of them lost data")
     by_queue = sum(bool(record.queue_drops) for record in lost)
-    counted += f" (the queue dropped packets of {by_queue})" if by_queue else ""
+    counted += f" (the queue dropped packets in {by_queue})" if by_queue else ""
     return [f"{len(again)} of {len(records)} transfers retransmitted data, {counted}; the"
             " causes are with the verdicts."]
 

@@ -127,13 +127,13 @@ def _drops(records: Sequence[Record]) -> list[str]:
                    and (column != "queue_drops" or record.trial.qdisc not in CHOOSING)]
         if dropped:
             count = sum(getattr(record, column) for record in dropped)
-            sentences.append(f"{name} dropped {_packets(count)} of {len(dropped)} of"
+            sentences.append(f"{name} dropped {_packets(count)} in {len(dropped)} of"
                              f" {len(records)} transfers, apart from random loss.")
     for qdisc in CHOOSING:
         counts = [record.queue_drops for record in records
                   if record.queue_drops and record.trial.qdisc == qdisc]
         if counts:
-            sentences.append(f"{qdisc} dropped {_packets(sum(counts))} of {len(counts)} of"
+            sentences.append(f"{qdisc} dropped {_packets(sum(counts))} in {len(counts)} of"
                              f" {len(records)} transfers.")
     return sentences
 

@@ -95,6 +95,7 @@ def test_the_document_is_read_as_it_is_meant() -> None:
     found, program, configuration = examples.examples(
         examples.QUESTIONS.read_text(encoding="utf-8"))
     assert len(found) >= 10 and all(lines for _, lines in found) and "lognormvariate" in program
+    assert not [line for _, lines in found for line in lines if line.startswith("./run.sh")]
     assert all(shlex.split(command) for command, _ in found) and "listen" in configuration
 
 

@@ -137,7 +137,7 @@ def counted(pair: Sequence[Known]) -> list[str]:
     sentences = []
     if lost["queue"]:
         packets = f"{sum_queue} packet{'s' if sum_queue > 1 else ''}"
-        sentences.append(f"The queue dropped {packets} of {len(lost['queue'])} of 2 transfers, apart"
+        sentences.append(f"The queue dropped {packets} in {len(lost['queue'])} of 2 transfers, apart"
                          " from random loss.")
     again = [record for record in records if record.retransmissions]
     if not again:

@@ -14,7 +14,7 @@ from tests.golden import stored_fetches
 
 LIMITED = ("In 1 of 128 transfers another cause than the initial window limited the first"
            " flight: the receive window in 1 (as few as 7 of 10 segments).")
-DROPPED = "The queue dropped 3 packets of 1 of 128 transfers, apart from random loss."
+DROPPED = "The queue dropped 3 packets in 1 of 128 transfers, apart from random loss."
 
 
 def met(stored: list[Record], **columns: object) -> list[Record]:
@@ -92,7 +92,7 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
     assert report.causes is not None and {
         ("packets were lost at random", 1), ("the queue dropped packets", 1)
     } <= set(report.causes.rows)
-    assert any("(the queue dropped packets of 1)" in each for each in report.sentences)
+    assert any("(the queue dropped packets in 1)" in each for each in report.sentences)
     plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[1]
     assert "dropped by queue" not in [column.name for column in plain.columns]
 

@@ -329,5 +329,5 @@ def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
     for name, panel in made.items():
         windows = len(scenario.drawn.population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
         assert panel.remarks == (
-            f"The queue dropped {2 * windows} packets of {windows} of {128 * windows}"
+            f"The queue dropped {2 * windows} packets in {windows} of {128 * windows}"
             " transfers, apart from random loss.",), name
