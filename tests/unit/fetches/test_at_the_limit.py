@@ -198,7 +198,8 @@ def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     ({"queue_drops": 1, "random_drops": 1}, "the larger flight overflowed the queue"),
     ({"random_drops": 1}, "random loss took other packets"),
     ({"lost_segments": 1}, "random loss took other packets"),
-    ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer")])
+    ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer"),
+    ({}, "its last acknowledgement waited for the client's timer")])
 def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said: str) -> None:
     assert ablation.why(Record(PLAIN.trial, True, **seen)) == said  # type: ignore[arg-type]
 
