@@ -153,7 +153,9 @@ def test_a_receive_window_that_fits_in_a_syn_does_not_fall_back() -> None:
 
 @pytest.mark.parametrize(("writes", "total", "nagle", "room", "segments"), [
     ((17, 38, 2), 9057, True, 60000, 8), ((17, 38, 2), 9057, False, 60000, 10),
-    ((17,), 17 + 1448, True, 60000, 2), ((17, 170), 42179, True, 14600, 11)])
+    ((17,), 17 + 1448, True, 60000, 2), ((17, 170), 42179, True, 14600, 11),
+    # A segment leaves where the client has room for all of it.
+    ((100,), 5000, False, 1548, 2), ((100,), 5000, False, 1547, 1), ((100,), 5000, False, 99, 0)])
 def test_how_many_segments_writes_are(writes: tuple[int, ...], total: int, nagle: bool, room: int,
                                       segments: int) -> None:
     assert segments_at_once(writes, total, 1448, nagle, room) == segments
