@@ -88,3 +88,9 @@ def impatient() -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def few_dots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn in this process takes less time."""
+    monkeypatch.setattr("findings.drawing.style.DPI", 20)

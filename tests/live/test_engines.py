@@ -9,7 +9,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,20 +40,10 @@ def test_what_is_asked_passes(kernel: Path, tmp_path: Path) -> None:
     assert (record.verdict, record.verdict_reason) == (PASS, "")
 
 
-@pytest.mark.parametrize(("wrong", "named"), [
-    ({"bandwidth_kbps": 900.0}, "path"),
-    ({"initcwnd": 4}, "window"),
-    ({"rtt_ms": 101.0}, "path"),
-    ({"response_bytes": 9001}, "size"),
-])
-def test_the_verdict_catches_a_wrong_network(kernel: Path, tmp_path: Path,
-                                             wrong: dict[str, Any], named: str) -> None:
-    record = measured(kernel, tmp_path, TRIAL, replace(TRIAL, **wrong))
-    if named == "size":
-        assert not record.ok and "size" in record.error
-        return
-    assert record.ok and record.verdict == FAIL
-    assert named.lower() in record.verdict_reason.lower()
+def test_the_verdict_catches_a_wrong_network(kernel: Path, tmp_path: Path) -> None:
+    """What else it catches: tests/unit/fetches/test_verify.py."""
+    record = measured(kernel, tmp_path, TRIAL, replace(TRIAL, bandwidth_kbps=900.0))
+    assert record.ok and record.verdict == FAIL and record.verdict_reason.startswith("path: ")
 
 
 def test_a_queue_that_overflows_is_seen(kernel: Path, tmp_path: Path) -> None:

@@ -75,33 +75,21 @@ def test_write_back_replaces_links_and_follows_none(work: Path) -> None:
 
 
 @pytest.mark.parametrize(("forged", "flags", "said", "status"), [
-    ("send(file(b'big', b'', size=3 << 30), *[frame(b'd', bytes(65536))] * 160)",
-     ("--limit", "1M,10"), "more than may still come back", 1),
-    ("send(*(file(b'f%d' % n) for n in range(20000)))", ("--limit", "1M,10"),
-     "no more files may come back", 1),
     ("send(*[frame(b'!', b'm' * 100)] * 50000)", (), "more such lines", 0),
     ("send(*(file(name) for name in (b'../up', b'/etc/passwd', b'keys/k', b'a\\x1bb')),"
      " link(b'l', b'../../.ssh'), link(b'm', b'/etc/passwd'))", (), "leads elsewhere", 1),
-    ("send(file(b'old', b'torn', size=100))", (), "it changed while it was read", 1),
     ("send(b'no frame at all.')", (), "the message is not a frame", 1),
     ("send(frame(b'f', b'no head'))", (), "not the head of a file", 1),
     ("send(*[frame(b'x', b'0')] * 100000)", (), "", 0),
-    ("open(at['/'] + '/evil', 'wb').truncate(1 << 40)", (), "", 0),
     ("file = open(at['/'] + '/evil', 'wb')\nwhile True: file.write(bytes(1 << 20))",
-     ("--limit", "1M"), "more into its folder than --limit", 1),
-    ("os.chdir(at['/'])\nwhile True: os.mkdir('d'); os.chdir('d')", (),
-     "more into its folder than --limit", 1)])
+     ("--limit", "1M"), "more into its folder than --limit", 1)])
 def test_what_a_command_forges_is_counted_here(work: Path, forged: str, flags: tuple[str, ...],
                                                said: str, status: int) -> None:
-    (work / "old").write_text("as before")
+    """Whatever else may not come back: tests/unit/commands/test_received.py."""
     (work / "forge.py").write_text(FORGE + forged)
     ended = Ended(work, "python3", "forge.py", flags=("--write-back", *flags))
     assert said in ended.err and ended.status == status, ended.err
     assert "Traceback" not in ended.err and "internal error" not in ended.err
-    assert (work / "old").read_text() == "as before"
-    written = {path.name: path.lstat().st_size for path in work.iterdir()
-               if path.name.startswith(("f", "big")) and path.name != "forge.py"}
-    assert len(written) <= 10 and sum(written.values()) <= 1_000_000
     assert json.loads((ended.kept / "command.json").read_text())["status"] in (0, 1)
     assert not list(ended.kept.rglob(".guest"))
 

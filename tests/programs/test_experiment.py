@@ -345,6 +345,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
             (["--find-cliff", "response", "--rtt", "7"], "until the largest that fits"),
             (["--probe", "http://192.0.2.7:8080/a?b"],
              "one connection to 192.0.2.7:8080, and one request for /a; --dry-run opens none"),
+            (["ietf78_fairness"], "route replace 10.0.1.1 via 10.0.2.254 dev server1-eth0 initcwnd 3"),
             (["--rtt", "7"], "own: 2 trials")):
         assert experiment.main([*argv, "--dry-run"]) == errors.OK
         assert words in capsys.readouterr().out

@@ -20,6 +20,7 @@ from runs import scenario_file
 PROJECT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"
 FIGURES = ("fig5_rtt", "fig5_bw", "fig5_bdp")
+pytestmark = pytest.mark.usefixtures("few_dots")
 
 
 def store(results: Path, stamp: str, **facts: object) -> Path:
@@ -44,12 +45,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = GOLDEN.read_text().splitlines(keepends=True)
     (part / "trials.csv").write_text("".join(rows[:4]))
     return home
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn in this process has few dots: that takes less time."""
-    monkeypatch.setattr("findings.drawing.style.DPI", 20)
 
 
 def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(

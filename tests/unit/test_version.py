@@ -1,4 +1,4 @@
-"""One version: on every command line, in run.json, and in the files that name it."""
+"""One version: on every command line, and in the files that name it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import plot
 import report
 import results
 from base import __version__
-from runs.results import provenance
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -24,10 +23,6 @@ def test_every_command_says_it(program: object, capsys: pytest.CaptureFixture[st
         program.main(["--version"])  # type: ignore[attr-defined]
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"First Flight {__version__}\n"
-
-
-def test_run_json_says_it(tmp_path: Path) -> None:
-    assert provenance.of_this_machine(tmp_path)["project"]["version"] == __version__
 
 
 @pytest.mark.parametrize(("file", "line"), [("CITATION.cff", r"^version: (.*)$"),

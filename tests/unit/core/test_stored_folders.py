@@ -23,6 +23,7 @@ from runs.results.records import LARGEST, RecordsError
 from tests.programs.inputs import stored
 from tests.programs.stored_commands import FACTS, packets
 
+pytestmark = pytest.mark.usefixtures("few_dots")
 DEEP = "[" * 100_000
 WRONG: list[Any] = [5, "x", [5], {"a": {"b": {}}}, True, [[[[[[[[[[1]]]]]]]]]], 1e400]
 

@@ -20,7 +20,6 @@ from study.fetches import reading, study
 from study.fetches.features.cliff import search
 from study.fetches.features.population import ablation
 from study.fetches.figures import bars, figure, panels
-from study.fetches.scenario.response import segments_at_once
 from study.fetches.scenario.server import NEWER, OwnServer, parsed
 from study.fetches.verify import path
 from study.fetches.verify.evidence import Evidence
@@ -198,15 +197,10 @@ def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     ({"queue_drops": 1, "random_drops": 1}, "the larger flight overflowed the queue"),
     ({"random_drops": 1}, "random loss took other packets"),
     ({"lost_segments": 1}, "random loss took other packets"),
-    ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer")])
+    ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer"),
+    ({}, "its last acknowledgement waited for the client's timer")])
 def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said: str) -> None:
     assert ablation.why(Record(PLAIN.trial, True, **seen)) == said  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("receive_bytes", "segments"), [(1548, 2), (1547, 1), (99, 0)])
-def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
-                                                                  segments: int) -> None:
-    assert segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
 
 
 @pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])

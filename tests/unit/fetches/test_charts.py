@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from findings.charts import BarChart, TimeChart
-from findings.quantities import quantity
 from study.fetches.figures import panels
 from study.fetches.figures.bars import chart
 from study.fetches.figures.claims import judge_panel
@@ -52,12 +51,3 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
 
 def test_a_population_like_the_papers_is_told_from_another() -> None:
     assert bars_of("zhao2019", "fig5_rtt", like_the_papers=True).publisher == "in the paper"
-
-
-def test_every_axis_has_a_name_and_a_unit() -> None:
-    axes = [quantity(by).axis for by in ("bandwidth_kbps", "bdp_bytes", "response_bytes",
-                                         "loss_percent", "response_segments", "percentile")]
-    assert axes == ["Bandwidth (kbit/s)", "Bandwidth-delay product (bytes)", "Response (bytes)",
-                    "Random loss towards the client (%)",
-                    "Response at 1430 bytes a segment, up to (segments)",
-                    "Percentile of the latency"]

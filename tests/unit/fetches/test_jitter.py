@@ -7,33 +7,16 @@ from typing import Any
 
 import pytest
 
-from runs import scenario_file
-from runs.kinds import Overrides
 from runs.results.checks import failed_checks
 from runs.results.records import FAIL, PASS
-from study import registry
 from study.fetches.scenario.path import NETWORK, OVERTAKEN
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify import path
 from study.fetches.verify.verify import every_check
-from testbed.network.shaping import Shape
 from tests.golden import stored
 from wire.delivery.packet_path import PATH
 
 GOOD = stored.load("iw10")
-
-
-def test_jitter_goes_from_the_command_line_to_netem() -> None:
-    study = registry.study_of(scenario_file.find("zhao2019"),
-                              Overrides({"rtt_ms": [20], "bandwidth_kbps": [1000],
-                                         "jitter_ms": [0, 5]}))
-    still, shaken = study.trials[0], study.trials[2]
-    assert still.id.startswith("rtt20-bw1000-up1000-q1000-iw3") and still.seed == 0
-    assert "-jitter5-seed" in shaken.id and shaken.seed
-    to_client, to_server = Shape(**shaken.job()["shape"]).ports()
-    assert "delay 10000us 5000us distribution normal" in to_client.commands[0]
-    assert "distribution" not in " ".join(to_server.commands)
-    assert to_client.qdiscs[0].random
 
 
 def test_the_rtt_may_be_four_standard_deviations_off() -> None:

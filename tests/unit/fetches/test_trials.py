@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -103,14 +102,10 @@ def test_partial_and_covering(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("overrides", "words"), [
     (lists(rtt_ms=[0]), "--rtt: an RTT of 0 ms"),
-    (lists(rtt_ms=[-1]), "--rtt: an RTT of -1 ms"),
-    (lists(rtt_ms=[math.nan]), "--rtt: nan"),
     (lists(rtt_ms=[]), "--rtt: no value"),
-    (lists(bandwidth_kbps=[math.inf]), "--bw: inf"),
     (lists(bandwidth_kbps=[1e300]), "--bw: a bandwidth of 1e\\+300 kbit/s"),
     (lists(initcwnd=[0]), "--iw: an initial window of 0 segments"),
     (lists(response_bytes=[0]), "--size: a response of 0 bytes"),
-    (lists(initcwnd=[10**400]), "--iw: a number of"),
     (lists(rtt_ms=range(1, 1001), bandwidth_kbps=range(1, 1001)), "2000000 trials"),
     (lists(rtt_ms=range(1, 60001), bandwidth_kbps=range(1, 60001)), "7200000000 trials"),
     (Overrides({}, repeat=0), "--repeat"),

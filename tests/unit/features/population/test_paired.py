@@ -214,15 +214,6 @@ def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
     assert changed[6].experiment_ms == changed[7].experiment_ms
 
 
-def test_why_ten_segments_are_slower_is_read_off_the_record(records: list[Record]) -> None:
-    record = records[0]
-    for change, words in (({"queue_drops": 2, "lost_segments": 2}, "overflowed the queue"),
-                          ({"random_drops": 1, "lost_segments": 1}, "random loss"),
-                          ({"retransmissions": 1}, "longer than the retransmission timer"),
-                          ({}, "client's timer")):
-        assert words in ablation.why(replace(record, **change))
-
-
 def test_the_steps_are_told_and_drawn(report: Report) -> None:
     finding = next(each for each in report.findings if each.name == "causes")
     chart = finding.chart

@@ -26,7 +26,7 @@ from tests.golden import stored
 from tests.unit.fetches.small import small
 from tests.unit.fetches.test_verify import fails
 from wire.exchange import read_exchange
-from wire.messages import Messages, find_messages, retime
+from wire.messages import find_messages, retime
 
 NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
 
@@ -88,14 +88,6 @@ def test_a_request_over_http_2_is_behind_the_settings() -> None:
     found = find_messages(read_exchange(HTTP_2.client, HTTP_2.server, port), True)
     assert found is not None and found.flight_bytes == 4373
     assert found.start == 4373 + 271 + 271 + 62 + 31
-
-
-def test_a_connection_without_an_answer_has_no_messages() -> None:
-    exchange = read_exchange(PLAIN.client, PLAIN.server)
-    silent = replace(exchange, at_server=tuple(
-        each for each in exchange.at_server if not (each.to_client and each.payload_bytes)))
-    assert find_messages(silent, False) is None and find_messages(silent, True) is None
-    assert isinstance(find_messages(exchange, False), Messages)
 
 
 def test_the_window_is_the_kernels_word_else_the_first_flight() -> None:
