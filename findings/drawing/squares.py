@@ -125,6 +125,9 @@ def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> N
                     [style.literal(label) for label in chart.rows])
     axes.tick_params(length=0,
                      labelsize=style.SMALL if chart.scale == "published" else style.MEDIUM)
+    each_inches = axes.get_position().width * style.WIDTH_INCHES / len(field.columns)
+    if chart.scale == "published" and each_inches < LETTER_INCHES * max(map(len, field.columns)):
+        axes.tick_params(axis="x", labelsize=style.SMALL - 1)  # >100000 would touch 100000
     if chart.scale == "window":  # narrow squares, whose labels would touch each other
         axes.tick_params(axis="both", labelsize=style.SMALL)
         axes.tick_params(axis="x", rotation=90 if len(chart.maps) > 1 else 45)

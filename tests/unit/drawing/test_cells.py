@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,14 @@ def test_maps_fit_whatever_their_size(count: int, wide: int) -> None:
     drawn = squares.draw(samples.square_chart(count=count, wide=wide))
     samples.check_fits(drawn)
     assert len(drawn.axes) == count
+
+
+def test_the_papers_buckets_of_products_do_not_touch_beside_long_causes() -> None:
+    columns = ("1000", "5000", "10000", "50000", "100000", ">100000")
+    chart = replace(samples.published_chart(), maps=(SquareMap("by product", columns, (
+        (Square(10.0),) * 6,) * 3),), rows=("the paper", "2  the body after the back-end's time",
+                                            "1  one write"))
+    samples.check_fits(squares.draw(chart))
 
 
 @pytest.mark.parametrize("wide", [2, 3])
