@@ -155,24 +155,27 @@ def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHE
            bold: bool = False) -> list[str]:
     """The text in lines that are no wider, by what its letters take on average and some more.
 
-    The lines are about as long as each other: the last one is no single word.
+    The lines are about as long as each other: the last one is no single word. A number stays with
+    its unit, unless both are too long for a line.
     """
     widths = [0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64 for letter in text]
     mean = (1.13 if bold else 1.0) * sum(widths) / len(text) if text else 1.0
     most = max(8, int(72 * inches / (size * mean)))
-    lines = _lines(text, most)
+    together = re.sub(r"(?<=\d) (?=[a-zA-Z%])", NO_BREAK, text)
+    longest = max(map(len, together.split(" ")))
+    if longest > most:
+        together = text
+    lines = _lines(together, most)
     if len(lines) < 2:
         return lines
-    least = max(len(text) // len(lines), *map(len, text.split()))
-    return next((shorter for width in range(least, most)
-                 if len(shorter := _lines(text, width)) == len(lines)), lines)
+    return next((shorter for width in range(max(len(text) // len(lines), longest), most)
+                 if len(shorter := _lines(together, width)) == len(lines)), lines)
 
 
 def _lines(text: str, letters: int) -> list[str]:
-    """A number stays with its unit, and no line ends in the sign between what stands in a row."""
-    together = re.sub(r"(?<=\d) (?=[a-zA-Z%])", NO_BREAK, text)
+    """No line ends in the sign between what stands in a row."""
     return [line.replace(NO_BREAK, " ").removesuffix(" ·")
-            for line in textwrap.wrap(together, letters, break_on_hyphens=False)]
+            for line in textwrap.wrap(text, letters, break_on_hyphens=False)]
 
 
 def legend_columns(lengths: Sequence[int]) -> int:

@@ -58,6 +58,8 @@ def test_a_number_stays_with_its_unit() -> None:
                           style.LARGE, bold=True)
     assert len(broken) == 2 and not broken[0].endswith("9"), broken
     assert style.fitted("12 runs · " * 9, style.SMALL)[0].endswith("runs")
+    # Where both are too long for a line, neither is cut.
+    assert style.fitted("1234 packets", style.SMALL, 0.5) == ["1234", "packets"]
 
 
 def test_axes_are_placed_in_inches_of_the_body() -> None:

@@ -180,6 +180,9 @@ def _rendered(title: str, rows: Sequence[Item]) -> str:
 
 # Raw values ----------------------------------------------------------------------------
 
+EVERY_CELL = "Every cell: published, clean, and as they measured it"
+
+
 def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
     """Every published value beside ours, and how far ours are off."""
     title = f"Measured here, as a part of each published value of paper/{file}"
@@ -200,9 +203,6 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
                         f" transfer {agree[0]} agree clean, {agree[-1]} with all causes.",
                    chart=LineChart(title, (context,),
                                    columns=((plot,),), legend=True))
-
-
-EVERY_CELL = "Every cell: published, clean, and as they measured it"
 
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
