@@ -41,12 +41,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testbed.hosts import tls_records
 from testbed.hosts.control import report, requests
+
+if TYPE_CHECKING:
+    import pycurl
+
+    from testbed.messages import Fetch
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
@@ -65,7 +70,7 @@ MOST_IDLE_S = 24 * 3600
 
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
                     apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = "",
-                    early_bytes: int = 0) -> list[dict[str, Any]]:
+                    early_bytes: int = 0) -> list[Fetch]:
     """Fetch with one curl process; one answer per URL, in order."""
     command = ["curl", "-q", "--silent", HTTP_FLAGS[http], "--write-out", "%{json}\n",
                "--max-time", f"{deadline_s:.3f}"]
@@ -97,7 +102,7 @@ def _first_line(printed: bytes) -> str:
     return f": {lines[0]}" if lines else ""
 
 
-def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
+def curl_answer(row: Mapping[str, Any], body: Path) -> Fetch:
     """The answer, from curl's --write-out '%{json}' of one transfer."""
     return judged({
         "connect_ms": milliseconds(row["time_connect"]),
@@ -106,11 +111,11 @@ def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
         "total_ms": milliseconds(row["time_total"]),
         "port": int(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
         "early_data_bytes": int(row.get("tls_earlydata", 0)),
-        "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", "")),
-        **digest(taken(body))}, row.get("errormsg") or "")
+        "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", ""))},
+        taken(body), row.get("errormsg") or "")
 
 
-def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
+def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[Fetch]:
     """Fetch with one wget process; one answer for all the URLs together."""
     body = folder / "body"
     command = ["wget", "--no-config", "--quiet", "--no-proxy", "--tries=1",
@@ -130,9 +135,10 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[di
             return [failure(f"wget did not finish in {deadline_s:g} s")]
         status = wget.wait()
     error = f"wget {status}: {WGET_ERRORS.get(status, 'failed')}"
-    return [{"connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
-             "exit_status": status, "http_status": None, **digest(taken(body)),
-             "ok": status == 0, "error": error if status else ""}]
+    return [with_digest({
+        "connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
+        "exit_status": status, "http_status": None, "ok": status == 0,
+        "error": error if status else ""}, taken(body))]
 
 
 # wget(1), EXIT STATUS
@@ -144,7 +150,7 @@ WGET_ERRORS = {1: "generic error", 2: "parse error", 3: "file I/O error", 4: "ne
 
 def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
                        think_s: Sequence[float] = (), window_bytes: int = 0
-                       ) -> list[dict[str, Any]]:
+                       ) -> list[Fetch]:
     """Fetch with libcurl in this process; one answer per URL, in order.
 
     think_s: how long to wait before each of them; deadline_s is for each.
@@ -174,7 +180,7 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
 class Body:
     """What a transfer brings."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: pycurl.Curl) -> None:
         import pycurl
         self.file = io.BytesIO()
         handle.setopt(pycurl.WRITEFUNCTION, self.write)
@@ -195,7 +201,7 @@ class NarrowBody(Body):
     segments are (tcp_measure_rcv_mss).
     """
 
-    def __init__(self, handle: Any, window_bytes: int) -> None:
+    def __init__(self, handle: pycurl.Curl, window_bytes: int) -> None:
         import pycurl
         super().__init__(handle)
         self.window_bytes = window_bytes
@@ -216,7 +222,7 @@ class NarrowBody(Body):
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
 
 
-def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:
+def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
     """Perform one transfer; the answer as of curl's --write-out '%{json}'."""
     import pycurl
     handle.setopt(pycurl.URL, url)
@@ -230,22 +236,29 @@ def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:
         "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
         "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
         "port": handle.getinfo(pycurl.LOCAL_PORT), "exit_status": status,
-        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.take())}, reason)
+        "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}, body.take(), reason)
 
 
 # What is reported of a fetch, whatever program made it ---------------------------------
 
-def judged(answer: dict[str, Any], reason: str) -> dict[str, Any]:
-    """The answer with ok and error, from curl's exit status and the HTTP status."""
+def judged(answer: Fetch, body: bytes, reason: str) -> Fetch:
+    """The answer with what it brought, ok and error, from curl's exit status and the HTTP status.
+    """
+    error = ""
     if answer["exit_status"] != 0:
-        return {**answer, "ok": False,
-                "error": f"curl {answer['exit_status']}: {reason or 'failed'}"}
-    if answer["http_status"] != 200:
-        return {**answer, "ok": False, "error": f"HTTP status {answer['http_status']}"}
-    return {**answer, "ok": True, "error": ""}
+        error = f"curl {answer['exit_status']}: {reason or 'failed'}"
+    elif answer["http_status"] != 200:
+        error = f"HTTP status {answer['http_status']}"
+    answer["ok"], answer["error"] = not error, error
+    return with_digest(answer, body)
 
 
-def failure(reason: str) -> dict[str, Any]:
+def with_digest(answer: Fetch, body: bytes) -> Fetch:
+    answer["size"], answer["sha256"] = len(body), hashlib.sha256(body).hexdigest()
+    return answer
+
+
+def failure(reason: str) -> Fetch:
     return {"connect_ms": None, "first_byte_ms": None, "total_ms": None, "port": 0,
             "exit_status": None, "http_status": None, "size": 0, "sha256": "",
             "ok": False, "error": reason}
@@ -261,10 +274,6 @@ def taken(body: Path) -> bytes:
     return data
 
 
-def digest(body: bytes) -> dict[str, Any]:
-    return {"size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
-
-
 def milliseconds(seconds: float) -> float:
     """curl counts in whole microseconds: three decimals keep them all."""
     return round(float(seconds) * 1000, 3)
@@ -272,11 +281,11 @@ def milliseconds(seconds: float) -> float:
 
 # Requests ------------------------------------------------------------------------------
 
-PROGRAMS: dict[str, Callable[[list[str], float, Path], list[dict[str, Any]]]] = {
+PROGRAMS: dict[str, Callable[[list[str], float, Path], list[Fetch]]] = {
     "curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
 
 
-def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def answer_request(request: Mapping[str, Any], folder: Path) -> dict[str, list[Fetch]]:
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
@@ -295,7 +304,7 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"fetches": fetches}
 
 
-def load(program: str) -> dict[str, Any]:
+def load(program: str) -> dict[str, str]:
     """Make ready for a program, before a fetch that counts: none then differs by it.
 
     A guest's clock counts a microsecond for every system call that fails, and
@@ -322,9 +331,11 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         for request in requests():
-            answer = (load(request["load"]) if "load" in request
-                      else answer_request(request, Path(folder)))
-            report(answer | {name: request[name] for name in ("number",) if name in request})
+            number = {"number": request["number"]} if "number" in request else {}
+            if "load" in request:
+                report({**load(request["load"]), **number})
+            else:
+                report({**answer_request(request, Path(folder)), **number})
     return 0
 
 

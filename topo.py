@@ -26,6 +26,7 @@ requested; a difference is an error, never a warning.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mininet.net import Mininet
@@ -140,7 +141,7 @@ class Star:
         requested = replace(outer, loss_percent=100.0) if lose else outer
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (requested,)))
 
-    def set_trial_sysctls(self, **requested: dict[str, str]) -> None:
+    def set_trial_sysctls(self, **requested: Mapping[str, str]) -> None:
         """Set sysctls at client and server until they are set anew, by host.
 
         Those that the trial before had get the run's values again. TCP reads them when it opens

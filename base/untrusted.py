@@ -11,9 +11,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeVar, cast
 
-Schema = Callable[[Any, str], Any]  # (value, where) → the value; raises ValueError
+T = TypeVar("T")
+Schema = Callable[[object, str], T]  # (value, where) → the value; raises ValueError
 
 MOST_WHOLE = 1 << 63  # what the kernel counts in
 MOST_DEPTH = 8
@@ -21,7 +22,7 @@ QUOTED_CHARACTERS = 300
 _DIGITS = 20
 
 
-def read(line: bytes, schema: Schema, most_bytes: int) -> Any:
+def read(line: bytes, schema: Schema[T], most_bytes: int) -> T:
     """The value of a JSON text. Raises ValueError that names what is wrong with it."""
     if len(line) > most_bytes:
         raise ValueError(f"it has {len(line)} bytes, and may have {most_bytes}")
@@ -42,30 +43,30 @@ def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
 
 # Schemas -----------------------------------------------------------------------------
 
-def number(value: Any, where: str) -> float:
+def number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) \
             or abs(value) > MOST_WHOLE:
         raise ValueError(f"{where} is not a number in range")
     return value
 
 
-def whole(least: int = 0, most: int = MOST_WHOLE) -> Schema:
-    def check(value: Any, where: str) -> int:
+def whole(least: int = 0, most: int = MOST_WHOLE) -> Schema[int]:
+    def check(value: object, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(f"{where} is not a whole number from {least} to {most}")
         return value
     return check
 
 
-def yes_or_no(value: Any, where: str) -> bool:
+def yes_or_no(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{where} is neither true nor false")
     return value
 
 
-def text(most: int, cut: bool = False) -> Schema:
+def text(most: int, cut: bool = False) -> Schema[str]:
     """cut: what is longer, or not printable, is shown as `quoted` does, and no fault."""
-    def check(value: Any, where: str) -> str:
+    def check(value: object, where: str) -> str:
         if isinstance(value, str) and cut:
             return quoted(value, most)
         if not isinstance(value, str) or len(value) > most \
@@ -75,42 +76,43 @@ def text(most: int, cut: bool = False) -> Schema:
     return check
 
 
-def any_text(most: int) -> Schema:
+def any_text(most: int) -> Schema[str]:
     """Whatever characters it has: for what is checked by who reads it."""
-    def check(value: Any, where: str) -> str:
+    def check(value: object, where: str) -> str:
         if not isinstance(value, str) or len(value) > most:
             raise ValueError(f"{where} is not text of at most {most} characters")
         return value
     return check
 
 
-def matching(pattern: str) -> Schema:
+def matching(pattern: str) -> Schema[str]:
     expected = re.compile(pattern, re.ASCII)
 
-    def check(value: Any, where: str) -> str:
+    def check(value: object, where: str) -> str:
         if not isinstance(value, str) or not expected.fullmatch(value):
             raise ValueError(f"{where} has the wrong form")
         return value
     return check
 
 
-def maybe(schema: Schema) -> Schema:
+def maybe(schema: Schema[T]) -> Schema[T | None]:
     """The same, or null."""
     return lambda value, where: None if value is None else schema(value, where)
 
 
-def items(schema: Schema, most: int) -> Schema:
+def items(schema: Schema[T], most: int) -> Schema[list[T]]:
     """A list."""
-    def check(value: Any, where: str) -> list[Any]:
+    def check(value: object, where: str) -> list[T]:
         if not isinstance(value, list) or len(value) > most:
             raise ValueError(f"{where} is not a list of at most {most}")
         return [schema(item, where) for item in value]
     return check
 
 
-def by_name(schema: Schema, most: int, name: Schema = text(100)) -> Schema:
+def by_name(schema: Schema[T], most: int, name: Schema[str] = text(100)
+            ) -> Schema[dict[str, T]]:
     """A table of values of one kind, whatever their names."""
-    def check(value: Any, where: str) -> dict[str, Any]:
+    def check(value: object, where: str) -> dict[str, T]:
         if not isinstance(value, dict) or len(value) > most:
             raise ValueError(f"{where} is not a table of at most {most}")
         return {name(key, f"a name in {where}"): schema(item, f"{where}.{quoted(key, 40)}")
@@ -118,11 +120,12 @@ def by_name(schema: Schema, most: int, name: Schema = text(100)) -> Schema:
     return check
 
 
-def table(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None) -> Schema:
+def table(needed: Mapping[str, Schema[object]], more: Mapping[str, Schema[object]] | None = None
+          ) -> Schema[dict[str, object]]:
     """A table of these keys and no others; `more` are those that it may lack."""
     known = {**needed, **(more or {})}
 
-    def check(value: Any, where: str) -> dict[str, Any]:
+    def check(value: object, where: str) -> dict[str, object]:
         where = where or "it"
         if not isinstance(value, dict):
             raise ValueError(f"{where} is not a table")
@@ -136,9 +139,14 @@ def table(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None
     return check
 
 
-def anything(depth: int = MOST_DEPTH) -> Schema:
+def known_as(kind: type[T], schema: Schema[dict[str, object]]) -> Schema[T]:
+    """The same table, known by the TypedDict that has these keys and types."""
+    return cast("Schema[T]", schema)
+
+
+def anything(depth: int = MOST_DEPTH) -> Schema[object]:
     """Any value of so many lists and tables within each other, its numbers in range."""
-    def check(value: Any, where: str) -> Any:
+    def check(value: object, where: str) -> object:
         if isinstance(value, (list, dict)):
             if not depth:
                 raise ValueError("its lists and tables are nested too deep")
@@ -150,10 +158,10 @@ def anything(depth: int = MOST_DEPTH) -> Schema:
     return check
 
 
-def described(known: Mapping[str, Schema]) -> Schema:
+def described(known: Mapping[str, Schema[object]]) -> Schema[dict[str, object]]:
     """A table that may lack any of these keys, or have null, and may have others: of another
     version. What is null is left out."""
-    def check(value: Any, where: str) -> dict[str, Any]:
+    def check(value: object, where: str) -> dict[str, object]:
         if not isinstance(value, dict):
             raise ValueError(f"{where or 'it'} is not a table")
         return {key: known.get(key, anything())(item, quoted(key, 40))

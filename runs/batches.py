@@ -16,11 +16,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from base.errors import FirstFlightError
-from base.untrusted import (any_text, by_name, items, matching, maybe, number, quoted, read, table,
-                            text, whole, yes_or_no)
+from base.untrusted import (any_text, by_name, items, known_as, matching, maybe, number, quoted,
+                            read, table, text, whole, yes_or_no)
 from runs.kinds import Kind, Study
 from runs.measuring import Engine, JudgedTrial, judge
 from runs.results.records import RowReader, RowWriter, columns_of, trial_class
@@ -51,9 +51,21 @@ FACTS = table({}, {
     "machine": table({}, {"kernel": _word, "processor": _word, "cpus": maybe(whole()),
                           "system": _word})})
 _size = whole(0, RESULT_BYTES)
-TRIAL = table({"row": items(any_text(1 << 16), 1000), "emulated_s": number,
-               "captures": table({}, {"client": _size, "server": _size}),
-               "files": by_name(_size, 10_000, matching(r"\w[\w.-]{0,200}"))})
+
+
+class TrialReply(TypedDict):
+    """Of one trial: its row, and how many bytes of each capture and file follow, by name."""
+
+    row: Sequence[str]
+    emulated_s: float
+    captures: Mapping[str, int]
+    files: Mapping[str, int]
+
+
+TRIAL = known_as(TrialReply, table({
+    "row": items(any_text(1 << 16), 1000), "emulated_s": number,
+    "captures": table({}, {"client": _size, "server": _size}),
+    "files": by_name(_size, 10_000, matching(r"\w[\w.-]{0,200}"))}))
 
 
 class MachinePool(Protocol):
@@ -101,9 +113,8 @@ class TrialBatch:
                 record = rows.record(reply["row"])
                 if record.trial != trial:
                     raise ValueError(f"it has another trial than {trial.id}")
-                captures, files = ({name: take(stream, size)
-                                    for name, size in reply[what].items()}
-                                   for what in ("captures", "files"))
+                captures, files = (take_all(stream, reply["captures"]),
+                                   take_all(stream, reply["files"]))
                 judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"it is not a result: {quoted(repr(error))}") from error
@@ -130,6 +141,11 @@ def take(stream: io.BytesIO, size: int) -> bytes:
     if len(content) != size:
         raise ValueError("its bytes end too early")
     return content
+
+
+def take_all(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]:
+    """The contents that follow one another, by name. Raises ValueError as `take`."""
+    return {name: take(stream, size) for name, size in sizes.items()}
 
 
 class ManyMachines:

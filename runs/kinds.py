@@ -15,9 +15,9 @@ from base.errors import UsageError
 from findings.findings import Report
 from findings.quantities import FLAGS
 from runs.results.checks import Check
-from runs.results.observation import Observation
 from runs.results.records import Record
 from runs.scenario_file import Head, ScenarioFile
+from testbed.messages import Job, ObservedTrial
 
 
 class AnyTrial(Protocol):
@@ -29,26 +29,7 @@ class AnyTrial(Protocol):
     @property
     def scenario(self) -> str: ...
 
-    def job(self) -> dict[str, Any]: ...
-
-
-class ObservedTrial(Protocol):
-    """What an engine observed of a trial (testbed.job.Observation)."""
-
-    @property
-    def trial_id(self) -> str: ...
-
-    @property
-    def content(self) -> Observation: ...
-
-    @property
-    def client_pcap(self) -> bytes: ...
-
-    @property
-    def server_pcap(self) -> bytes: ...
-
-    @property
-    def files(self) -> dict[str, bytes]: ...
+    def job(self) -> Job: ...
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from base.command_line import Progress, say
 from base.errors import FirstFlightError, note_kept
 from net.segments import capture_file
 from runs import earlier, runs, scenario_file
-from runs.kinds import Kind, ObservedTrial, RunData, Study
+from runs.kinds import Kind, RunData, Study
 from runs.runs import Run
+from testbed.messages import Job, ObservedTrial
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
@@ -37,10 +38,10 @@ class Engine(Protocol):
     exact: bool
     known_kernel: bool
     jobs: int
-    facts: dict[str, Any]
+    facts: dict[str, object]
 
-    def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Any]:
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[ObservedTrial]:
         """One observation per trial. folder: for the engine's own files while it runs."""
         ...
 

@@ -13,11 +13,13 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from mininet.node import Node
+
+from testbed.messages import Job, Observation
 
 # What the tools may need on top of what the network takes.
 TOOL_DEADLINE_S = 30.0
@@ -45,14 +47,14 @@ class Bench(Protocol):
 
     sysctls: dict[str, dict[str, str]]
 
-    def prepare(self, trial: dict[str, Any]) -> None:
+    def prepare(self, trial: Job) -> None:
         """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
 
-    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+    def measure(self, trial: Job, observation: Observation) -> None:
         """Run the trial; what is observed goes into `observation`, also where it raises."""
 
-    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
-        """Places of what was recorded: "captures" by side, "files" by name (testbed/job.py)."""
+    def add_recorded(self, observation: Observation) -> None:
+        """Add the places of what was recorded: captures by side, files by name."""
 
     def close(self) -> None:
         """End the programs and the network."""
@@ -80,7 +82,7 @@ class LineProcess:
             [sys.executable, "-S", "-E", "-m", module, *arguments], cwd=project,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None))
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Mapping[str, object]) -> None:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -96,7 +98,7 @@ class LineProcess:
             if not os.read(self.process.stdout.fileno(), 1 << 16):
                 raise ProgramEnded(f"{self.name} has ended")
 
-    def order(self, request: dict[str, Any]) -> None:
+    def order(self, request: Mapping[str, object]) -> None:
         """Send a request that is answered once, see `answer`. Raises ProgramEnded."""
         self.orders += 1
         self.send({**request, "number": self.orders})

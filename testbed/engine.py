@@ -9,11 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from base.files import PROJECT
 from testbed.guests import UmlEngine
-from testbed.job import WORKER, Job, JobFolder, Observation, WorkerProcess
+from testbed.job import WORKER, JobFolder, WorkerProcess
+from testbed.messages import Job, ObservedTrial
 from vtime import system, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import built_kernel, find_kernel
@@ -49,20 +49,20 @@ class HostEngine:
 
     def __init__(self) -> None:
         self.build = platform.release()
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, object] = {}
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Observation]:
+            folder: Path) -> Iterator[ObservedTrial]:
         """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
         for trial in trials:
             if trial.get("system", system.HERE) != system.HERE:
-                yield Observation(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
+                yield ObservedTrial(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
         trials = [trial for trial in trials if trial.get("system", system.HERE) == system.HERE]
         if trials:
             yield from self._measured(trials, sysctls, folder)
 
     def _measured(self, trials: list[Job], sysctls: dict[str, str],
-                  folder: Path) -> Iterator[Observation]:
+                  folder: Path) -> Iterator[ObservedTrial]:
         if os.geteuid() != 0:
             raise EngineCannot(NEEDS_ROOT)
         job = JobFolder(folder / "host", trials, sysctls, warm_up=True)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.job import (Job, JobFolder, Observation, StorageError, WorkerLost, WorkerProcess,
+from testbed.job import (JobFolder, StorageError, WorkerLost, WorkerProcess,
                          shared_out)
+from testbed.messages import Job, ObservedTrial
 from vtime import confine, readable, system
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
@@ -63,7 +64,7 @@ class UmlEngine:
         self.places = readable.Places()  # looked at once, for all guests
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Observation]:
+            folder: Path) -> Iterator[ObservedTrial]:
         """Yield one observation per trial, in the order in which they finish.
 
         A guest that dies or hangs costs the trial it was at, one that is killed or whose
@@ -75,7 +76,7 @@ class UmlEngine:
         yield from self._guests(hands, sysctls, folder)
 
     def _guests(self, hands: list[list[Job]], sysctls: dict[str, str],
-                folder: Path) -> Iterator[Observation]:
+                folder: Path) -> Iterator[ObservedTrial]:
         """Each hand to a guest, as many as may be at once."""
         waiting = deque(enumerate(hands))
         guests: list[WorkerProcess] = []
@@ -97,7 +98,7 @@ class UmlEngine:
                         self._check(guest, error, restarts)
                         rest = list(guest.waiting.values())
                         if not isinstance(error, WorkerLost):
-                            yield Observation(rest.pop(0)["id"], {"error": str(error)})
+                            yield ObservedTrial(rest.pop(0)["id"], {"error": str(error)})
                         if rest:
                             guests.append(self._start(folder / f"restart{restarts}",
                                                       self._free(guests), rest, sysctls))
@@ -110,7 +111,7 @@ class UmlEngine:
             for guest in guests:
                 guest.stop()
 
-    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[Observation]]:
+    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
         """What each guest does, in one system; and the trials whose system is not here.
 
         Raises EngineCannot where one is damaged.
@@ -133,7 +134,7 @@ class UmlEngine:
             self.roots[name] = system.folder()
         return ([hand for name, group in placed.items() if name not in missing
                  for hand in shared_out(group, self.jobs)],
-                [Observation(trial["id"], {"skipped": why}) for name, why in missing.items()
+                [ObservedTrial(trial["id"], {"skipped": why}) for name, why in missing.items()
                  for trial in placed[name]])
 
     def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:

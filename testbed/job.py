@@ -8,12 +8,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from base.untrusted import quoted
 from testbed import observations
+from testbed.messages import Job, Observation, ObservedTrial
 from testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from vtime import shared_folder
 from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
@@ -29,8 +28,6 @@ MOST_NAMES, MOST_HELD_BYTES = 100_000, 4 << 30
 ROOM_S = 1.0  # between two looks at what it holds
 MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
 
-Job = dict[str, Any]  # one trial as the worker reads it: runs.kinds.AnyTrial.job()
-
 
 class StorageError(EngineError):
     """What a worker records cannot be written any more; its text is the reason."""
@@ -42,21 +39,6 @@ class WorkerLost(EngineError):
 
 class WorkerKilled(WorkerLost):
     """Somebody killed a worker, or the system did for lack of memory: no trial's fault."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What came back of one trial: the worker's JSON and what was recorded.
-
-    client_pcap, server_pcap: pcap records (without file header) of that trial.
-    files: by name, whatever else its bench kept.
-    """
-
-    trial_id: str
-    content: dict[str, Any]
-    client_pcap: bytes = b""
-    server_pcap: bytes = b""
-    files: dict[str, bytes] = field(default_factory=dict)
 
 
 class JobFolder:
@@ -95,7 +77,7 @@ class JobFolder:
             raise ValueError(f"a line has more than {LINE_BYTES} bytes")
         return whole
 
-    def observation(self, line: dict[str, Any]) -> Observation:
+    def observation(self, line: Observation) -> ObservedTrial:
         """A trial's line (observations.OBSERVATION) together with its packets and files.
 
         Raises ValueError, OSError where it names what is no file of this folder, or too large.
@@ -108,11 +90,11 @@ class JobFolder:
             self.captures[side].place = place["offset"]
             packets[side] = self.captures[side].read(min(place["bytes"], CAPTURE_BYTES))
         files, room = {}, FILE_BYTES
-        for name, place in line.get("files", {}).items():
-            files[name] = read_within(self.path, place, room)
+        for name, written in line.get("files", {}).items():
+            files[name] = read_within(self.path, written, room)
             room -= len(files[name])
-            remove_within(self.path, place)
-        return Observation(line["trial"], line, packets["client"], packets["server"], files)
+            remove_within(self.path, written)
+        return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
 
     def kept(self) -> set[str]:
         """Files that grow, and of which the disk keeps what was read."""
@@ -168,7 +150,7 @@ class WorkerProcess:
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
         self.lines = 0  # since the last observation
-        self.ready: dict[str, Any] = {}  # what the worker reports of its kernel once it is up
+        self.ready: dict[str, object] = {}  # what the worker reports of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
         with (job.path / CONSOLE).open("wb") as console:
             try:
@@ -182,7 +164,7 @@ class WorkerProcess:
         self.watchdog = Watchdog(self.process.pid)
         self.looked = time.monotonic()  # at what its folder holds
 
-    def poll(self) -> Iterator[Observation]:
+    def poll(self) -> Iterator[ObservedTrial]:
         """What has been observed since the last call, until all trials are.
 
         Raises EngineCannot where the worker's kernel cannot do it, StorageError
@@ -195,10 +177,10 @@ class WorkerProcess:
         except ValueError as error:
             raise self._wrong(error) from error
         for line in lines:
-            observation = self._hear(line)
-            if observation is not None:
+            trial = self._hear(line)
+            if trial is not None:
                 observed = True
-                yield observation
+                yield trial
             if not self.waiting:
                 return
         now = time.monotonic()
@@ -210,8 +192,8 @@ class WorkerProcess:
         if not observed and not self.job.is_behind:
             self._judge_silence(ended)
 
-    def _hear(self, text: bytes) -> Observation | None:
-        """Take note of one line; the observation, where it is one."""
+    def _hear(self, text: bytes) -> ObservedTrial | None:
+        """Take note of one line; what was observed of a trial, where it is that."""
         self.watchdog.end()
         self.lines += 1
         try:

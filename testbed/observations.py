@@ -1,17 +1,15 @@
 """What a worker may write: each line of observations.jsonl, and its facts, as a schema.
 
 A worker in a guest may be a stranger's. What its bench and the programs on its hosts write
-(testbed/worker/*.py, client.py, server.py, testbed/servers/external.py) stands here; a key that
-is added
-there is added here. Whoever judges an observation then meets the types below and no others.
+(testbed/worker/*.py, client.py, server.py, testbed/servers/external.py) stands here, and its
+types in testbed/messages.py; a key that is added there is added here.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from base.untrusted import (Schema, by_name, items, matching, maybe, number, read, table, text,
-                            whole, yes_or_no)
+from base.untrusted import (Schema, by_name, items, known_as, matching, maybe, number, read, table,
+                            text, whole, yes_or_no)
+from testbed.messages import Line
 from vtime.shared_folder import FILE_NAME
 
 LINE_BYTES = 4 << 20  # of one observation: a few hundred, with the samples of others' servers more
@@ -30,20 +28,20 @@ _word = text(200)
 _sizes = items(_size, MOST)
 
 
-def _span_ms(value: Any, where: str) -> float:
+def _span_ms(value: object, where: str) -> float:
     if not 0 <= (span := number(value, where)) <= _SPAN_MS:
         raise ValueError(f"{where} is not a time from 0 to {_SPAN_MS:g} ms")
     return span
 
 
-def _second(value: Any, where: str) -> float:
+def _second(value: object, where: str) -> float:
     """A moment, or a span, in seconds: between 1970 and 9999."""
     if not 0 <= (second := number(value, where)) < 253_402_300_800:
         raise ValueError(f"{where} is not a time in seconds")
     return second
 
 
-_times: dict[str, Schema] = dict.fromkeys(
+_times: dict[str, Schema[object]] = dict.fromkeys(
     ("connect_ms", "first_byte_ms", "total_ms"), maybe(_span_ms))
 _any_fetch = table(
     {**_times, "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest,
@@ -52,9 +50,9 @@ _any_fetch = table(
      "http_version": _word})
 
 
-def fetch(value: Any, where: str) -> dict[str, Any]:
+def fetch(value: object, where: str) -> dict[str, object]:
     """What the client reports of one transfer (client.py)."""
-    values: dict[str, Any] = _any_fetch(value, where)
+    values = _any_fetch(value, where)
     if values["ok"] and not values["total_ms"]:
         raise ValueError(f"{where} succeeded in no time")
     return values
@@ -78,13 +76,12 @@ _other_server = table(
 _no_response = table({}, {"error": _reason})
 
 
-def server(value: Any, where: str) -> dict[str, Any]:
+def server(value: object, where: str) -> dict[str, object]:
     """What the server reports of a response, or what is known of one that reports nothing."""
     keys = value.keys() if isinstance(value, dict) else ()
     schema = (_response if "event" in keys else _other_server if "samples" in keys
               else _no_response)
-    values: dict[str, Any] = schema(value, where)
-    return values
+    return schema(value, where)
 
 
 _drops = table(dict.fromkeys(("to_client", "to_server"), by_name(whole(-MOST << 20), 10)))
@@ -103,14 +100,12 @@ STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})
 
 
-def line(value: Any, where: str) -> dict[str, Any]:
+def line(value: object, where: str) -> dict[str, object]:
     """One line: {"trial": id, …} or {"stage": …}."""
     schema = OBSERVATION if isinstance(value, dict) and "trial" in value else STAGE
-    values: dict[str, Any] = schema(value, where)
-    return values
+    return schema(value, where)
 
 
-def read_line(content: bytes) -> dict[str, Any]:
+def read_line(content: bytes) -> Line:
     """Raises ValueError that names what is wrong with it."""
-    values: dict[str, Any] = read(content, line, LINE_BYTES)
-    return values
+    return read(content, known_as(Line, line), LINE_BYTES)

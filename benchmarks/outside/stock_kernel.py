@@ -21,20 +21,19 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from base.command_line import Parser, positive, say, whole_numbers
 from base.errors import FAILED, FirstFlightError
 from base.files import PROJECT
 from benchmarks import command
-from runs.results.observation import Observation as Reported
 from runs.results.records import PASS
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.verify import judge_fetch
 from testbed.engine import HostEngine
 from testbed.guests import UmlEngine
-from testbed.job import Job, Observation
+from testbed.messages import Job, ObservedTrial
 from vtime.console import EngineError
 from vtime.uml import built_kernel
 
@@ -100,7 +99,7 @@ def qemu_command(arguments: argparse.Namespace, folder: Path) -> list[str]:
 
 
 def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
-                    ) -> Iterator[Observation]:
+                    ) -> Iterator[ObservedTrial]:
     """Boot it and yield its host engine's observations. Raises FirstFlightError."""
     (folder / "trials.json").write_text(json.dumps(jobs))
     (folder / "project").write_text(str(PROJECT))
@@ -116,18 +115,18 @@ def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
         stored: dict[str, Any] = json.loads(place.read_text())
         if number == 0:
             say(f"stock kernel: Linux {stored['facts']['kernel']}")
-        yield Observation(stored["trial"], stored["content"],
+        yield ObservedTrial(stored["trial"], stored["content"],
                           (folder / f"{number}.client").read_bytes(),
                           (folder / f"{number}.server").read_bytes())
 
 
 # Side by side -------------------------------------------------------------------------
 
-def records_of(trials: list[Trial], observations: Iterator[Observation], exact: bool
+def records_of(trials: list[Trial], observations: Iterator[ObservedTrial], exact: bool
                ) -> list[Record]:
     """The judged records, in the order of the trials, without the one that warms up."""
     requested = {trial.id: trial for trial in trials}
-    records = {one.trial_id: judge_fetch(requested[one.trial_id], cast(Reported, one.content),
+    records = {one.trial_id: judge_fetch(requested[one.trial_id], one.content,
                                    one.client_pcap, one.server_pcap, exact=exact, sysctls={})
                for one in observations}
     return [records[trial.id] for trial in trials if trial.repeat]

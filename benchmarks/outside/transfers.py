@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from base import files
 from base.command_line import Parser, Progress, positive, whole_numbers
@@ -46,7 +46,6 @@ from findings.quantities import FLAGS
 from model.predict import predict
 from net.segments import capture_file
 from runs.results.checks import failed_checks
-from runs.results.observation import Observation as Reported
 from runs.results.records import FAIL, PASS, SKIPPED
 from runs.sysctls import sysctls_of
 from study.fetches.features.questions.question import ASKED
@@ -59,7 +58,7 @@ from study.fetches.verify.record import Record
 from study.fetches.verify.transfers import transfer_of
 from study.fetches.verify.verify import every_check, judge_fetch
 from testbed.guests import UmlEngine
-from testbed.job import Observation
+from testbed.messages import ObservedTrial
 from vtime.uml import built_kernel
 
 # Transfers that cross everything ------------------------------------------------------
@@ -311,7 +310,7 @@ def _needed_packets(trial: Trial) -> int:
 def measured(seed: int, numbers: Sequence[int], jobs: int,
              draw: Callable[[int, int], Trial] = sample,
              sysctls: Mapping[str, str] = MappingProxyType({})
-             ) -> Iterator[tuple[Trial, Observation]]:
+             ) -> Iterator[tuple[Trial, ObservedTrial]]:
     """Run those of the seed in guests, some thousands at a time. Raises EngineError."""
     kernel = built_kernel()
     for start in range(0, len(numbers), BATCH):
@@ -324,7 +323,7 @@ def measured(seed: int, numbers: Sequence[int], jobs: int,
                 yield trials[observation.trial_id], observation
 
 
-def keep(folder: Path, observation: Observation) -> None:
+def keep(folder: Path, observation: ObservedTrial) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for side, packets in (("client", observation.client_pcap), ("server", observation.server_pcap)):
         files.write(folder / f"{observation.trial_id}-{side}.pcap", capture_file(packets))
@@ -361,7 +360,7 @@ def main(words: Sequence[str]) -> int:
         with Progress(len(numbers), 0, "transfers") as progress:
             for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,
                                                sysctls):
-                record = judge_fetch(trial, cast(Reported, observation.content),
+                record = judge_fetch(trial, observation.content,
                                observation.client_pcap, observation.server_pcap, exact=True,
                                sysctls=sysctls)
                 tally.add(record)

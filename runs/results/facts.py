@@ -18,7 +18,7 @@ MOST_BYTES = 16 << 20  # of such a file; one with the text of a large scenario h
 _TEXT, _TEXTS = any_text(1 << 20), items(any_text(1 << 20), 100_000)
 _INTEGER, _VALUES = whole(-MOST_WHOLE), by_name(anything(1), 1000, any_text(1000))
 _TEXTS_BY_NAME = by_name(_TEXT, 1000, any_text(1000))
-_KERNEL: dict[str, Schema] = {"kernel_source": _TEXT, "kernel_origin": _TEXT,
+_KERNEL: dict[str, Schema[object]] = {"kernel_source": _TEXT, "kernel_origin": _TEXT,
                               "kernel_known": yes_or_no}
 RUN = described({
     **dict.fromkeys(("scenario", "state", "engine", "kernel", "started_at", "finished_at"), _TEXT),
@@ -35,11 +35,10 @@ COMMAND = described({
     "namespaces": _TEXTS, "hints": _TEXTS, **_KERNEL})
 
 
-def read_facts_file(path: Path, schema: Schema) -> dict[str, Any]:
+def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:
     """The facts of such a file. Raises RecordsError."""
     try:
-        known: dict[str, Any] = read(files.content(path, MOST_BYTES), schema, MOST_BYTES)
-        return known
+        return read(files.content(path, MOST_BYTES), schema, MOST_BYTES)
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # also bytes that are no text

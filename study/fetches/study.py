@@ -9,7 +9,7 @@ from typing import Any
 from base.errors import UsageError
 from findings.findings import Report
 from runs import schema
-from runs.kinds import NOTHING, Kind, ObservedTrial, Overrides, RunData, Study
+from runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from runs.scenario_file import ScenarioFile, check_count
 from study.fetches import reading
 from study.fetches.figures import kinds as figure_kinds
@@ -20,6 +20,7 @@ from study.fetches.scenario.sweep import CLIENTS, cell_of
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.verify import every_check, judge_fetch
+from testbed.messages import ObservedTrial
 
 # What a fetch costs in a guest, on two cores.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}

@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from base.errors import FirstFlightError
-from runs.kinds import ObservedTrial
 from runs.results.records import Record
 from study.load.trial import LoadTrial, wire_bytes
+from testbed.messages import ObservedTrial
 from wire.exchange import read_exchanges
 
 if TYPE_CHECKING:

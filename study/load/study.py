@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from findings.findings import Report
 from net.segments import MSS
-from runs.kinds import Kind, ObservedTrial, RunData, Study
+from runs.kinds import Kind, RunData, Study
 from runs.reporting import report_of
 from study.load import scenario, verify
 from study.load.record import LoadRecord
 from study.load.trial import LoadTrial
+from testbed.messages import ObservedTrial
 
 # In a guest, roughly: starting it, then each connection by its segments.
 START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003

@@ -6,13 +6,14 @@ import math
 import zlib
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from base.errors import UsageError
 from base.words import exact
 from findings.quantities import QUANTITIES
 from findings.quantity import Quantity
 from net.segments import HEADER_BYTES, MSS, SYN_BYTES
+from testbed.messages import Job
 
 _SHARE = Quantity("share", "a share of a distribution", lowest=0, highest=1)
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
@@ -157,7 +158,7 @@ class LoadTrial:
         """Seconds of the network's time after which the run is given up."""
         return self.duration_s + 120.0
 
-    def job(self) -> dict[str, Any]:
+    def job(self) -> Job:
         """The trial as the worker reads it."""
         per_s = self.responses_per_s / self.connections
         return {
@@ -168,7 +169,7 @@ class LoadTrial:
                       "client_kbps": [host.kbps for host in self.hosts],
                       "client_loss_percent": [host.loss_percent for host in self.hosts],
                       "seed": self.seed},
-            "servers": self.servers, "initcwnd": [host.initcwnd for host in self.hosts],
+            "servers": self.servers, "client_initcwnd": [host.initcwnd for host in self.hosts],
             "initrwnd": self.initrwnd, "congestion_control": self.congestion_control,
             "paced": self.paced, "duration_s": self.duration_s,
             "traffic": [{"arrivals_per_s": per_s * host.share, "connections": self.connections,

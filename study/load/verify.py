@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from findings.findings import Compared
 from net.segments import MSS, CaptureError
-from runs.kinds import ObservedTrial
 from runs.results import checks
 from runs.results.checks import Check
 from runs.runs import now_text
 from study.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError,
                                LoadEvidence, LoadRecord, join_rows, record_of, whole_numbers)
 from study.load.trial import FIXED, LoadTrial
+from testbed.messages import ObservedTrial
 
 # The arrivals of one run in 16,000 are farther from their mean than this by chance.
 SIGMAS = 4.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from runs.results.observation import Observation
 from runs.results.records import Record
 from study.trace.replay import Replay
 from study.trace.trial import TraceTrial
 from study.trace.view import View
+from testbed.messages import Observation
 from wire import exchange as packets
 from wire.delivery.packet_path import PATH, Delivery
 

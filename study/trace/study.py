@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from findings.findings import Report
-from runs.kinds import Kind, ObservedTrial, RunData, Study
+from runs.kinds import Kind, RunData, Study
 from runs.reporting import report_of
 from study.trace import findings, scenario, verify
 from study.trace.record import TraceRecord
 from study.trace.trial import TraceTrial
+from testbed.messages import ObservedTrial
 
 # From runs on two cores: wall time of a trace in a guest, and of each of its
 # segments with the samples of the window around it.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from base.words import exact
 from net.segments import TIMESTAMP_BYTES
+from testbed.messages import Job
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
 MOST_WRITES = 50_000
@@ -98,7 +98,7 @@ class TraceTrial:
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
         return 120 + 40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
 
-    def job(self) -> dict[str, Any]:
+    def job(self) -> Job:
         """The trial as the worker reads it."""
         ending = f"&trace_ms={exact(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
         return {

@@ -8,15 +8,14 @@ from statistics import mode
 
 from base.errors import FirstFlightError
 from findings.findings import Compared
-from runs.kinds import ObservedTrial
 from runs.results import checks
 from runs.results.checks import Check
-from runs.results.observation import Fetch, Observation, Response, started_at
 from runs.results.records import SKIPPED
 from study.trace.record import TraceEvidence, TraceRecord, record_of
 from study.trace.trial import TraceTrial
 from study.trace.view import view_of
 from study.trace.window import WINDOW_FILE, parse
+from testbed.messages import Fetch, Observation, ObservedTrial, Response, started_at
 from wire.delivery import packet_path
 from wire.delivery.packet_path import deliveries
 from wire.delivery.qdiscs import Way

@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ def requests() -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def report(line: dict[str, Any]) -> None:
+def report(line: Mapping[str, object]) -> None:
     """One JSON line to standard output, at once."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()

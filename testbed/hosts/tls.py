@@ -9,11 +9,14 @@ leave one by one, and so do the records of a response.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testbed.hosts.tls_records import records, writes_of
+
+if TYPE_CHECKING:
+    from testbed.messages import TlsReport
 
 _KEY_SHARE, _SERVER_HELLO, _HANDSHAKE = 51, 2, 22
 _GROUPS = {23: "P-256", 24: "P-384", 25: "P-521", 29: "X25519", 30: "X448",
@@ -117,14 +120,17 @@ class Tls:
         sealed = self.outgoing.read()
         return sealed, tuple(records(sealed))
 
-    def report(self) -> dict[str, Any]:
-        """What is reported of the handshake."""
+    def report(self, response: Sequence[int], window: int) -> TlsReport:
+        """What is reported of the handshake, and of the response: its records, bytes each.
+
+        window: after the handshake, in segments.
+        """
         cipher = self.ssl.cipher()
         return {"version": self.ssl.version(), "cipher": cipher[0] if cipher else "",
                 "group": self.group, "resumed": bool(self.ssl.session_reused),
                 "library": ssl.OPENSSL_VERSION, "hello_bytes": self.hello_bytes,
                 "finished_bytes": self.finished_bytes, "flight": self.flight,
-                "tickets": self.tickets}
+                "tickets": self.tickets, "response": response, "window": window}
 
 
 def group_of(message: bytes) -> str:

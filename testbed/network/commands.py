@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Container
 
 from testbed.hosts.tls_records import KEY_SHARES, newer_openssl
+from testbed.messages import Job
 from testbed.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
                                    star_routes)
 from testbed.network.shaping import DumbbellShape, Shape
@@ -13,8 +13,6 @@ from testbed.network.shaping import DumbbellShape, Shape
 RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 # Where servers listen that are not server.py, next to it: HTTP, and with TLS.
 OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
-
-Job = Mapping[str, Any]  # what a worker is given of a trial (testbed/job.py)
 
 
 def sysctls_of(job: Job, from_scenario: Container[str]
@@ -102,7 +100,7 @@ def _tls(job: Job) -> list[str]:
 
 def _load_commands(job: Job) -> list[str]:
     shape = DumbbellShape(**job["shape"])
-    routes = dumbbell_routes("server1", job["initcwnd"], job["congestion_control"])
+    routes = dumbbell_routes("server1", job["client_initcwnd"], job["congestion_control"])
     return [*(command for port in (*shape.router_ports(), *shape.client_ports())
               for command in port.commands),
             *(route.command for route in routes),

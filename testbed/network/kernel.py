@@ -12,7 +12,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ class NodeKernel:
 
 
 def pin_sysctls(host: Node, pinned: dict[str, str],
-                requested: dict[str, str] | None = None) -> dict[str, str]:
+                requested: Mapping[str, str] | None = None) -> dict[str, str]:
     """Set sysctls in the host's network namespace and return what it has then.
 
     Those that a scenario requests come on top of the pinned ones. Of the

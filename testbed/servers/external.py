@@ -8,15 +8,15 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from testbed.hosts import certificates
 from testbed.hosts.certificates import CertificateError, ChainSpec, Files
 from testbed.hosts.serving import body_of
+from testbed.messages import Fetch, Job, OwnServer, Response, Tls
 from testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
 from testbed.network.kernel import Host
 from testbed.network.links import SERVER_IP
@@ -42,7 +42,7 @@ class ServerSpec:
     """
 
     name: str
-    settings: Any
+    settings: object
     command: Callable[[], list[str]]
     folder: Path
     ready: Callable[[], bool]
@@ -59,7 +59,7 @@ class ExternalServers:
         # By path: of the files that nginx serves, else of what was fetched first.
         self.digests: dict[str, str] = {}
         self.running: Program | None = None
-        self.settings: Any = None  # as which it runs
+        self.settings: object = None  # as which it runs
         self.sockets = Sockets(host.pid)
         self.logs = 0
 
@@ -68,7 +68,7 @@ class ExternalServers:
         self.sockets.close()
         shutil.rmtree(self.own_folder, ignore_errors=True)
 
-    def prepare(self, trial: Mapping[str, Any]) -> Path | None:
+    def prepare(self, trial: Job) -> Path | None:
         """Have the server of a trial run; the root to trust, None for plain HTTP.
 
         Raises Lacking where it is missing, WorkerError where it does not start.
@@ -84,19 +84,19 @@ class ExternalServers:
             return files.root
         return Path(requested["ca"]) if requested and requested["ca"] else None
 
-    def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> ServerSpec:
+    def _nginx(self, trial: Job, files: Files | None) -> ServerSpec:
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         for path in trial["paths"]:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
-        settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls", {}),
+        settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls"),
                                            trial.get("http", "1.1"))
         return ServerSpec(nginx.NAME, settings,
                           lambda: nginx.command(settings, folder, self.bodies), folder,
                           lambda: takes_connections(self.host, port))
 
-    def _own(self, trial: Mapping[str, Any], requested: Mapping[str, Any],
+    def _own(self, trial: Job, requested: OwnServer,
              files: Files | None) -> ServerSpec:
         port, ready = port_of(trial), requested["ready"]
         return ServerSpec(OWN, (dict(requested), port, files),
@@ -123,7 +123,7 @@ class ExternalServers:
             (self.bodies / path.lstrip("/")).write_bytes(body)
             self.digests[path] = hashlib.sha256(body).hexdigest()
 
-    def watch(self, trial: Mapping[str, Any]) -> Watch:
+    def watch(self, trial: Job) -> Watch:
         """What will look at the connections of a trial while it runs."""
         every_s = max(trial["shape"]["rtt_ms"] / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
         secure = trial.get("tls")
@@ -131,8 +131,8 @@ class ExternalServers:
                        if secure else 0)
         return Watch(self.sockets, port_of(trial), every_s, until_bytes)
 
-    def report(self, trial: Mapping[str, Any], fetch: Mapping[str, Any],
-               watch: Watch) -> dict[str, Any]:
+    def report(self, trial: Job, fetch: Fetch,
+               watch: Watch) -> Response:
         """What is known of the connection that counts, in the place of a server's own report.
 
         Raises WorkerError where the server has ended meanwhile.
@@ -147,7 +147,7 @@ class ExternalServers:
                 "mss": first.mss if first else None,
                 "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
 
-    def _digest(self, trial: Mapping[str, Any], fetch: Mapping[str, Any]) -> str:
+    def _digest(self, trial: Job, fetch: Fetch) -> str:
         """Of what the client has to get: of a server of the user's own what it got at first."""
         path = trial["paths"][-1]
         if "own" not in trial:
@@ -167,11 +167,11 @@ class ExternalServers:
         return {LOG: place}
 
 
-def port_of(trial: Mapping[str, Any]) -> int:
+def port_of(trial: Job) -> int:
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
 
 
-def own_command(own: Mapping[str, Any], port: int, files: Files | None) -> list[str]:
+def own_command(own: OwnServer, port: int, files: Files | None) -> list[str]:
     """What starts a server of the user's own by launch.py, the words in braces filled in."""
     values = {"{p}": str(port), "{address}": SERVER_IP}
     if files is not None:
@@ -193,7 +193,6 @@ def is_read_only(path: str) -> bool:
 # TLS on a bench: chains made for the run, and a server that shows one of them ------
 
 FOLDER = "tls"  # in the worker's, which is gone when the run is
-_OF_SERVER = ("tickets", "record_bytes", "buffer_bytes")
 
 
 class Chains:
@@ -202,16 +201,16 @@ class Chains:
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
         self.issued: dict[ChainSpec, Files] = {}
-        self.shown: dict[str, Any] = {}
+        self.shown: dict[str, object] = {}
 
-    def show(self, tls: Mapping[str, Any]) -> Path:
+    def show(self, tls: Tls) -> Path:
         """Let server.py show a chain, and speak as a trial wants it; the root to trust.
 
         Raises WorkerError.
         """
         files = self.files(tls)
-        order = {"chain": str(files.chain), "key": str(files.key),
-                 **{name: tls[name] for name in _OF_SERVER}}
+        order = {"chain": str(files.chain), "key": str(files.key), "tickets": tls["tickets"],
+                 "record_bytes": tls["record_bytes"], "buffer_bytes": tls["buffer_bytes"]}
         if order != self.shown:
             self.server.send(order)
             answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")
@@ -220,7 +219,7 @@ class Chains:
             self.shown = order
         return files.root
 
-    def files(self, tls: Mapping[str, Any]) -> Files:
+    def files(self, tls: Tls) -> Files:
         """The chain that a trial wants, and its root. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
                       self.address)

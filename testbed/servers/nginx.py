@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from testbed.hosts.certificates import Files
+from testbed.messages import Tls
 
 NAME = "nginx"
 MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
@@ -70,11 +69,12 @@ class Settings:
     takes_early_data: bool = False
 
     @classmethod
-    def of_trial(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
+    def of_trial(cls, address: str, port: int, files: Files | None, tls: Tls | None,
                  http: str) -> Settings:
-        return cls(address, port, files, *(
-            (tls["tickets"], tls["record_bytes"], http == "3", bool(tls.get("early_data_bytes")))
-            if files else ()))
+        if files is None or tls is None:
+            return cls(address, port, files)
+        return cls(address, port, files, tls["tickets"], tls["record_bytes"], http == "3",
+                   bool(tls["early_data_bytes"]))
 
 
 def program() -> str | None:

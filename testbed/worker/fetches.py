@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from testbed.messages import Fetch, Job, Observation, Response
 from testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from testbed.network.links import SERVER_IP, RouteOptions
 from testbed.network.shaping import Shape, dropped_between
@@ -53,7 +54,7 @@ class FetchBench:
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
 
-    def prepare(self, trial: dict[str, Any]) -> None:
+    def prepare(self, trial: Job) -> None:
         # Of a fetch that failed: on a connection more than were awaited, or after its end.
         self.server.discard()
         self._load(trial["client"])
@@ -68,7 +69,7 @@ class FetchBench:
         self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.star.set_neighbours(trial.get("arp_ms", 0))
 
-    def _other(self, trial: dict[str, Any]) -> Path | None:
+    def _other(self, trial: Job) -> Path | None:
         """Have a server run that is not ours; the root to trust. Raises Lacking, WorkerError."""
         if self.external is None:
             self.external = ExternalServers(self.star.server, self.folder, self.chains)
@@ -87,7 +88,7 @@ class FetchBench:
             self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
             self.loaded.add(program)
 
-    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+    def measure(self, trial: Job, observation: Observation) -> None:
         for tap in self.taps.values():
             tap.discard()
         before = dict(self.star.dropped)
@@ -97,10 +98,11 @@ class FetchBench:
         self.star.drain(DRAIN_DEADLINE_S)
         observation["drops"] = dropped_between(before, self.star.dropped)
 
-    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
-        return {"captures": {side: save_all([tap], self.captures[side])
-                             for side, tap in self.taps.items()},
-                **({"files": self.log} if self.log else {})}
+    def add_recorded(self, observation: Observation) -> None:
+        observation["captures"] = {side: save_all([tap], self.captures[side])
+                                   for side, tap in self.taps.items()}
+        if self.log:
+            observation["files"] = self.log
 
     def close(self) -> None:
         for capture in self.captures.values():
@@ -113,7 +115,7 @@ class FetchBench:
             program.process.kill()
         self.star.stop()
 
-    def _fetch(self, trial: dict[str, Any]) -> dict[str, Any]:
+    def _fetch(self, trial: Job) -> Fetch:
         deadline_s = trial["deadline_s"]
         request = {"program": trial["client"], "deadline_s": deadline_s,
                    "urls": urls_of(trial)}
@@ -148,7 +150,7 @@ class FetchBench:
                 reports += 1
             time.sleep(pause_s)
 
-    def _server_report(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
+    def _server_report(self, trial: Job, fetch: Fetch) -> Response:
         """What the server reports, or what is known of one that is not ours."""
         if self.watch is None or self.external is None:
             return self._server_lines(trial, fetch)
@@ -156,9 +158,9 @@ class FetchBench:
             self.log = self.external.log()
         return self.external.report(trial, fetch, self.watch)
 
-    def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
+    def _server_lines(self, trial: Job, fetch: Fetch) -> Response:
         """The server's report on the response, once it saw the connections' end."""
-        report: dict[str, Any] = {}
+        report: Response = {}
         open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         if not fetch["ok"] and not fetch.get("port"):
             return report  # never connected: the server has nothing to report
@@ -166,7 +168,7 @@ class FetchBench:
             line = self.server.receive(trial["deadline_s"] + TOOL_DEADLINE_S,
                                        "end of the connection")
             if line["event"] == "response":
-                report = line
+                report = cast(Response, line)
             elif line["event"] == "closed":
                 open_ones -= 1
                 if line["error"]:
@@ -175,7 +177,7 @@ class FetchBench:
                     return report
 
 
-def measured_of(fetches: list[dict[str, Any]]) -> dict[str, Any]:
+def measured_of(fetches: list[Fetch]) -> Fetch:
     """The last of a trial's fetches, or the first that failed: then the last one was another.
 
     After a failure the client goes on with a new connection.
@@ -183,7 +185,8 @@ def measured_of(fetches: list[dict[str, Any]]) -> dict[str, Any]:
     failed = next((fetch for fetch in fetches[:-1] if not fetch["ok"]), None)
     if failed is None:
         return fetches[-1]
-    return {**failed, "error": f"the response before: {failed['error']}"}
+    failed["error"] = f"the response before: {failed['error']}"
+    return failed
 
 
 def open_connections(table: int) -> int:

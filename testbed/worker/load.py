@@ -16,9 +16,9 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from testbed.messages import Job, Observation
 from testbed.network.shaping import DumbbellShape
 from testbed.worker.tap import Tap, open_capture, save_all
 from topo import Dumbbell
@@ -48,7 +48,7 @@ class LoadBench:
         self.clients: list[LineProcess] = []
         self.taps: dict[str, list[Tap]] = {"client": [], "server": []}
 
-    def prepare(self, trial: dict[str, Any]) -> None:
+    def prepare(self, trial: Job) -> None:
         self._end_programs()
         # A folder for each run: the engine reads one while the next is under way.
         self.runs += 1
@@ -60,7 +60,7 @@ class LoadBench:
                                   self.requested_sysctls)
         self.sysctls = net.sysctls
         net.shape(shape)
-        net.set_windows(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
+        net.set_windows(trial["client_initcwnd"], trial["initrwnd"], trial["congestion_control"])
         if trial["paced"]:
             net.set_pacing()
         for number, host in enumerate(net.servers, start=1):
@@ -76,7 +76,7 @@ class LoadBench:
             self.taps[side] = [Tap(host.pid, f"{host.name}-eth0", SAMPLED_PORTS, sampled)
                                for host in hosts]
 
-    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+    def measure(self, trial: Job, observation: Observation) -> None:
         assert self.net is not None
         # A whole tenth of a second: what is due is then due at the same readings of the clock.
         start_s = math.ceil(time.monotonic() * 10 + START_S * 10) / 10
@@ -92,7 +92,7 @@ class LoadBench:
             raise WorkerError(f"testbed.hosts.load_client: {failed[0]}")
         observation["ended_servers"] = self._stop_servers()
 
-    def _watch_bottleneck(self, trial: dict[str, Any], start_s: float) -> None:
+    def _watch_bottleneck(self, trial: Job, start_s: float) -> None:
         """Write the bottleneck's counters down until the traffic ends."""
         assert self.net is not None
         alive_s = start_s
@@ -123,11 +123,11 @@ class LoadBench:
                 dead.append(number)
         return dead
 
-    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
-        files = {path.name: f"{self.folder.name}/{path.name}"
-                 for path in sorted(self.folder.glob("*.csv"))}
-        return {"captures": {side: save_all(taps, self.captures[side])
-                             for side, taps in self.taps.items()}, "files": files}
+    def add_recorded(self, observation: Observation) -> None:
+        observation["files"] = {path.name: f"{self.folder.name}/{path.name}"
+                                for path in sorted(self.folder.glob("*.csv"))}
+        observation["captures"] = {side: save_all(taps, self.captures[side])
+                                   for side, taps in self.taps.items()}
 
     def close(self) -> None:
         self._end_programs()

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from net import bpf
 from net.headers import ETHERNET_BYTES
 from net.pcap import HEADER, RECORD, SNAP_BYTES
+from testbed.messages import CapturePlace
 from testbed.network.netlink import network_of
 
 # An unread packet waits in kernel memory with all its bookkeeping, some two
@@ -135,7 +136,7 @@ class PacketBuffers:
                 yield seconds, nanoseconds, heads[start:start + length]
 
 
-def save_all(taps: Iterable[Tap], capture: BinaryIO) -> dict[str, int]:
+def save_all(taps: Iterable[Tap], capture: BinaryIO) -> CapturePlace:
     """Append what taps recorded to a capture; return where it lies (testbed/job.py)."""
     offset = capture.tell()
     packets = sum(tap.save(capture) for tap in taps)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from testbed.bench import TOOL_DEADLINE_S, WorkerError
+from testbed.messages import Job, Observation, Response
 from testbed.network.links import SERVER_IP, RouteOptions
 from testbed.network.shaping import Shape
 from testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
@@ -27,7 +28,7 @@ class TraceBench(FetchBench):
         self.lacking = ""
         self.files: dict[str, str] = {}
 
-    def prepare(self, trial: dict[str, Any]) -> None:
+    def prepare(self, trial: Job) -> None:
         self.files = {}
         self.lacking = lacking(trial["congestion_control"])
         if self.lacking:
@@ -38,7 +39,7 @@ class TraceBench(FetchBench):
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial["options"]))
 
-    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+    def measure(self, trial: Job, observation: Observation) -> None:
         if self.lacking:
             observation["skipped"] = self.lacking
             return
@@ -57,8 +58,9 @@ class TraceBench(FetchBench):
             observation["responses"] = self._responses(whole_s)
         self.star.drain(DRAIN_DEADLINE_S)
 
-    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
-        return {**super().recorded(trial), "files": self.files}
+    def add_recorded(self, observation: Observation) -> None:
+        super().add_recorded(observation)
+        observation["files"] = self.files
 
     def _cut(self, from_ms: float, to_ms: float) -> None:
         """Lose all that is sent to the client from one time to the other after the start."""
@@ -67,13 +69,13 @@ class TraceBench(FetchBench):
         time.sleep((to_ms - from_ms) / 1000)
         self.star.lose_all(False)
 
-    def _responses(self, deadline_s: float) -> list[dict[str, Any]]:
+    def _responses(self, deadline_s: float) -> list[Response]:
         """What the server reported of every response, once it saw the connection's end."""
-        responses = []
+        responses: list[Response] = []
         while True:
             line = self.server.receive(deadline_s + TOOL_DEADLINE_S, "end of the connection")
             if line["event"] == "response":
-                responses.append(line)
+                responses.append(cast(Response, line))
             elif line["event"] == "trace":
                 self._write_window(line)
             elif line["event"] == "closed":

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
+from testbed.messages import Job, Line
 from testbed.network.kernel import KernelLacks, NetworkError
 from vtime import shared_folder
 
@@ -66,7 +67,7 @@ class Worker:
         self.out = (folder / "observations.jsonl").open("ab", buffering=0)
         self.broken: ProgramEnded | None = None  # why this bench is of no more use
 
-    def _trials(self) -> Iterator[dict[str, Any]]:
+    def _trials(self) -> Iterator[Job]:
         with (self.folder / "trials.jsonl").open(encoding="ascii") as file:
             yield from map(json.loads, file)
 
@@ -88,23 +89,23 @@ class Worker:
         finally:
             bench.close()
 
-    def _warming(self) -> list[dict[str, Any]]:
+    def _warming(self) -> list[Job]:
         """The shortest trial of each client program, to be run before any counts.
 
         In real time the first fetch finds cold caches and a client that was
         never started. In virtual time computing takes none: the job asks for
         nothing. Nor are trials that need a kernel of their own run twice.
         """
-        shortest: dict[str, dict[str, Any]] = {}
+        shortest: dict[str, Job] = {}
         for trial in self._trials() if self.job["warm_up"] else ():
             known = shortest.get(trial.get("client", ""), trial)
             if not trial.get("alone") and trial["deadline_s"] <= known["deadline_s"]:
                 shortest[trial["client"]] = trial
         return list(shortest.values())
 
-    def _observe(self, bench: Bench, trial: dict[str, Any]) -> dict[str, Any]:
+    def _observe(self, bench: Bench, trial: Job) -> Line:
         """Run one trial; whatever goes wrong in it becomes part of its observation."""
-        observation: dict[str, Any] = {"trial": trial["id"]}
+        observation: Line = {"trial": trial["id"]}
         known = bench.sysctls
         try:
             bench.prepare(trial)
@@ -122,7 +123,7 @@ class Worker:
             shared_folder.probe(self.folder)  # a full one fails tools of ours: not the transfer
             observation["error"] = str(error)
             self.broken = error if isinstance(error, ProgramEnded) else None
-        observation.update(bench.recorded(trial))
+        bench.add_recorded(observation)
         return observation
 
     def _align(self, jitter_ms: float) -> None:
@@ -141,7 +142,7 @@ class Worker:
             sleep_until(at_ns - NEAR_NS)
             sleep_until(at_ns)
 
-    def write(self, line: dict[str, Any]) -> None:
+    def write(self, line: Line) -> None:
         """Append a line. Raises OSError, also where only a part of it could be written."""
         before, rest = self.out.tell(), memoryview(json.dumps(line).encode() + b"\n")
         try:

@@ -28,7 +28,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (runs.kinds.ObservedTrial)."""
+    """What an engine brings back (testbed.messages.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]

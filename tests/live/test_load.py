@@ -114,7 +114,7 @@ bench.prepare(trial)
 threading.Timer(5, bench.servers[0].process.kill).start()
 observation = {}
 bench.measure(trial, observation)
-observation.update(bench.recorded(trial))
+bench.add_recorded(observation)
 (folder / "observation.json").write_text(json.dumps(observation))
 bench.close()
 """

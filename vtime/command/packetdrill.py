@@ -21,9 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from base import untrusted
-from base.untrusted import any_text, maybe, quoted, read, table, whole
+from base.untrusted import any_text, by_name, known_as, matching, maybe, quoted, read, table, whole
 from vtime.command import packetdrill_inside
 from vtime.command.frames import ERROR, OUTPUT
 from vtime.command.guest import CommandGuest, CommandRequest
@@ -47,10 +48,22 @@ VERSIONS = tuple(OPTIONS)
 PASSED, FAILED, DIED = "pass", "fail", "died"
 TIMES = Path(__file__).with_name("times.c")
 MOST_WORDS, MOST_LINE_BYTES = 500, 1 << 16
-_RESULT = table({"number": whole(), "status": maybe(whole(-255, 255)),
-                 "virtual_s": untrusted.number,
-                 "printed": any_text(packetdrill_inside.MOST_PRINTED)})
-_NO_PROGRAM = table({"no_program": any_text(packetdrill_inside.MOST_PRINTED)})
+_PRINTED = any_text(packetdrill_inside.MOST_PRINTED)
+
+
+class _Reported(TypedDict):
+    """What the guest's program says of one script (packetdrill_inside.py); None: no end."""
+
+    number: int
+    status: int | None
+    virtual_s: float
+    printed: str
+
+
+_RESULT = known_as(_Reported, table({
+    "number": whole(), "status": maybe(whole(-255, 255)), "virtual_s": untrusted.number,
+    "printed": _PRINTED}))
+_NO_PROGRAM = by_name(_PRINTED, 1, matching("no_program"))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 from base import untrusted
 from base.errors import UsageError
 from study.fetches.scenario.parameter import swept
+from testbed import messages
 
 BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
 HTTP_1, HTTP_3 = "1.1", "3"  # the latter over QUIC
@@ -70,7 +71,7 @@ class OwnServer:
         known = {name: value for name, value in asdict(self).items() if value}
         return json.dumps(known).replace("  ", "\\u0020\\u0020")
 
-    def job(self) -> dict[str, Any]:
+    def job(self) -> messages.OwnServer:
         """As a worker reads it: words, and whole paths."""
         return {"command": shlex.split(self.command), "ready": self.ready, "name": self.name,
                 "ca": os.path.abspath(self.ca) if self.ca else "",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 from study.fetches.scenario.parameter import swept
+from testbed.messages import Tls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +36,13 @@ class TlsParameters:
     buffer_bytes: int = swept("buffer_bytes", tls=True)
     key_share: str = swept("key_share", tls=True)
 
-    @property
-    def tls_settings(self) -> dict[str, Any]:
-        """As the worker reads them."""
-        return {column.name: getattr(self, column.name) for column in fields(TlsParameters)}
+    def tls_settings(self, apart_s: int) -> Tls:
+        """As the worker reads them. apart_s: from one connection to the next, 0 for one alone."""
+        return {"chain_bytes": self.chain_bytes, "signature": self.signature,
+                "intermediates": self.intermediates, "tickets": self.tickets,
+                "resumed": self.resumed, "early_data_bytes": self.early_data_bytes,
+                "record_bytes": self.record_bytes, "buffer_bytes": self.buffer_bytes,
+                "key_share": self.key_share, "apart_s": apart_s}
 
 
 TLS = tuple(column for column in fields(TlsParameters) if "tls" in column.metadata)

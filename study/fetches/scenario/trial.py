@@ -15,6 +15,7 @@ from study.fetches.scenario.response import ResponseParameters
 from study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
 from study.fetches.scenario.tcp import TcpParameters
 from study.fetches.scenario.tls import TLS, TlsParameters
+from testbed.messages import Job
 
 TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 
@@ -113,32 +114,36 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
                 + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
                 + (self.gap_ms + self.idle_ms) / 1000 + (TIMEOUTS_S if self.loss_burst > 1 else 0))
 
-    def job(self) -> dict[str, Any]:
+    def job(self) -> Job:
         """The trial as the worker reads it."""
-        more: dict[str, object] = {}
-        if self.mss != MSS:
-            more["options"] = {"advertised_mss": self.syn_mss}
-        if grown := self.with_buffers({}):
-            more["buffers"] = grown
-        if self.own:
-            more["own"] = self.own.job()
-        if self.is_secure:
-            more["tls"] = {**self.tls_settings, "apart_s": self._apart_s if self.resumed else 0}
-        more.update({name: value for name, value, usual in (
-            ("server", self.server, BUILTIN), ("http", self.http, HTTP_1),
-            ("system", self.system, HERE)) if value != usual})
-        if self.idle_ms:
-            more["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
-        if self.arp_ms:
-            more["arp_ms"] = self.arp_ms
-        if self.loss_probes == "off":
-            more["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
         shape = {column.name: value for column, value in zip(SHAPE, self.shape)}
-        return {"kind": "fetch", "id": self.id, "initcwnd": self.server_window,
-                "initrwnd": self.client_window, "congestion_control": self.congestion_control,
-                "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
-                "shape": {**shape, "bandwidth_kbps": self.down_kbps,
-                          "uplink_kbps": self.up_kbps, "seed": self.seed}, **more}
+        job: Job = {
+            "kind": "fetch", "id": self.id, "initcwnd": self.server_window,
+            "initrwnd": self.client_window, "congestion_control": self.congestion_control,
+            "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
+            "shape": {**shape, "bandwidth_kbps": self.down_kbps, "uplink_kbps": self.up_kbps,
+                      "seed": self.seed}}
+        if self.mss != MSS:
+            job["options"] = {"advertised_mss": self.syn_mss}
+        if grown := self.with_buffers({}):
+            job["buffers"] = grown
+        if self.own:
+            job["own"] = self.own.job()
+        if self.is_secure:
+            job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
+        if self.server != BUILTIN:
+            job["server"] = self.server
+        if self.http != HTTP_1:
+            job["http"] = self.http
+        if self.system != HERE:
+            job["system"] = self.system
+        if self.idle_ms:
+            job["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
+        if self.arp_ms:
+            job["arp_ms"] = self.arp_ms
+        if self.loss_probes == "off":
+            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
+        return job
 
     @property
     def _apart_s(self) -> int:

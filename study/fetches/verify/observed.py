@@ -11,10 +11,10 @@ from functools import cached_property
 from model.transfer import CONGESTION_CONTROLS
 from net.path import STAMP_MS
 from net.segments import MS, Segment
-from runs.results.observation import Drops, Fetch, Response
 from study.fetches.scenario.server import OWN
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.transfers import wire_bytes
+from testbed.messages import Drops, Fetch, Response
 from wire.delivery.host import find_uncaused
 from wire.delivery.packet_path import Delivery
 from wire.delivery.qdiscs import CHOOSING

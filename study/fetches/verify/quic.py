@@ -14,13 +14,13 @@ from findings.findings import Compared
 from net.segments import CaptureError
 from runs.results import checks
 from runs.results.checks import Check
-from runs.results.observation import Observation, started_at
 from runs.results.records import SKIPPED
 from study.fetches.scenario.server import HTTP_3
 from study.fetches.verify import path
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.integrity import around_chain
 from study.fetches.verify.record import Record, record_of
+from testbed.messages import Observation, started_at
 from wire.datagrams import Datagrams, read_datagrams
 from wire.delivery.packet_path import PATH
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.transfer import Secure, Transfer
-from runs.results.observation import Response
 from study.fetches.scenario.server import NEWER
 from study.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buffer
 from study.fetches.scenario.trial import Trial
 from testbed.hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of,
                                        newer_openssl, writes_of)
+from testbed.messages import Response
 
 # Of curl and server.py, by whether OpenSSL is 3.5 or newer (SHA-384), bytes on the wire; a server
 # that resumes a session sends no more than hello and Finished, and sends one ticket.

@@ -6,10 +6,10 @@ from net.headers import IPV4, network
 from net.segments import frames
 from runs.results import checks
 from runs.results.checks import Check
-from runs.results.observation import Fetch, Observation, started_at
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.record import Record
+from testbed.messages import Fetch, Observation, started_at
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 CONNECTION: Check[Evidence, Record] = Check(

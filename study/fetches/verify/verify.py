@@ -18,7 +18,6 @@ from findings.findings import Compared
 from net.segments import CaptureError
 from runs.results import checks
 from runs.results.checks import Check
-from runs.results.observation import Fetch, Observation, Response, started_at
 from study.fetches.scenario.server import BUILTIN, HTTP_3
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify import handshake, path, quic, unconnected, zero_rtt
@@ -28,6 +27,7 @@ from study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is
 from study.fetches.verify.observed import EXACT, HOST, REAL_TIME
 from study.fetches.verify.record import Record, record_of
 from study.fetches.verify.transfers import sealed_bytes, wire_bytes
+from testbed.messages import Fetch, Observation, Response, started_at
 from wire.exchange import Exchange, read_exchange
 from wire.messages import find_early, find_messages, retime
 

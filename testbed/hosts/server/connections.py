@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from socket import socket as Socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from net.waiting import LATE_NS, Timer, waited_ns
 from testbed.hosts import kernel
@@ -22,6 +22,7 @@ from testbed.hosts.serving import listening, most_connections, where
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from testbed.hosts.tls import Secured, Tls
+    from testbed.messages import Response as Report
 
 # A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
@@ -77,10 +78,10 @@ class ServedConnection:
             if left > response.offset:
                 response.start_ns = at_ns
 
-    def report(self, response: Response, ack_ns: int) -> dict[str, Any]:
+    def report(self, response: Response, ack_ns: int) -> Report:
         """The report on a response whose last byte was acknowledged at that time."""
         now = TcpInfo.of_socket(self.socket)
-        return {
+        report: Report = {
             "event": "response", "connection": self.number,
             "client_port": self.peer[1], "path": response.path,
             "number_on_connection": self.responses,
@@ -89,13 +90,11 @@ class ServedConnection:
             "body_bytes": response.body_bytes, "sha256": response.sha256,
             "latency_ms": (ack_ns - response.start_ns) / 1e6,
             "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
-            "final_window": now.congestion_window, **self._tls_report(response)}
-
-    def _tls_report(self, response: Response) -> dict[str, Any]:
-        if self.tls is None or self.after_handshake is None:
-            return {}
-        return {"tls": {**self.tls.report(), "response": response.records,
-                        "window": self.after_handshake.congestion_window}}
+            "final_window": now.congestion_window}
+        if self.tls is not None and self.after_handshake is not None:
+            report["tls"] = self.tls.report(response.records,
+                                            self.after_handshake.congestion_window)
+        return report
 
 
 Act = Callable[[ServedConnection], None]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from study.fetches.scenario.tls import TlsParameters
 from testbed.bench import Lacking, WorkerError
 from testbed.guests import readable_by
 from testbed.hosts.certificates import Files
@@ -68,13 +69,13 @@ def test_a_kernel_tells_of_connections_by_their_port() -> None:
 
 
 def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
-    tls = {"chain_bytes": 4000, "tickets": 1, "record_bytes": 4096}
+    tls = TlsParameters(chain_bytes=4000, tickets=1, record_bytes=4096).tls_settings(0)
     requested = nginx.Settings.of_trial("10.0.0.2", 8443, FILES, tls, "2")
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     for line in ("listen 10.0.0.2:8443 ssl http2;", "ssl_certificate /c/chain.pem;",
                  "ssl_buffer_size 4096;", "ssl_conf_command NumTickets 1;", "root /b;"):
         assert line in text
-    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, {}, "1.1"), Path("/f"),
+    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, None, "1.1"), Path("/f"),
                                 Path("/b"))
     assert "listen 10.0.0.2:8080;" in plain and "ssl" not in plain
 
@@ -90,7 +91,7 @@ def test_where_nginx_is_missing_a_trial_is_skipped(monkeypatch: pytest.MonkeyPat
 def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
     def prepare(_: Any) -> None:
         raise Lacking("nginx is missing")
-    bench: Any = SimpleNamespace(sysctls={}, prepare=prepare, recorded=lambda trial: {})
+    bench: Any = SimpleNamespace(sysctls={}, prepare=prepare, add_recorded=lambda observation: None)
     (tmp_path / "job.json").write_text('{"align_s": 0}')
     made = worker.Worker(tmp_path, tmp_path)
     assert made._observe(bench, {"id": "t"}) == {"trial": "t", "skipped": "nginx is missing"}

@@ -14,6 +14,7 @@ import pytest
 
 from testbed import engine
 from testbed.job import JobFolder
+from testbed.messages import Job, Observation
 from testbed.network.kernel import KernelLacks
 from testbed.worker import worker
 from vtime import shared_folder, system
@@ -29,17 +30,17 @@ class Noting:
         self.measured: list[str] = []
         self.error = error
 
-    def prepare(self, trial: dict[str, Any]) -> None:
+    def prepare(self, trial: Job) -> None:
         pass
 
-    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+    def measure(self, trial: Job, observation: Any) -> None:
         self.measured.append(trial["id"])
         observation["number"] = len(self.measured)
         if len(self.measured) == 1:
             raise self.error("cold")
 
-    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
-        return {}
+    def add_recorded(self, observation: Observation) -> None:
+        pass
 
     def close(self) -> None:
         pass

@@ -14,6 +14,7 @@ from runs.results.records import FAIL, PASS
 from study import registry
 from study.fetches.figures import summary
 from study.fetches.scenario.server import NEWER
+from study.fetches.scenario.tls import TlsParameters
 from study.fetches.verify import quic
 from study.fetches.verify.verify import every_check
 from testbed.hosts.certificates import Files
@@ -130,7 +131,7 @@ def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str)
 
 
 def test_nginx_listens_to_quic_only_where_it_is_asked(tmp_path: Any) -> None:
-    tls = {"tickets": 2, "record_bytes": 16384}
+    tls = TlsParameters(tickets=2, record_bytes=16384).tls_settings(0)
     files = Files(tmp_path / "chain", tmp_path / "key", tmp_path / "root")
     texts = [nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8443, files, tls, http), tmp_path,
                                  tmp_path) for http in ("2", "3")]

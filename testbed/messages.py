@@ -1,0 +1,220 @@
+"""What goes to a worker and what comes back, as JSON: the keys and their types.
+
+Which keys there are depends on the bench, on the client and on the server. What comes back is of
+these types once testbed/observations.py has checked it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, TypedDict
+
+
+class Tls(TypedDict):
+    """How TLS is spoken (study.fetches.scenario.tls); apart_s: from one connection to the next."""
+
+    chain_bytes: int
+    signature: str
+    intermediates: int
+    tickets: int
+    resumed: int
+    early_data_bytes: int
+    record_bytes: int
+    buffer_bytes: int
+    key_share: str
+    apart_s: int
+
+
+class OwnServer(TypedDict):
+    """A server of the user's own (study.fetches.scenario.server.OwnServer)."""
+
+    command: list[str]
+    ready: str
+    name: str
+    ca: str
+    folders: list[str]
+
+
+class Traffic(TypedDict):
+    """What one client of a load run fetches (testbed/hosts/load_client.py); sizes: its points."""
+
+    arrivals_per_s: float
+    connections: int
+    sizes: Sequence[Sequence[float]]
+    seed: int
+
+
+class Options(TypedDict, total=False):
+    """What else the star's routes have (testbed.network.links.RouteOptions)."""
+
+    rto_min_ms: int
+    quickack: bool
+    advertised_mss: int
+
+
+class NeededOfJob(TypedDict):
+    """What each trial says: kind: of its bench; shape: of its network (testbed.network.shaping)."""
+
+    kind: str
+    id: str
+    deadline_s: float
+    shape: Mapping[str, Any]
+    congestion_control: str
+
+
+class Job(NeededOfJob, total=False):
+    """One trial, as a worker reads it. Windows in segments.
+
+    alone: it has a kernel of its own. client_initcwnd: of load runs, by client, in the place of
+    initcwnd. client, paths, think_s: what fetches, what it fetches in order, and its pauses.
+    """
+
+    alone: bool
+    initcwnd: int
+    client_initcwnd: list[int]
+    initrwnd: int
+    options: Options
+    buffers: Mapping[str, str]
+    sysctls: Mapping[str, str]
+    arp_ms: int
+    client: str
+    paths: Sequence[str]
+    think_s: Sequence[float]
+    tls: Tls
+    own: OwnServer
+    server: str
+    http: str
+    system: str
+    servers: int
+    paced: bool
+    duration_s: float
+    traffic: Sequence[Traffic]
+    window_bytes: int
+    outage_ms: Sequence[float]
+
+
+# By direction, "to_client" and "to_server": packets that "queue" and "random" loss dropped.
+Drops = Mapping[str, Mapping[str, int]]
+
+
+class Fetch(TypedDict, total=False):
+    """What the client reports of one transfer (client.py). Times in ms."""
+
+    ok: bool
+    error: str
+    size: int
+    sha256: str
+    port: int
+    connect_ms: float | None
+    appconnect_ms: float | None
+    first_byte_ms: float | None
+    total_ms: float | None
+    exit_status: int | None
+    http_status: int | None
+    http_version: str
+    early_data_bytes: int
+
+
+class TlsReport(TypedDict):
+    """What the server reports of a handshake (testbed.hosts.tls.Tls.told). Sizes in bytes."""
+
+    version: str | None
+    cipher: str
+    group: str
+    resumed: bool
+    library: str
+    hello_bytes: int
+    finished_bytes: int
+    flight: Sequence[int]
+    tickets: Sequence[int]
+    response: Sequence[int]
+    window: int
+
+
+class Response(TypedDict, total=False):
+    """What a server reports of one response (server.py); windows in segments, times in ms.
+
+    Of another server (testbed/servers/external.py) it has server, client_port, sha256,
+    initial_window, mss, fields and samples: of its socket, (acknowledged bytes, received bytes,
+    window).
+    """
+
+    event: str
+    connection: int
+    path: str
+    number_on_connection: int
+    client_port: int
+    initial_window: int | None
+    mss: int | None
+    sha256: str
+    error: str
+    request_bytes: int
+    header_bytes: int
+    body_bytes: int
+    latency_ms: float
+    min_rtt_ms: float
+    retransmissions: int
+    final_window: int
+    tls: TlsReport
+    server: str
+    fields: Sequence[str]
+    samples: Sequence[Sequence[int]]
+
+
+class CapturePlace(TypedDict, total=False):
+    """Where the packets of a trial lie in a capture."""
+
+    offset: int
+    bytes: int
+    packets: int
+
+
+class Observation(TypedDict, total=False):
+    """One trial. fetch, server: of a bench of fetches; fetches, responses: of traces."""
+
+    trial: str
+    started_at: float
+    duration_s: float
+    error: str
+    skipped: str
+    captures: Mapping[str, CapturePlace]
+    files: Mapping[str, str]
+    fetch: Fetch
+    server: Response
+    drops: Drops
+    fetches: Sequence[Fetch]
+    responses: Sequence[Response]
+    ended_servers: Sequence[int]
+
+
+class Line(Observation, total=False):
+    """What a worker writes: a trial's observation, or a stage that it has reached."""
+
+    stage: str
+    facts: Mapping[str, object]
+    reason: str
+
+
+@dataclass(frozen=True)
+class ObservedTrial:
+    """What came back of one trial: the worker's words and what was recorded.
+
+    client_pcap, server_pcap: pcap records (without file header) of that trial.
+    files: by name, whatever else its bench kept.
+    """
+
+    trial_id: str
+    content: Observation
+    client_pcap: bytes = b""
+    server_pcap: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def started_at(observation: Observation) -> str:
+    """When a trial started, by the measuring kernel's clock; ISO 8601, UTC; "" if not known."""
+    if "started_at" not in observation:
+        return ""
+    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
+    return started.isoformat(timespec="milliseconds")
