@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from base.command_line import run_main
-from base.errors import CannotError, FirstFlightError
+from base.errors import CannotError
 from base.files import PROJECT
 from commands.runners import engine_errors
 
@@ -44,24 +44,12 @@ class GuestRun:
     the guest's clock and by ours.
     """
 
-    words: tuple[str, ...]
     status: int
     output: str
     printed: str
     folder: Path | None
     virtual_s: float
     wall_s: float
-
-    @property
-    def ratio(self) -> float:
-        return self.virtual_s / self.wall_s
-
-    def passed(self) -> GuestRun:
-        """Itself. Raises FirstFlightError where its status is not 0."""
-        if self.status:
-            raise FirstFlightError(f"{' '.join(self.words)}: status {self.status}:"
-                                   f" {self.printed.strip()[-600:]}")
-        return self
 
 
 def in_guest(words: Sequence[str], place: Path, *flags: str, typed: str = "",
@@ -80,5 +68,5 @@ def in_guest(words: Sequence[str], place: Path, *flags: str, typed: str = "",
     wall_s = time.monotonic() - began
     folder = next((path.parent for path in results.glob("commands/*/command.json")), None)
     return GuestRun(
-        tuple(words), done.returncode, done.stdout, done.stdout + done.stderr, folder,
+        done.returncode, done.stdout, done.stdout + done.stderr, folder,
         json.loads((folder / "command.json").read_text())["virtual_s"] if folder else 0.0, wall_s)

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from base import command_line, files
 from base.command_line import Parser, filled, positive, whole
@@ -174,9 +173,9 @@ def check_command(parser: Parser, argv: Sequence[str]) -> None:
                      f" {shlex.join(argv)}")
 
 
-def as_typed(quantity: Quantity) -> Callable[[str], list[Any]]:
+def as_typed(quantity: Quantity) -> Callable[[str], list[object]]:
     """Reads a list of a quantity's values, as people type them."""
-    def read(words: str) -> list[Any]:
+    def read(words: str) -> list[object]:
         try:
             return quantity.listed(words)
         except ValueError as error:

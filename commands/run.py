@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from base import errors, files
 from base.command_line import printed, say, terminal_width
@@ -207,7 +206,7 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
                      own_server=own_server(arguments))
 
 
-def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
+def own_server(arguments: argparse.Namespace) -> dict[str, object]:
     """The flags of a server of one's own, by name; {} without its command."""
     given = {"command": arguments.server_command, "ready": arguments.server_ready,
              "url_path": arguments.url_path, "name": arguments.server_name,

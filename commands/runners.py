@@ -17,7 +17,7 @@ from base import files
 from base.command_line import say
 from base.errors import CannotError, FirstFlightError, kept
 from runs import batches
-from runs.kinds import Study
+from runs.kinds import AnyTrial, Study
 from runs.measuring import Measurer, OneMachine
 from runs.results import provenance
 from testbed import engine
@@ -80,7 +80,7 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
 
 @contextmanager
 def rounds(study: Study, arguments: argparse.Namespace
-           ) -> Iterator[Callable[[Study, Sequence[Any]], list[Any]]]:
+           ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Any]]]:
     """A function that measures trials of a study and gives their records, round after round.
 
     Nothing is stored. Raises CannotError, FirstFlightError.
@@ -90,7 +90,7 @@ def rounds(study: Study, arguments: argparse.Namespace
                                      ) as folder, \
             engine_errors(), measurer_for(study, arguments) as measurer:
 
-        def records(study: Study, trials: Sequence[Any]) -> list[Any]:
+        def records(study: Study, trials: Sequence[AnyTrial]) -> list[Any]:
             work = Path(folder) / f"round{next(numbers)}"
             return [judged.record for judged in measurer.judged(study, trials, set(), work)]
 

@@ -110,19 +110,20 @@ def probe(arguments: argparse.Namespace) -> int:
     if client.is_this_machine(url):
         raise FirstFlightError(f"--probe: {address} {client.THIS_MACHINE}")
     try:
-        answer = client.observe(url)
+        observed = client.observe(url)
     except client.NotAllowed as error:
         raise CannotError(f"--probe: {address} {error}") from error
     except client.NoAnswer as error:
         raise FirstFlightError(f"--probe: {address} {error}") from error
-    if answer["status"] // 100 == 3:
-        raise FirstFlightError(f"--probe: {address} answers with status {answer['status']} and"
-                               f" redirects to {answer['location'] or 'nowhere'}: probe that URL"
+    response = observed.response
+    if response.status // 100 == 3:
+        raise FirstFlightError(f"--probe: {address} answers with status {response.status} and"
+                               f" redirects to {response.location or 'nowhere'}: probe that URL"
                                " if it is yours")
-    if answer["status"] != 200:
-        raise FirstFlightError(f"--probe: {address} answers with status {answer['status']}: name a"
+    if response.status != 200:
+        raise FirstFlightError(f"--probe: {address} answers with status {response.status}: name a"
                                " page that it has, a large one if possible")
-    window = verdict.judge_probe(answer)
+    window = verdict.judge_probe(observed)
     print("\n".join([errors.one_line(address), *(f"  {line}" for line in verdict.lines(window))]))
     if (command := verdict.next_command(window)) is not None:
         print(f"  what other windows do at this RTT: {command}")

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from base import files
 from base.words import number, short
@@ -39,8 +40,7 @@ paper prints. Ten segments were in use in one week and three in another, at the 
 """
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """A published panel: its file in paper/, the panel of it, the unit of its buckets' names."""
 
     name: str
@@ -66,44 +66,32 @@ PERCENT_POINTS = 0.007
 MEAN_MS = 0.5
 
 
-@dataclass(frozen=True)
-class Bounded:
+class Bounded(NamedTuple):
     """A value in ms with the least and the most that it may be, all errors on one side."""
 
     value: float
     low: float
     high: float
 
-    @property
-    def error(self) -> float:
-        """The larger way to an end."""
-        return max(self.high - self.value, self.value - self.low)
-
     def meets(self, other: Bounded) -> bool:
         """Whether one number may be both."""
         return self.low <= other.high and other.low <= self.high
 
-    def times(self, other: Bounded) -> Bounded:
-        """The product of two that are above 0."""
-        return Bounded(self.value * other.value, self.low * other.low, self.high * other.high)
 
+class BucketMeans(NamedTuple):
+    """Of one bucket its share (of 1), and the mean latency with each window in ms."""
 
-@dataclass(frozen=True)
-class BucketMeans:
-    """One bucket: its share (of 1), and the mean latency with each window in ms."""
-
-    published: PublishedBucket
-    share: Bounded
-    experiment: Bounded
-    baseline: Bounded
+    share: float
+    baseline: float
+    experiment: float
 
 
 @dataclass(frozen=True)
 class Sums:
-    """A panel added up, beside the means that are printed."""
+    """A panel added up, beside the means that are printed of its data center."""
 
     panel: Panel
-    buckets: tuple[BucketMeans, ...]
+    buckets: tuple[PublishedBucket, ...]
     experiment: Bounded
     baseline: Bounded
     printed_experiment: Bounded
@@ -111,7 +99,7 @@ class Sums:
 
     @property
     def shares_percent(self) -> float:
-        return sum(100 * bucket.share.value for bucket in self.buckets)
+        return sum(bucket.responses_percent or 0.0 for bucket in self.buckets)
 
     @property
     def printed_saving_ms(self) -> float:
@@ -134,30 +122,25 @@ class Sums:
 
 def add_up(panel: Panel, buckets: Iterable[PublishedBucket], means: Mapping[str, str]) -> Sums:
     """A panel added up. means: the two that are printed of its data center, by their columns."""
-    parts = tuple(map(derive_means, buckets))
+    parts = tuple(buckets)
+    ends = [[derive_means(bucket, side) for bucket in parts] for side in (0, -1, 1)]
     return Sums(panel, parts,
-                _sum(bucket.share.times(bucket.experiment) for bucket in parts),
-                _sum(bucket.share.times(bucket.baseline) for bucket in parts),
+                Bounded(*(sum(mean.share * mean.experiment for mean in end) for end in ends)),
+                Bounded(*(sum(mean.share * mean.baseline for mean in end) for end in ends)),
                 *(Bounded(mean, mean - MEAN_MS, mean + MEAN_MS) for mean in
                   (float(means["experiment_ms"]), float(means["baseline_ms"]))))
 
 
-def derive_means(bucket: PublishedBucket) -> BucketMeans:
-    """The latencies behind an improvement: a/p, and a/p - a, which grow with a and fall with p."""
+def derive_means(bucket: PublishedBucket, side: int = 0) -> BucketMeans:
+    """The latencies behind an improvement: a/p, and a/p - a, which grow with a and fall with p.
+
+    side: -1 and 1 for the least and the most that what is printed may stand for.
+    """
     share, saved_ms, percent = bucket.responses_percent, bucket.absolute_ms, bucket.percent
     assert share is not None and saved_ms is not None and percent is not None
-    ends = [(saved_ms * (1 + side * SAVED_PART), percent - side * PERCENT_POINTS)
-            for side in (0, -1, 1)]
-    return BucketMeans(
-        bucket, Bounded(share / 100, (share - SHARE_POINTS) / 100, (share + SHARE_POINTS) / 100),
-        experiment=Bounded(*(100 * saved / part - saved for saved, part in ends)),
-        baseline=Bounded(*(100 * saved / part for saved, part in ends)))
-
-
-def _sum(parts: Iterable[Bounded]) -> Bounded:
-    several = list(parts)
-    return Bounded(sum(part.value for part in several), sum(part.low for part in several),
-                   sum(part.high for part in several))
+    saved_ms *= 1 + side * SAVED_PART
+    baseline_ms = 100 * saved_ms / (percent - side * PERCENT_POINTS)
+    return BucketMeans((share + side * SHARE_POINTS) / 100, baseline_ms, baseline_ms - saved_ms)
 
 
 # The page ------------------------------------------------------------------------------
@@ -213,9 +196,13 @@ def show_sums(panels: Sequence[Sums]) -> Finding:
                           f"{sums.panel.title} at {sums.panel.data_center}:"
                           f" {short(sums.baseline.value)} ms, the paper prints"
                           f" {sums.printed_baseline.value:.0f}; rounding explains"
-                          f" {number(sums.baseline.error)} ms." for sums in differing)),
+                          f" {number(largest_error(sums.baseline))} ms." for sums in differing)),
             Statement("What follows?", what_follows(differing, len(panels))),
             Statement("What cannot be decided?", UNDECIDED)))
+
+
+def largest_error(summed: Bounded) -> float:
+    return max(summed.high - summed.value, summed.value - summed.low)
 
 
 def compare(summed: Bounded, printed: Bounded) -> tuple[Cell, ...]:
@@ -242,11 +229,11 @@ def what_follows(differing: Sequence[Sums], panels: int) -> str:
 
 def show_buckets(sums: Sums) -> Finding:
     """One panel, for a calculator."""
-    rows: list[tuple[Cell, ...]] = [
-        (bucket.published.label, bucket.published.responses_percent, bucket.published.absolute_ms,
-         bucket.published.percent, bucket.baseline.value, bucket.experiment.value,
-         bucket.share.value * bucket.baseline.value, bucket.share.value * bucket.experiment.value)
-        for bucket in sums.buckets]
+    rows: list[tuple[Cell, ...]] = []
+    for bucket in sums.buckets:
+        share, baseline_ms, experiment_ms = derive_means(bucket)
+        rows.append((bucket.label, bucket.responses_percent, bucket.absolute_ms, bucket.percent,
+                     baseline_ms, experiment_ms, share * baseline_ms, share * experiment_ms))
     rows.append(("sum", sums.shares_percent, "", "", "", "", sums.baseline.value,
                  sums.experiment.value))
     return Finding(sums.panel.name,

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -269,7 +268,7 @@ def sample(joint: Joint, clients: int, seed: int, spread: Numbers, *wanted: Join
         raise UsageError(f"{clients} clients are too few: {error}") from None
 
 
-def responses(made: Population, seed: int) -> dict[str, list[Any]]:
+def responses(made: Population, seed: int) -> dict[str, list[object]]:
     """The responses of a population as columns of rows.COLUMNS. A seed always gives the same."""
     generator, count = numpy.random.default_rng(seed), made.clients * made.responses
     datacenter = DATACENTERS[made.datacenter]

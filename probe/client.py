@@ -19,11 +19,11 @@ import struct
 import time
 from contextlib import ExitStack, suppress
 from itertools import islice
-from typing import Any
 from urllib.parse import SplitResult, quote
 
 from net.bpf import attach, detach
 from probe.tap import ConnectionTap, Packet
+from probe.verdict import Observed, Response
 
 CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the response
 RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
@@ -141,8 +141,8 @@ class SecuredProbe(PlainProbe):
         super().send(self.outgoing.read())
 
 
-def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
-    """Fetch a URL as described above; what was observed, as probe.verdict.judge_probe takes it.
+def observe(url: SplitResult, capture: bool = True) -> Observed:
+    """Fetch a URL as described above; what was observed.
 
     url: http or https with a host. capture: whether to tap the connection, where that is
     allowed. Raises NoAnswer.
@@ -163,7 +163,7 @@ def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
         stack.close()
 
 
-def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any]:
+def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> Observed:
     deadline = Deadline()
     connection, tap = _connected(url, capture, stack, deadline)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -193,10 +193,8 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     mss, least_rtt_us = (struct.unpack_from("=I", info, place)[0]
                          for place in (20, 148))  # tcpi_rcv_mss, of what came; tcpi_min_rtt
-    return {"rtt_ms": least_rtt_us / 1000, "segments_before": segments_before,
-            "window_bytes": window_bytes, "scale": info[6] >> 4,
-            "mss": mss, "before": before, "packets": packets, "captured": tap is not None,
-            "counts": counts, **rest}
+    return Observed(least_rtt_us / 1000, segments_before, window_bytes, info[6] >> 4, mss, before,
+                    packets, tap is not None, counts, rest)
 
 
 def _connected(url: SplitResult, capture: bool, stack: ExitStack,
@@ -305,8 +303,8 @@ def _drops(connection: socket.socket) -> int:
     return drops
 
 
-def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str, Any]:
-    """Status, where it redirects to, bytes on the connection, whether that was all, and its size.
+def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response:
+    """What comes of it.
 
     Ends when it is plain that there is more than the `held` bytes that came first, with a
     segment behind them.
@@ -331,9 +329,8 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str
     if not match:
         raise NoAnswer(CLOSED if not head else "does not answer in HTTP/1.1")
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
-    return {"status": int(match[1]), "location": location[1].decode("latin-1") if location else "",
-            "response_bytes": count, "ended": ended,
-            "size_bytes": _content_length(head) or (count if ended else None)}
+    return Response(int(match[1]), location[1].decode("latin-1") if location else "", count, ended,
+                    _content_length(head) or (count if ended else None))
 
 
 def _content_length(head: bytes) -> int | None:

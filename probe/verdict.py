@@ -10,13 +10,47 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from net.headers import SYN
 from net.segments import distance
 from probe.tap import Packet
 
 LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be measured
+
+
+class Response(NamedTuple):
+    """What came of a response, after its first flight was let through.
+
+    response_bytes: on the connection, headers included; ended: whether that was all; size_bytes: of
+    all of it, None where it is not known. location: where it redirects to.
+    """
+
+    status: int
+    location: str
+    response_bytes: int
+    ended: bool
+    size_bytes: int | None
+
+
+class Observed(NamedTuple):
+    """A connection to a server, as probe.client saw it.
+
+    rtt_ms, mss, window_bytes, segments_before: as of Probed. scale: by how many bits the windows of
+    this client are shifted. before, packets: those before the request, and from it on, where
+    `captured`; else counts: (ms after the request, segments so far).
+    """
+
+    rtt_ms: float
+    segments_before: int
+    window_bytes: int
+    scale: int
+    mss: int
+    before: Sequence[Packet]
+    packets: Sequence[Packet]
+    captured: bool
+    counts: Sequence[tuple[float, int]]
+    response: Response
 
 
 class Piece(NamedTuple):
@@ -127,31 +161,30 @@ def _counted(segments: int) -> str:
     return f"{segments} segment{'s' if segments != 1 else ''}"
 
 
-def judge_probe(observed: dict[str, Any]) -> Probed:
+def judge_probe(observed: Observed) -> Probed:
     """The first flight of what probe.client.observe observed."""
-    common: dict[str, Any] = {name: observed[name] for name in (
-        "rtt_ms", "response_bytes", "size_bytes", "segments_before")}
-    if not observed["captured"]:
-        counts: list[tuple[float, int]] = observed["counts"]
-        drained_ms, count = counts[-1][0] - counts[0][0], counts[-1][1]
-        if observed["ended"]:  # a FIN of its own is counted as well
-            count = min(count, math.ceil(observed["response_bytes"] / observed["mss"]))
-        return Probed(segments=count, payload_bytes=None, mss=observed["mss"], full=None,
-                      window_bytes=observed["window_bytes"] or None,
-                      unsure=drained_ms > 2 * observed["rtt_ms"], **common)
-    requested = next(packet for packet in observed["packets"] if not packet.to_client)
-    pieces, following = flight([*pieces_of(observed["packets"], requested.ack, _stamps_per_ms(
-        [*observed["before"], *observed["packets"]]))], observed["rtt_ms"])
-    mss = max(observed["mss"], *(piece.size for piece in pieces))
+    response = observed.response
+    if not observed.captured:
+        drained_ms, count = observed.counts[-1][0] - observed.counts[0][0], observed.counts[-1][1]
+        if response.ended:  # a FIN of its own is counted as well
+            count = min(count, math.ceil(response.response_bytes / observed.mss))
+        return Probed(count, None, observed.mss, observed.rtt_ms, observed.window_bytes or None,
+                      response.response_bytes, response.size_bytes, None,
+                      observed.segments_before, unsure=drained_ms > 2 * observed.rtt_ms)
+    requested = next(packet for packet in observed.packets if not packet.to_client)
+    pieces, following = flight([*pieces_of(observed.packets, requested.ack, _stamps_per_ms(
+        [*observed.before, *observed.packets]))], observed.rtt_ms)
+    mss = max(observed.mss, *(piece.size for piece in pieces))
     last = max(pieces, key=lambda piece: piece.end)
     end = last.end
     lost = round((end - sum(piece.size for piece in pieces)) / mss)
     # A loss probe repeats the last segment only where there is nothing new (tcp_send_loss_probe).
     had_more = following is None or len(pieces) == 1 or (
         following.start < last.start or following.start >= end and following.size == mss)
-    return Probed(segments=len(pieces) + lost, payload_bytes=end, mss=mss, lost=lost,
-                  window_bytes=requested.window << observed["scale"],
-                  full=last.size == mss and had_more, **common)
+    return Probed(len(pieces) + lost, end, mss, observed.rtt_ms,
+                  requested.window << observed.scale, response.response_bytes,
+                  response.size_bytes, last.size == mss and had_more, observed.segments_before,
+                  lost)
 
 
 def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None

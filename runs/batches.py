@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypedDict
 from base.errors import FirstFlightError
 from base.untrusted import (any_text, by_name, items, known_as, matching, maybe, number, quoted,
                             read, table, text, whole, yes_or_no)
-from runs.kinds import Kind, Study
+from runs.kinds import AnyTrial, Kind, Study
 from runs.measuring import Engine, JudgedTrial, judge
 from runs.results.records import RowReader, RowWriter, columns_of, trial_class
 
@@ -38,7 +38,7 @@ _word = text(300)
 _walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces": items(_word, 10)})
 
 
-def _confined(value: Any, where: str) -> dict[str, Any] | bool:
+def _confined(value: object, where: str) -> object:
     """The walls of a guest (vtime.uml.walls), or false for none."""
     return _walls(value, where) if isinstance(value, dict) else yes_or_no(value, where)
 
@@ -87,7 +87,7 @@ class TrialBatch:
     """Trials that one guest measures one after another; captured: whose packets are wanted."""
 
     study: Study
-    trials: Sequence[Any]
+    trials: Sequence[AnyTrial]
     captured: Sequence[str]
     known_kernel: bool = True
 
@@ -157,7 +157,7 @@ class ManyMachines:
 
     name, exact = "uml", True
 
-    def __init__(self, cluster: MachinePool, kernel: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: MachinePool, kernel: Mapping[str, object]) -> None:
         """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel
@@ -173,13 +173,13 @@ class ManyMachines:
     def doing(self) -> str:
         return f"{self.jobs} guests on {len(self.machines)} machines"
 
-    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         """In the order in which one guest would measure them all.
 
         Raises FirstFlightError where what comes back is no result.
         """
-        sent = list(deal(study, trials, captured, self.jobs, self.kernel["kernel_known"]))
+        sent = list(deal(study, trials, captured, self.jobs, bool(self.kernel["kernel_known"])))
         results = self.cluster.results([batch.payload() for batch in sent])
         for batch, (name, result) in zip(sent, results):
             try:
@@ -196,14 +196,14 @@ class ManyMachines:
             yield from judged
 
 
-def deal(study: Study, trials: Sequence[Any], captured: set[str],
+def deal(study: Study, trials: Sequence[AnyTrial], captured: set[str],
             guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """The trials in batches of about one length, those of one network together."""
     whole_s = sum(map(study.kind.guest_s, trials))
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
     rounds = math.ceil(whole_s / longest_s / guests)  # each guest gets so many: all end together
     longest_s = whole_s / rounds / guests
-    hand: list[Any] = []
+    hand: list[AnyTrial] = []
     hand_s = 0.0
     ordered = order_by_network(trials)
     for place, trial in enumerate(ordered, start=1):
@@ -215,9 +215,9 @@ def deal(study: Study, trials: Sequence[Any], captured: set[str],
             hand, hand_s = [], 0.0
 
 
-def order_by_network(trials: Sequence[Any]) -> list[Any]:
+def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:
     """The trials in the order in which one guest is given them (testbed.job.shared_out)."""
-    shapes: dict[str, list[Any]] = {}
+    shapes: dict[str, list[AnyTrial]] = {}
     for trial in trials:
         job = trial.job()
         if job.get("alone"):
@@ -226,7 +226,7 @@ def order_by_network(trials: Sequence[Any]) -> list[Any]:
     return [trial for group in shapes.values() for trial in group]
 
 
-def named_values(trial: Any) -> dict[str, Any]:
+def named_values(trial: AnyTrial) -> dict[str, object]:
     """A trial by the names of its fields, without those that have their default."""
     return {field.name: value for field in fields(trial)
             if (value := getattr(trial, field.name)) != field.default}
@@ -235,7 +235,7 @@ def named_values(trial: Any) -> dict[str, Any]:
 # On the machine that measures --------------------------------------------------------
 
 def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
-             machine: Mapping[str, Any], folder: Path) -> bytes:
+             machine: Mapping[str, object], folder: Path) -> bytes:
     """The result of a batch, by an engine of this machine's (TrialBatch.read).
 
     machine: what this one is (runs.results.provenance). folder: for the engine's own
@@ -259,7 +259,7 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     writer = RowWriter(kind.record, columns_of(kind.record))
     result = io.BytesIO()
     with gzip.GzipFile(fileobj=result, mode="wb") as stream:
-        def put(line: Mapping[str, Any]) -> None:
+        def put(line: Mapping[str, object]) -> None:
             stream.write(json.dumps(line).encode() + b"\n")
 
         put({**facts, "machine": dict(machine)})

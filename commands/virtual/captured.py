@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from base import files
 from base.command_line import Parser, file_path, say, terminal_width
@@ -65,7 +64,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def stored_facts(folder: Path) -> Mapping[str, Any]:
+def stored_facts(folder: Path) -> Mapping[str, object]:
     """command.json; {} where there is none. Raises RecordsError."""
     path = folder / COMMAND_JSON
     return read_facts_file(path, COMMAND) if os.path.lexists(path) else {}
@@ -79,7 +78,7 @@ class Stopped(BaseException):
         self.status = status
 
 
-def write_in_time(folder: Path, stored: Mapping[str, Any], left_s: float | None, quiet: bool
+def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | None, quiet: bool
                   ) -> int:
     """Write the report of a command that has just ended; OK, or the status of what stopped that.
 
@@ -110,7 +109,7 @@ def write_in_time(folder: Path, stored: Mapping[str, Any], left_s: float | None,
     return OK
 
 
-def write(folder: Path, stored: Mapping[str, Any], connection: int = 0, quiet: bool = False
+def write(folder: Path, stored: Mapping[str, object], connection: int = 0, quiet: bool = False
           ) -> None:
     """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 

@@ -20,6 +20,7 @@ from base.command_line import run_main
 from base.errors import CannotError, FirstFlightError, UsageError
 from commands import flags, run, without_trials
 from findings.quantities import FLAGS
+from probe.verdict import Observed, Response
 from runs import scenario_file
 from runs.kinds import RunData
 from runs.results.records import FAIL, PASS, SKIPPED, Record
@@ -316,9 +317,8 @@ def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
 
 def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
-    seen = {"rtt_ms": 40.0, "segments_before": 0, "window_bytes": 65536, "mss": 1448,
-            "captured": False, "counts": [(40.0, 10)], "status": 200, "location": "",
-            "response_bytes": 20_000, "ended": False, "size_bytes": 100_000}
+    seen = Observed(40.0, 0, 65536, 0, 1448, [], [], False, [(40.0, 10)],
+                    Response(200, "", 20_000, False, 100_000))
     monkeypatch.setattr("probe.client.observe", lambda url: seen)
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
     printed = capsys.readouterr().out
@@ -327,7 +327,7 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
     assert printed.endswith("./run.sh --rtt 40.0 --size 100000\n")
     for status, location, words in ((301, "https://x/", "redirects to https://x/: probe that"),
                                     (500, "", "answers with status 500")):
-        seen |= {"status": status, "location": location}
+        seen = seen._replace(response=seen.response._replace(status=status, location=location))
         with pytest.raises(FirstFlightError, match=words) as raised:
             experiment.main(["--probe", "http://192.0.2.7/"])
         assert raised.value.exit_status == errors.FAILED

@@ -461,10 +461,3 @@ def _dig(holes: list[tuple[int, int, int]], begin: int, end: int, which: int) ->
                 insort(holes, rest)
                 place += rest[1] <= begin
     insort(holes, (begin, end, which))
-
-
-def _loss_in_words(packets: TcpPackets, row: int, links: Sequence[LinkDirection]) -> str:
-    link = links[packets.link[row]]
-    how = ("lost at random" if link.random_drops and packets.at_once[row] else
-           "discarded" if packets.discarded[row] else "dropped by the queue")
-    return f"{how}, {link.name}"

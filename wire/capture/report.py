@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
-from typing import Any
 
 from base.words import duration, short, span
 from findings.charts import Timeline
@@ -70,7 +69,7 @@ class Reported:
     connections: Table
 
 
-def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: int,
+def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns: int,
              chosen: int = 0, proceed: Callable[[str], None] = lambda what: None) -> Reported:
     """All that a capture shows.
 
@@ -78,7 +77,7 @@ def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: i
     chosen: the number of a connection whose packets are drawn; 0 for those with most data.
     proceed: takes how far it is, while it is made.
     """
-    spaces = Spaces(facts.get("namespaces", ()))
+    spaces = Spaces(_listed(facts, "namespaces"))
     fields = headers(capture)
     directions = links(capture, fields, spaces, proceed)
     talks = conversations(capture, fields, directions)
@@ -94,7 +93,7 @@ def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: i
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
         _connection_row(number, connection, origin_ns)
         for number, connection in enumerate(connections, start=1)))
-    command = " ".join(map(str, facts.get("command", ())))
+    command = " ".join(_listed(facts, "command"))
     report = Report(
         NAME, "What the network really did", "What the network really did",
         f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
@@ -113,10 +112,16 @@ def reported(capture: Capture, facts: Mapping[str, Any], path: str, origin_ns: i
     return Reported(report, link_table, connection_table)
 
 
+def _listed(facts: Mapping[str, object], name: str) -> list[str]:
+    """A list of command.json's; [] where it has none."""
+    words = facts.get(name, ())
+    return [*map(str, words)] if isinstance(words, Iterable) else []
+
+
 def _alarms(capture: Capture, directions: Sequence[LinkDirection],
-            connections: Sequence[ObservedConnection], facts: Mapping[str, Any]) -> list[str]:
+            connections: Sequence[ObservedConnection], facts: Mapping[str, object]) -> list[str]:
     """What a reader must not miss, the most important first."""
-    hints = set(facts.get("hints", ()))
+    hints = set(_listed(facts, "hints"))
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
     micro = [link for link in directions if link.microseconds]
     if micro and MICROSECONDS not in hints:
@@ -363,13 +368,13 @@ def _were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[str, int]
+def _provenance(facts: Mapping[str, object], capture: Capture, excluded: Mapping[str, int]
                 ) -> tuple[Fact, ...]:
-    lines = [Fact("command", " ".join(map(str, facts.get("command", ()))) or "not known"),
+    lines = [Fact("command", " ".join(_listed(facts, "command")) or "not known"),
             Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
-    if isinstance(facts.get("virtual_s"), float) and isinstance(facts.get("wall_s"), float):
-        lines.append(Fact("time", f"{duration(facts['virtual_s'])} of virtual time in"
-                                 f" {duration(facts['wall_s'])}"))
+    virtual_s, wall_s = facts.get("virtual_s"), facts.get("wall_s")
+    if isinstance(virtual_s, float) and isinstance(wall_s, float):
+        lines.append(Fact("time", f"{duration(virtual_s)} of virtual time in {duration(wall_s)}"))
     lines.append(Fact("packets", f"{capture.packets.size}, each once for each device that sent it"))
     if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:
         lines.append(Fact("excluded", ", ".join(rest)))

@@ -12,7 +12,7 @@ bootstrap, Efron and Tibshirani 1993, section 8.5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -32,6 +32,7 @@ from study.fetches.verify.record import Record
 from study.scenario.curves import Numbers
 
 Rows = dict[int, Record]  # of one response, by window
+Responses = dict[int, Rows]  # of one part, by the response's number
 Windows = tuple[int, int]  # the baseline's and the experiment's
 PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
@@ -90,43 +91,22 @@ def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
     return known[by]
 
 
-class Responses:
-    """The records of populations by part, response and window."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        self._by_part: dict[str, dict[int, Rows]] = {}
-        for record in records:
-            trial = record.trial
-            if trial.part:
-                self._by_part.setdefault(trial.part, {}).setdefault(
-                    trial.sample, {})[trial.initcwnd] = record
-
-    def windows(self, part: str) -> tuple[int, ...]:
-        """The windows under which a part was measured, in the order of the records."""
-        return tuple(dict.fromkeys(initcwnd for rows in self._by_part.get(part, {}).values()
-                                   for initcwnd in rows))
-
-    def counting(self, part: str, windows: Sequence[int]) -> list[Record]:
-        """The records of a part that count under some windows."""
-        return [record for rows in self._by_part.get(part, {}).values()
-                for initcwnd, record in rows.items() if initcwnd in windows and record.counts]
-
-    def by_sample(self, part: str) -> Mapping[int, Rows]:
-        """The records of a part, by response and window."""
-        return self._by_part.get(part, {})
-
-    def pair(self, part: str, windows: Windows, metric: str) -> Paired:
-        """The responses of a part that count under both windows. Raises NoPanel: see pair_of."""
-        return pair_of(part, self.by_sample(part), windows, metric)
+def responses_of(part: str, records: Iterable[Record]) -> Responses:
+    """The records of a part, by response and window."""
+    responses: Responses = {}
+    for record in records:
+        if record.trial.part == part:
+            responses.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
+    return responses
 
 
-def pair_of(part: str, measured: Mapping[int, Rows], windows: Windows, metric: str) -> Paired:
-    """The responses that count under both windows, of records by response.
+def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> Paired:
+    """The responses of a part that count under both windows.
 
     Raises NoPanel where none was measured or none counts.
     """
     base, experiment = windows
-    chosen = {sample: rows for sample, rows in sorted(measured.items())
+    chosen = {sample: rows for sample, rows in sorted(responses.items())
               if base in rows or experiment in rows}
     if not chosen:
         raise NoPanel(f"nothing of population '{part}' was measured; measure with"
@@ -156,10 +136,10 @@ def pair_of(part: str, measured: Mapping[int, Rows], windows: Windows, metric: s
 def panels(drawn: Populations, figures: Iterable[Figure],
            records: Sequence[Record]) -> tuple[dict[str, Panel], dict[str, str]]:
     """The rows of each figure by its name, and why the others have none."""
-    responses, made, missing = Responses(records), {}, {}
+    made, missing = {}, {}
     for figure in figures:
         try:
-            made[figure.name] = panel(drawn, figure, responses)
+            made[figure.name] = panel(drawn, figure, responses_of(figure.sweep, records))
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing
@@ -170,27 +150,28 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
 
     Raises NoPanel where a bucket has no response that counts.
     """
-    client, algorithm = drawn.like.client, drawn.like.congestion_control
+    made_with = drawn.like.client, drawn.like.congestion_control
+    windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
     if figure.is_of_windows:
-        measured = responses.windows(figure.sweep) or (figure.baseline_initcwnd,)
-        rows, samples = window_buckets(responses, figure, measured)
-        return Panel(
-            figure, tuple(rows), client, algorithm, samples=samples,
-            remarks=notes.limiting_notes(responses.counting(figure.sweep, measured)))
-    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
-    paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.limiting_notes(responses.counting(figure.sweep, windows))
+        windows = tuple(dict.fromkeys(initcwnd for rows in responses.values() for initcwnd in rows)
+                        ) or (figure.baseline_initcwnd,)
+    remarks = notes.limiting_notes([record for rows in responses.values() for initcwnd, record
+                                    in rows.items() if initcwnd in windows and record.counts])
+    if figure.is_of_windows:
+        rows, samples = window_buckets(responses, figure, windows)
+        return Panel(figure, tuple(rows), *made_with, samples=samples, remarks=remarks)
+    base, experiment = windows
+    paired = pair_of(figure.sweep, responses, (base, experiment), figure.metric)
     if figure.by != "percentile":
-        return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
-                               samples=paired.samples(windows), remarks=remarked)
+        return Panel(figure, tuple(buckets(paired, figure)), *made_with,
+                     samples=paired.samples((base, experiment)), remarks=remarks)
     if figure.bandwidth_at_most_kbps:
         paired = paired.only(
             quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
-    return Panel(
-        figure, tuple(rows), client, algorithm, counted=rows[0].n, left_out=rows[0].excluded,
-        samples=paired.samples(windows), remarks=remarked)
+    return Panel(figure, tuple(rows), *made_with, counted=rows[0].n, left_out=rows[0].excluded,
+                 samples=paired.samples((base, experiment)), remarks=remarks)
 
 
 def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
@@ -269,7 +250,7 @@ def window_buckets(responses: Responses, figure: Figure,
     made, samples = [], []
     for window in windows:
         against = figure.baseline_initcwnd, window
-        paired = responses.pair(figure.sweep, against, figure.metric)
+        paired = pair_of(figure.sweep, responses, against, figure.metric)
         label = str(window)
         bucket = _bucket(label, bars.get(label, Published()), float(window), paired,
                          resampling_factors(paired.clients), None)

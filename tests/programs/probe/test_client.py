@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from net import bpf
 from probe import client, tap
+from probe.verdict import Observed
 from testbed.hosts.certificates import ChainSpec, make
 from tests.programs.hosts.running import running
 
@@ -61,7 +61,7 @@ def says(head: bytes, body: int = 0) -> Callable[[socket.socket], None]:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 300"
 
 
-def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> dict[str, Any]:
+def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> Observed:
     return client.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
 
 
@@ -84,15 +84,15 @@ filters = pytest.mark.skipif(not may_filter(), reason="this kernel lets only roo
 def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
     with serving(says(OK, 300), family) as (port, requested):
         seen = observed(port, host)
-    assert seen["captured"] and (seen["status"], seen["ended"]) == (200, True)
+    assert seen.captured and (seen.response.status, seen.response.ended) == (200, True)
     size = len(OK) + 4 + 300
-    assert (seen["response_bytes"], seen["size_bytes"]) == (size, size)
-    first, *_ = [each for each in seen["packets"] if not each.to_client]
-    assert first.payload_bytes == len(requested[0]) and first.window << seen["scale"] > 60_000
-    got = [each for each in seen["packets"] if each.to_client and each.payload_bytes]
+    assert (seen.response.response_bytes, seen.response.size_bytes) == (size, size)
+    first, *_ = [each for each in seen.packets if not each.to_client]
+    assert first.payload_bytes == len(requested[0]) and first.window << seen.scale > 60_000
+    got = [each for each in seen.packets if each.to_client and each.payload_bytes]
     assert [each.payload_bytes for each in got] == [size, size]  # the second was sent again
     assert got[0].seq == got[1].seq == first.ack and got[1].time_ns > got[0].time_ns
-    assert len(seen["before"]) == 3 and seen["before"][1].flags == 0x12
+    assert len(seen.before) == 3 and seen.before[1].flags == 0x12
 
 
 @filters
@@ -102,10 +102,10 @@ def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.M
     monkeypatch.setattr(client, "ConnectionTap", refused)
     with serving(says(OK, 300)) as (port, _):
         seen = observed(port)
-    assert not seen["captured"] and seen["packets"] == []
+    assert not seen.captured and seen.packets == []
     # A FIN may come on its own, and on a path without a delay what a timer sends.
-    assert 1 <= seen["counts"][-1][1] <= 4
-    assert seen["response_bytes"] == len(OK) + 304 and seen["window_bytes"] in (0, 65536)
+    assert 1 <= seen.counts[-1][1] <= 4
+    assert seen.response.response_bytes == len(OK) + 304 and seen.window_bytes in (0, 65536)
 
 
 @filters
@@ -118,11 +118,11 @@ def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
 
     with serving(answer) as (port, _):
         seen = observed(port, capture=False)
-    assert seen["ended"] and seen["size_bytes"] == seen["response_bytes"] == len(head) + 304
+    assert seen.response.ended and seen.response.size_bytes == seen.response.response_bytes == len(head) + 304
     large = head.replace(b": 300", b": 200000", 1)
     with serving(says(large, 200_000)) as (port, _):
         seen = observed(port, capture=False)
-    assert seen["size_bytes"] == len(large) + 200_004
+    assert seen.response.size_bytes == len(large) + 200_004
 
 
 @filters
@@ -145,7 +145,7 @@ def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> N
 def test_other_answers_are_not_followed(head: bytes, status: int, location: str) -> None:
     with serving(says(head)) as (port, requested):
         seen = observed(port, capture=False)
-    assert (seen["status"], seen["location"]) == (status, location) and len(requested) == 1
+    assert (seen.response.status, seen.response.location) == (status, location) and len(requested) == 1
 
 
 @filters

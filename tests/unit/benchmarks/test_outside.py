@@ -116,7 +116,7 @@ def test_what_ended_badly_or_left_no_number_does_not_run(
         status: int, printed: str, written: str, sound: bool, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "ping.txt").write_text(written)
-    run = GuestRun(("sh",), status, printed, printed, tmp_path, 10.0, 2.0)
+    run = GuestRun(status, printed, printed, tmp_path, 10.0, 2.0)
     number = Number("mean RTT, ms", "ping.txt", "theirs.txt")
     (tmp_path / "theirs.txt").write_text("time=3 ms")
     compared = (number.name, experiments.theirs_of(number, tmp_path),
@@ -139,7 +139,7 @@ def test_no_link_of_a_strangers_repository_leads_out_of_it(
         (tmp_path / "copy" / name).symlink_to(tmp_path / "secret")
     monkeypatch.setattr(experiments, "check_out", lambda *_: None)
     monkeypatch.setattr(experiments, "in_guest", lambda *_, **__: GuestRun(
-        ("sh",), 0, "", "", None, 10.0, 2.0))
+        0, "", "", None, 10.0, 2.0))
     row = experiments.row_of(Experiment("copy", "a/copy", "abc", "", "true", numbers=[
         Number("RTT", theirs="theirs.txt")]), tmp_path, tmp_path)
     assert row.compared == (("RTT", None, None),)

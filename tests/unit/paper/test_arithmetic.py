@@ -22,14 +22,11 @@ MEANS = {"experiment_ms": "514", "baseline_ms": "582"}
 
 def test_a_bucket_by_hand() -> None:
     """10 ms are 5 % of 200 ms; 10.013 / 4.993 % and 9.987 / 5.007 % are the ends."""
-    means = derive_means(PublishedBucket("20", 25.0, 10.0, 5.0))
-    assert means.baseline.value == pytest.approx(200)
-    assert means.experiment.value == pytest.approx(190)
-    assert means.baseline.high == pytest.approx(10.013 / 0.04993)
-    assert means.baseline.low == pytest.approx(9.987 / 0.05007)
-    assert means.experiment.high == pytest.approx(10.013 / 0.04993 - 10.013)
-    assert means.experiment.low == pytest.approx(9.987 / 0.05007 - 9.987)
-    assert (means.share.low, means.share.high) == pytest.approx((0.24995, 0.25005))
+    bucket = PublishedBucket("20", 25.0, 10.0, 5.0)
+    assert derive_means(bucket) == pytest.approx((0.25, 200, 190))
+    most_ms, least_ms = 10.013 / 0.04993, 9.987 / 0.05007
+    assert derive_means(bucket, 1) == pytest.approx((0.25005, most_ms, most_ms - 10.013))
+    assert derive_means(bucket, -1) == pytest.approx((0.24995, least_ms, least_ms - 9.987))
 
 
 @pytest.mark.parametrize(("ends", "meets"), [

@@ -35,14 +35,14 @@ def data(at_ms: float, start: int, size: int = MSS, merged: int = 0, stamp: bool
                   round(1000 + sent_ms) if stamp else None)
 
 
-def seen(*packets: Packet, **more: Any) -> dict[str, Any]:
+def seen(*packets: Packet, **more: Any) -> verdict.Observed:
     """A connection whose request leaves at 40 ms."""
     syn_ack = Packet(20_000_000, True, FIRST - 1, 1, SYN | ACK, 64, 0, 0, 1000)
     requested = Packet(40_000_000, False, 1, FIRST, ACK, 64, 100, 0, 7)
-    return {"rtt_ms": RTT_MS, "segments_before": 0, "window_bytes": 65536, "scale": 10,
-            "mss": MSS, "before": [syn_ack], "packets": [requested, *packets], "captured": True,
-            "counts": [], "status": 200, "location": "", "response_bytes": 20 * MSS,
-            "ended": False, "size_bytes": 100_000, **more}
+    response = verdict.Response(200, "", 20 * MSS, False, 100_000)
+    of_response = {name: more.pop(name) for name in response._fields if name in more}
+    return verdict.Observed(RTT_MS, 0, 65536, 10, MSS, [syn_ack], [requested, *packets], True, [],
+                            response._replace(**of_response))._replace(**more)
 
 
 def flight(count: int, from_ms: float = 80.0, each_ms: float = 0.0, **more: Any) -> list[Packet]:

@@ -16,7 +16,8 @@ import numpy
 
 from findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from study.fetches.figures.buckets import Bucket
-from study.fetches.figures.drawn_panels import Paired, Responses, Rows, buckets, pair_of
+from study.fetches.figures.drawn_panels import (Paired, Responses, Rows, buckets, pair_of,
+                                                  responses_of)
 from study.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT, Cause,
                                                Population, Populations, steps)
 from study.fetches.scenario.scenario import Figure
@@ -72,21 +73,20 @@ def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     made = drawn.explained
     if made is None:
         return []
-    responses = Responses(records)
     windows = made.initcwnd[0], made.initcwnd[-1]
-    panel = responses.by_sample(made.name)
-    so_far: dict[int, Rows] = {}
+    panel = responses_of(made.name, records)
+    so_far: Responses = {}
     levels = []
     for cause, added in steps(drawn.steps):
-        so_far.update(responses.by_sample(f"{made.name}-{cause.name}"))
+        so_far.update(responses_of(f"{made.name}-{cause.name}", records))
         rows = _rows(made.initcwnd[-1], added, panel, so_far)
         levels.append(_step(made, cause, pair_of(
             f"{made.name}-{cause.name}", rows, windows, METRIC), rows, windows))
     return levels
 
 
-def _rows(last: int, added: Collection[str], panel: Mapping[int, Rows],
-          so_far: Mapping[int, Rows]) -> Mapping[int, Rows]:
+def _rows(last: int, added: Collection[str], panel: Responses, so_far: Responses
+          ) -> Responses:
     """The records of a step, by response and window, with what they stand for there.
 
     last: the largest window; added: the columns in force.
@@ -108,7 +108,7 @@ def _weighed(rows: Rows, window: int, like: Rows) -> Rows:
             for initcwnd, record in rows.items()}
 
 
-def _step(made: Population, cause: Cause, paired: Paired, rows: Mapping[int, Rows],
+def _step(made: Population, cause: Cause, paired: Paired, rows: Responses,
           windows: tuple[int, int]) -> Step:
     figures = {axis: Figure(
         name=f"causes {cause.name}", title=cause.title, kind="improvement", sweep=made.name, by=by,

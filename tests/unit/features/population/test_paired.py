@@ -19,7 +19,7 @@ from study.fetches.figures import kinds
 from study.fetches.figures.bars import figure_table
 from study.fetches.figures.buckets import Excluded, NoPanel, Panel
 from study.fetches.figures.claims import judge_panel
-from study.fetches.figures.drawn_panels import Responses, panel as panel_of
+from study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
 from study.fetches.scenario.population import percentile_of
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.scenario.trial import Trial
@@ -123,7 +123,7 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     leaning = [replace(record, trial=replace(record.trial, weight=3 * record.trial.weight))
                if record.trial.initcwnd == 3 and record.trial.sample in far else record
                for record in records]
-    side_by_side, two_weeks = (panel_of(scenario.drawn, figure, Responses(each)).buckets[0]
+    side_by_side, two_weeks = (panel_of(scenario.drawn, figure, responses_of(figure.sweep, each)).buckets[0]
                                for each in (records, leaning))
     assert side_by_side.same is None and two_weeks.same is not None
     assert two_weeks.same.absolute == pytest.approx(side_by_side.absolute) == pytest.approx(7)
@@ -135,7 +135,8 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     assert two_weeks.base == pytest.approx(numpy.average(
         [record.latency_ms or 0 for record in own],
         weights=[record.trial.weight for record in own]))
-    table = figure_table(scenario, judge_panel(panel_of(scenario.drawn, figure, Responses(leaning)), ()))
+    table = figure_table(scenario, judge_panel(
+        panel_of(scenario.drawn, figure, responses_of(figure.sweep, leaning)), ()))
     assert "the window alone" in {column.group for column in table.columns}
     assert any("what the window does" in note for note in table.notes)
 
@@ -147,12 +148,12 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
                  if record.trial.part == figure.sweep and record.trial.initcwnd == 3)
     spoiled = [replace(record, verdict="fail") if place == first else record
                for place, record in enumerate(records)]
-    panel = panel_of(scenario.drawn, figure, Responses(spoiled))
+    panel = panel_of(scenario.drawn, figure, responses_of(figure.sweep, spoiled))
     assert str(panel.excluded) == "1 record without its counterpart" and panel.n == 254
     with pytest.raises(NoPanel, match="nothing of population 'other' was measured"):
-        Responses(records).pair("other", (3, 10), "latency_ms")
+        pair_of("other", responses_of("other", records), (3, 10), "latency_ms")
     with pytest.raises(NoPanel, match="counts under both windows, 3 and 11"):
-        Responses(records).pair(figure.sweep, (3, 11), "latency_ms")
+        pair_of(figure.sweep, responses_of(figure.sweep, records), (3, 11), "latency_ms")
 
 
 @pytest.mark.parametrize("label", ["p0", "p100", "q50", "pfifty", "50", "p", "pp50", "p-1", "pnan"])
