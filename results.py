@@ -28,7 +28,7 @@ from base.command_line import Parser, file_path, output_file, positive, run_main
 from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
-from findings.charts import BarChart, BarPage
+from findings.charts import BarChart, BarPage, bar_page
 from findings.findings import Finding, Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
@@ -221,13 +221,9 @@ def in_gallery(report: Report) -> Report:
     if not drawn:
         return replace(report, findings=())
     first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)), drawn[0])
-    bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
-    if isinstance(first.chart, BarChart) and 1 < len(bars) <= MOST_ON_A_PAGE:
-        first = replace(first, text=" ".join(finding.text for finding in bars), chart=BarPage(
-            report.title, tuple(line for line in first.chart.context if all(
-                finding.chart and line in finding.chart.context for finding in bars)),
-            charts=tuple(finding.chart for finding in bars
-                         if isinstance(finding.chart, BarChart))))
+    charts = [finding.chart for finding in drawn if isinstance(finding.chart, BarChart)]
+    if isinstance(first.chart, BarChart) and 1 < len(charts) <= MOST_ON_A_PAGE:
+        first = replace(first, chart=bar_page(report.title, charts))
     return replace(report, findings=tuple(replace(finding, also=()) for finding in (
         first, *(finding for finding in drawn if finding.name in FURTHER.get(report.name, ())))))
 

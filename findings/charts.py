@@ -27,8 +27,9 @@ def is_wide(ends: Ends | None) -> bool:
 class Chart:
     """What every figure has around its axes.
 
-    context: the lines under the title, what was measured and how. foot: below
-    the axes, what was counted; caption: below that, how the run was measured,
+    context: the lines under the title, what was measured and how. compared: which measurements are
+    compared; the line says by which marks of its own a picture shows them. foot: below the axes,
+    what was counted; caption: below that, how the run was measured,
     of whoever draws (Report.caption). alarm: what was excluded or differs, "" for
     nothing; it is drawn to be seen.
     """
@@ -38,6 +39,7 @@ class Chart:
     foot: str = ""
     alarm: str = ""
     caption: str = field(default="", kw_only=True)
+    compared: str = field(default="", kw_only=True)
 
     @property
     def family(self) -> str:
@@ -159,6 +161,16 @@ class BarPage(Chart):
     family = "bars"
 
     charts: tuple[BarChart, ...] = ()
+
+
+def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
+    """Under the title stands what is true of all of the charts."""
+    first, *others = charts
+    return BarPage(
+        title, tuple(line for line in first.context if all(line in other.context
+                                                           for other in others)),
+        charts=tuple(charts), compared=first.compared if all(
+            other.compared == first.compared for other in others) else "")
 
 
 # Lines -------------------------------------------------------------------------------

@@ -98,8 +98,9 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
 
 
 def _distribution(finding: Finding, name: str) -> Chart:
-    return SampleChart(finding.title, finding.chart.context if finding.chart else (),
-                       drawn_by=name, samples=finding.samples, measured=finding.measured)
+    around = finding.chart or Chart("", ())
+    return SampleChart(finding.title, around.context, compared=around.compared, drawn_by=name,
+                       samples=finding.samples, measured=finding.measured)
 
 
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:

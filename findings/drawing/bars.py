@@ -64,7 +64,7 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
     titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
               for one in charts]
     above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
-    frame = style.frame(_with_foot(chart, charts), (above + height + below) * len(charts),
+    frame = style.frame(_with_words(chart, charts), (above + height + below) * len(charts),
                         legend_of(charts))
     for floor, one in enumerate(reversed(charts)):
         left = draw_pair(frame, one, (above + height + below) * floor + below, height)
@@ -153,8 +153,8 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     return handles
 
 
-def _with_foot(chart: Chart, charts: Sequence[BarChart]) -> Chart:
-    """Below it also where bars on a logarithmic axis begin, and what an arrow is."""
+def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
+    """Also what its marks compare, where bars on a logarithmic axis begin, what an arrow is."""
     begin = {f"{low:g} {one.unit}" for one in charts
              for (low, _), is_log in [scale_of(one)] if is_log and one.is_like_the_papers}
     words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}: on a logarithmic"
@@ -162,7 +162,15 @@ def _with_foot(chart: Chart, charts: Sequence[BarChart]) -> Chart:
     if begin and any(value < 1 for one in charts for bar in one.bars for value in (
             bar.alone or 1, *(bar.absolute.interval or ()), *(bar.percent.interval or ()))):
         words.append("Arrow down: the interval continues below the axis.")
-    return replace(chart, foot=" ".join(filter(None, (*words, chart.foot))))
+    triangles = any(bar.alone is not None for one in charts for bar in one.bars)
+    return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
+                   foot=" ".join(filter(None, (*words, chart.foot))))
+
+
+def _compared(chart: Chart, triangles: bool = False) -> list[str]:
+    """What its bars compare, and its triangles; [] where nothing is to be said of it."""
+    alone = ". Triangles: the window alone, the same responses" if triangles else ""
+    return [f"Bars: {chart.compared}{alone}"] if chart.compared else []
 
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
@@ -252,7 +260,8 @@ def _draw_times(chart: TimeChart) -> Figure:
     below = BELOW_INCHES + style.ROW_INCHES * len(rows)
     brackets = ("In brackets: the 95 % interval of what is"
                 f" {chart.improved} holds zero.") if any(bar.unsure for bar in chart.bars) else ""
-    frame = style.frame(replace(chart, foot=" ".join(filter(None, (brackets, chart.foot)))),
+    frame = style.frame(replace(chart, context=(*chart.context, *_compared(chart)),
+                                foot=" ".join(filter(None, (brackets, chart.foot)))),
                         BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart))
     axes = frame.axes(LEFT_INCHES, below, style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES,
                       AXES_INCHES)

@@ -28,14 +28,10 @@ def draw(chart: SampleChart) -> Figure:
         for look, (sample, (values, percent)) in enumerate(zip(chart.samples, curves))),
         x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100))
     return lines.draw(LineChart(
-        f"{chart.title}: how many take longer", tuple(map(of_curves, chart.context)),
+        f"{chart.title}: how many take longer",
+        (*chart.context, *([f"Curves: {chart.compared}"] if chart.compared else [])),
         f"{counts}; weighted by what each stands for", caption=chart.caption,
         columns=((plot,),), plot_inches=4.4, legend=True))
-
-
-def of_curves(line: str) -> str:
-    """A line under the title of a figure of bars, said of curves, beside which no triangle is."""
-    return line.partition(". Triangles: ")[0].replace("Bars: ", "Curves: ", 1)
 
 
 def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:

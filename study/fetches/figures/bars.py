@@ -193,8 +193,8 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
     around: dict[str, Any] = {
         "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
                     f"{f', averaged over {averages}' if averages else ''}",
-                    *(_of_population(figure, panel) if like_the_papers else
-                      [common] if common else [])),
+                    *([_choice(figure)] if like_the_papers else [common] if common else [])),
+        "compared": _weeks(panel) if like_the_papers else "",
         "foot": " ".join([f"{panel.n} trials verified on the wire"
                           + ("." if panel.excluded.total else "; none excluded."),
                           *_percentages(judged), *panel.remarks, *over]).removesuffix("."),
@@ -220,15 +220,16 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
         is_like_the_papers=like_the_papers)
 
 
-def _of_population(figure: Figure, panel: Panel) -> tuple[str, ...]:
-    """What has to be known of a figure of a drawn population before anybody reads a bar."""
-    how = ("Held out: no parameter of this population was chosen by these published values"
-           if figure.held_out else
-           "Fitted: the population's parameters were chosen to match the paper")
-    weeks = ("Bars: two different weeks, as in the paper. Triangles: the window alone, the same"
-             " responses" if any(bucket.same for bucket in panel.buckets) else
-             "Bars: the window alone, the same responses; in the paper: two different weeks")
-    return how, weeks
+def _choice(figure: Figure) -> str:
+    """By what a population's parameters were chosen: to be known before anybody reads a bar."""
+    return ("Held out: no parameter of this population was chosen by these published values"
+            if figure.held_out else
+            "Fitted: the population's parameters were chosen to match the paper")
+
+
+def _weeks(panel: Panel) -> str:
+    return ("two different weeks, as in the paper" if any(bucket.same for bucket in panel.buckets)
+            else "the window alone, the same responses; in the paper: two different weeks")
 
 
 def _percentages(judged: JudgedPanel) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from base.stats import Estimate
-from findings.charts import Bar, BarChart
+from findings.charts import Bar, BarChart, bar_page
 from findings.drawing import bars, style
 from tests.unit.drawing import samples
 
@@ -157,6 +157,24 @@ def test_a_page_shows_several_charts_with_their_titles(chart: BarChart) -> None:
         assert len(axes.patches) == 3
     many = bars.draw(replace(samples.bar_page(), charts=(chart,) * bars.MANY))
     assert "78.9" not in samples.said(many.axes[0]), "many charts have no room for tables"
+
+
+def test_the_face_says_what_bars_and_triangles_compare(chart: BarChart) -> None:
+    two = replace(chart, compared="two weeks")
+    alone = "Bars: two weeks. Triangles: the window alone, the same responses"
+    assert alone in samples.said(bars.draw(two))
+    assert alone in samples.said(bars.draw(bar_page("a page", (two, two))))
+    none = replace(two, bars=tuple(replace(bar, alone=None) for bar in chart.bars))
+    assert "Bars: two weeks" in samples.said(bars.draw(none))
+    times = replace(samples.time_chart(), compared="two weeks")
+    assert "Bars: two weeks" in samples.said(bars.draw(times))
+
+
+def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
+    first = replace(chart, context=("cubic", "100 ms"), compared="two weeks")
+    page = bar_page("a page", (first, replace(first, context=("cubic", "20 ms"))))
+    assert (page.context, page.compared) == (("cubic",), "two weeks")
+    assert bar_page("a page", (first, chart)).compared == ""
 
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:

@@ -39,9 +39,7 @@ def test_a_curve_is_the_weight_above_each_value() -> None:
 
 
 def test_its_face_speaks_of_curves() -> None:
-    assert ccdf.of_curves("Bars: two weeks. Triangles: the window alone") == "Curves: two weeks"
-    finding = replace(FINDING, chart=replace(samples.bar_chart(), context=(
-        "Bars: two weeks. Triangles: the window alone",)))
+    finding = replace(FINDING, chart=replace(samples.bar_chart(), compared="two weeks"))
     figure = dict(drawing.figures(report(findings=(finding,))))["tail_ccdf"]
     words = " ".join(text.get_text() for text in figure.findobj(Text))
     assert "Curves: two weeks" in words and "Triangles" not in words

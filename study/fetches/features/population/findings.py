@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy
 
 from base.words import number
-from findings.charts import BarChart, BarPage, GridChart, Square, SquareChart, SquareMap
+from findings.charts import BarChart, GridChart, Square, SquareChart, SquareMap, bar_page
 from findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from findings.findings import Cell, Column, Finding, Table
 from findings.quantities import quantity
@@ -43,9 +43,9 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
     charts = tuple(finding.chart for finding in findings
                    if finding.name in {figure.name for figure in of_shares}
                    and isinstance(finding.chart, BarChart))
-    made = [Finding("fig5", "The panels together", chart=BarPage(
+    made = [Finding("fig5", "The panels together", chart=bar_page(
         f"Figure 5 of the paper, {of_shares[0].baseline_initcwnd} →"
-        f" {of_shares[0].experiment_initcwnd} segments", charts[0].context, charts=charts),
+        f" {of_shares[0].experiment_initcwnd} segments", charts),
         text="The panels together. Their numbers are in the tables of the single figures.")
             ] if charts else []
     try:
