@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from base import typed
 from base.errors import UsageError
@@ -22,7 +22,7 @@ _MOST_WINDOW = 65_535  # segments: that of initcwnd
 LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
 
 
-def _is_round(value: Any) -> bool:
+def _is_round(value: object) -> TypeGuard[float]:
     """Whether it is a number that three digits write exactly."""
     return isinstance(value, (int, float)) and float(f"{value:.3g}") == value
 
@@ -135,7 +135,7 @@ class Quantity:
         """A value as text, with its unit if it has one."""
         return f"{value} {self.unit}".rstrip()
 
-    def ticks(self, values: Sequence[Any]) -> tuple[list[str], str]:
+    def ticks(self, values: Sequence[str | float]) -> tuple[list[str], str]:
         """Values as an axis has them, and its name: "300 kB", "1 Gbit/s" where they are round."""
         if self.unit not in LARGER_UNITS or not all(map(_is_round, values)):
             return [plain(value) for value in values], self.axis

@@ -46,10 +46,22 @@ def _confined(value: object, where: str) -> object:
 # Which kernel it is, the one who sent it knows.
 _of_engine = {"confined": _confined, "kernel": _word, "systems": by_name(by_name(_word, 100), 10),
               "sysctls": by_name(by_name(text(1000), 1000), 1000)}
-FACTS = table({}, {
+
+
+class MachineFacts(TypedDict, total=False):
+    """What a machine reports of its engine, and of itself."""
+
+    confined: Mapping[str, object] | bool
+    kernel: str
+    systems: Mapping[str, Mapping[str, str]]
+    sysctls: Mapping[str, Mapping[str, str]]
+    machine: Mapping[str, object]
+
+
+FACTS = known_as(MachineFacts, table({}, {
     **_of_engine,
     "machine": table({}, {"kernel": _word, "processor": _word, "cpus": maybe(whole()),
-                          "system": _word})})
+                          "system": _word})}))
 _size = whole(0, RESULT_BYTES)
 
 
@@ -98,7 +110,7 @@ class TrialBatch:
             "captured": self.captured, "known_kernel": self.known_kernel,
             "trials": list(map(named_values, self.trials))}).encode())
 
-    def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
+    def read(self, result: bytes) -> tuple[list[JudgedTrial], MachineFacts]:
         """What a machine made of it, and what it reported of itself.
 
         Raises ValueError where that is not a result of these trials.
@@ -161,13 +173,13 @@ class ManyMachines:
         """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel
-        self.reported: dict[str, Any] = {}
+        self.reported: dict[str, object] = {}
         self.machines: dict[str, dict[str, Any]] = {}
 
     @property
-    def facts(self) -> dict[str, Any]:
-        return {**self.reported, **self.kernel,
-                "cluster": {**self.cluster.facts, "machines": self.machines}}
+    def facts(self) -> dict[str, object]:
+        cluster: dict[str, object] = {**self.cluster.facts, "machines": self.machines}
+        return {**self.reported, **self.kernel, "cluster": cluster}
 
     @property
     def doing(self) -> str:
@@ -188,11 +200,12 @@ class ManyMachines:
                 raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
                                        ) from error
             machine = self.machines.setdefault(name, {"trials": 0})
-            machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
-            if self.reported.get("confined") is False:  # of any machine
-                facts.pop("confined", None)
-            self.reported.update(facts)
+            for what, value in facts.items():
+                if what == "machine":
+                    machine.update(facts["machine"])
+                elif what != "confined" or self.reported.get(what) is not False:  # of any machine
+                    self.reported[what] = value
             yield from judged
 
 

@@ -10,22 +10,22 @@ from typing import Any
 
 from base.errors import FirstFlightError
 from runs import runs, scenario_file
-from runs.kinds import Study
+from runs.kinds import AnyTrial, Study
 from runs.results.record_file import changes
-from runs.results.records import read_records
+from runs.results.records import Record, read_records
 
 MOST_RUNS = 20  # that are looked at
 
 
-def records(study: Study, run: runs.Run, missing: Sequence[Any],
-            content: Callable[[Any], Hashable]) -> Iterator[tuple[Any, Path, str]]:
+def records(study: Study, run: runs.Run, missing: Sequence[AnyTrial],
+            content: Callable[[Any], Hashable]) -> Iterator[tuple[Record, Path, str]]:
     """The record of each trial that an earlier run has, of the trial as this run names it.
 
     content: equal for trials that have the same outcome. With the run's folder, and the trial's
     id there. Of runs on the same kernel by the same version, and only records that count.
     """
     wanted = {content(trial) for trial in missing}
-    found: dict[Hashable, tuple[Any, Path]] = {}
+    found: dict[Hashable, tuple[Record, Path]] = {}
     for folder in runs.newest_first(run.folder.parent)[:MOST_RUNS]:
         if folder != run.folder and _is_alike(folder, study, run.facts):
             with suppress(FirstFlightError):  # a damaged file has nothing to give

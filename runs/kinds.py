@@ -122,10 +122,10 @@ class Judge(Protocol):
     """
 
     def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-                 known_kernel: bool = True) -> tuple[object, Mapping[str, bytes]]: ...
+                 known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]: ...
 
 
-def _covers(trials: Sequence[Any], measured: Sequence[Any]) -> bool:
+def _covers(trials: Sequence[AnyTrial], measured: Sequence[AnyTrial]) -> bool:
     return set(trials) <= set(measured)
 
 
@@ -145,7 +145,7 @@ class Kind:
 
     record: type[Record]
     read: Callable[[ScenarioFile, Overrides], Any]
-    expand: Callable[[Any, Overrides, int], Sequence[Any]]
+    expand: Callable[[Any, Overrides, int], Sequence[AnyTrial]]
     judge: Judge
     report: Callable[[Study, RunData], Report]
     guest_s: Callable[[Any], float]

@@ -14,7 +14,8 @@ from base.command_line import Progress, say
 from base.errors import FirstFlightError, note_kept
 from net.segments import capture_file
 from runs import earlier, runs, scenario_file
-from runs.kinds import Kind, RunData, Study
+from runs.kinds import AnyTrial, Kind, RunData, Study
+from runs.results.records import Record
 from runs.runs import Run
 from testbed.messages import Job, ObservedTrial
 
@@ -54,7 +55,7 @@ class JudgedTrial:
     them, by name; emulated_s: how long it took on its network.
     """
 
-    record: Any
+    record: Record
     captures: Mapping[str, bytes]
     files: Mapping[str, bytes]
     emulated_s: float
@@ -72,12 +73,12 @@ class Measurer(Protocol):
     jobs: int
 
     @property
-    def facts(self) -> dict[str, Any]: ...
+    def facts(self) -> dict[str, object]: ...
 
     @property
     def doing(self) -> str: ...
 
-    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
         ...
@@ -95,10 +96,10 @@ class OneMachine:
         self.known_kernel = engine.known_kernel
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return self.engine.facts
 
-    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
         jobs = [trial.job() for trial in trials]
@@ -107,8 +108,8 @@ class OneMachine:
                         study.head.sysctls, observed.trial_id in captured, self.known_kernel)
 
 
-def judge(kind: Kind, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-          with_captures: bool, known_kernel: bool) -> JudgedTrial:
+def judge(kind: Kind, trial: AnyTrial, observed: ObservedTrial, exact: bool,
+          sysctls: Mapping[str, str], with_captures: bool, known_kernel: bool) -> JudgedTrial:
     """A trial as an engine observed it, judged."""
     record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
     captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
@@ -141,7 +142,7 @@ class MeasureOptions:
     seed: int
     fresh: bool
     keep_captures: bool
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     quiet: bool = False
     refining: Refining | None = None
 
@@ -242,7 +243,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
     run.facts.update(measurer.facts)
 
 
-def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, Any]:
+def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:
     """What run.json holds of a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
@@ -306,10 +307,10 @@ MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will d
 WITHIN_A_CELL = ("initcwnd", "window", "clients")
 NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
 
-Cell = tuple[Any, ...]  # the values that its trials have in common
+Cell = tuple[object, ...]  # the values that its trials have in common
 
 
-def sample_of(trials: Sequence[Any]) -> set[str]:
+def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
     """The ids of some trials, of each chosen cell the first and the last window.
 
     The next cell is the one with most of the ends of quantities that none
@@ -321,8 +322,8 @@ def sample_of(trials: Sequence[Any]) -> set[str]:
         return set()
     names = [column.name for column in fields(trials[0]) if column.name not in WITHIN_A_CELL]
     cell_of = attrgetter(*names)
-    first: dict[Cell, Any] = {}
-    last: dict[Cell, Any] = {}
+    first: dict[Cell, AnyTrial] = {}
+    last: dict[Cell, AnyTrial] = {}
     for trial in trials:
         cell = cell_of(trial)
         first.setdefault(cell, trial)

@@ -23,7 +23,7 @@ from base import files
 from base.command_line import say
 from base.errors import FirstFlightError, UsageError
 from base.files import WriteError
-from runs.kinds import RunData, Study
+from runs.kinds import AnyTrial, RunData, Study
 from runs.results.facts import RUN, read_facts_file
 from runs.results.record_file import RecordFile, changes, make_seal, order_rows
 from runs.results.records import Record, RecordsError, read_records, trial_class, whole_lines
@@ -46,7 +46,7 @@ class Run:
     folder: Path
     facts: dict[str, Any]
     kind: type[Record]
-    measured: set[Any]
+    measured: set[AnyTrial]
     resumed: bool
     _lock: int
 
@@ -55,11 +55,11 @@ class Run:
         """Where engines put what is theirs; gone when the run is closed."""
         return self.folder / WORK
 
-    def missing(self, trials: Iterable[Any]) -> list[Any]:
+    def missing(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
         """The trials that have no record yet, in the order given."""
         return [trial for trial in trials if trial not in self.measured]
 
-    def records(self) -> list[Any]:
+    def records(self) -> list[Record]:
         """What it holds now. Raises RecordsError."""
         return read_records(self.folder / TRIALS_CSV, self.kind)
 
@@ -86,7 +86,7 @@ class Run:
         files.save(self.folder, RUN_JSON,
                    json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
 
-    def order(self, trials: Iterable[Any]) -> None:
+    def order(self, trials: Iterable[AnyTrial]) -> None:
         """Put the rows of trials.csv in the order of the trials, and seal them anew.
 
         Both seals stand in run.json while the file is replaced: whatever stops that, the run
@@ -166,7 +166,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
             "trials": _digest(_values_of(study.trials, trial_class(study.kind.record)))}
 
 
-def _values_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
+def _values_of(trials: Sequence[AnyTrial], kind: type[Any]) -> list[str]:
     """Every value of every trial; repr() of a float has all digits that it has."""
     defaults = {column.name: column.default for column in fields(kind)}
     return sorted(repr([(name, value) for name, default in defaults.items()
@@ -276,13 +276,13 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
     return Run(folder, stored, kind, {record.trial for record in records}, True, lock)
 
 
-def _doubled(records: Sequence[Any]) -> str:
+def _doubled(records: Sequence[Record]) -> str:
     """Says how many trials stand there twice, which no run measures; "" for none."""
     count = len(records) - len({record.trial for record in records})
     return f"{TRIALS_CSV} was changed: {count} of its rows are doubled" if count else ""
 
 
-def _difference(before: Any, now: Mapping[str, str]) -> str:
+def _difference(before: object, now: Mapping[str, str]) -> str:
     """In which words two requests differ, "" where they are the same."""
     if not isinstance(before, dict):
         return "an earlier version began it"

@@ -119,7 +119,7 @@ def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str
     return tables_read
 
 
-def table(raw: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+def table(raw: Mapping[str, object], name: str, where: str) -> dict[str, Any]:
     """The [name] table of a document, {} where it has none. Raises UsageError."""
     inner = raw.get(name, {})
     if not isinstance(inner, dict):

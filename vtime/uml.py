@@ -221,7 +221,7 @@ def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
               for word in ("--read", path))]
 
 
-def walls() -> dict[str, Any] | bool:
+def walls() -> dict[str, object] | bool:
     """For run.json: the walls that stand; false where there are none."""
     if confine.lacking():
         return False

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from base import files
 from base.command_line import Parser, Progress, positive, whole_numbers
@@ -67,6 +67,7 @@ AMPLE_PACKETS = 100_000
 MOST_SEGMENTS = 1500  # of all responses on the connection; each packet costs a guest its time
 QUEUES = ("100000", "100000", "100000", "100", "100", "1", "few", "ms", "bdp")
 BBR = "bbr"
+T = TypeVar("T")
 
 
 def sample_crossed(seed: int, number: int) -> Trial:
@@ -128,7 +129,7 @@ def _queue(draw: random.Random, rtt_ms: float, bandwidth_kbps: float) -> dict[st
         return {"queue_packets": AMPLE_PACKETS}
 
 
-def _sometimes(draw: random.Random, value: Any, usual: Any, share: float = 0.2) -> Any:
+def _sometimes(draw: random.Random, value: T, usual: T, share: float = 0.2) -> T:
     return value if draw.random() < share else usual
 
 

@@ -33,7 +33,7 @@ class Cells(Generic[R]):
         return {values: Cells(records) for values, records in grouped(
             self.records, lambda record: tuple(value_of(record, name) for name in names)).items()}
 
-    def at(self, **values: Any) -> Cells[R]:
+    def at(self, **values: object) -> Cells[R]:
         """Those with these values; "" is no name."""
         return Cells([record for record in self.records if all(
             value_of(record, name) == value for name, value in values.items() if name)])

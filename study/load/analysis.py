@@ -76,7 +76,7 @@ class Runs:
         """The values on an axis, in the order of the file; "" alone for no axis."""
         return Cells(self.records).values(axis)
 
-    def at(self, window: str, **places: Any) -> BySeed:
+    def at(self, window: str, **places: object) -> BySeed:
         """The runs with a window at a place on some axes, by repeat.
 
         Raises MissingRuns where several cells share the place.

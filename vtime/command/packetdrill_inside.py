@@ -47,7 +47,7 @@ def run(words: list[str], folder: str, environment: dict[str, str],
         return status if ended else None, output.read().decode(errors="replace")
 
 
-def report(**result: Any) -> None:
+def report(**result: object) -> None:
     print(json.dumps(result), flush=True)
 
 

@@ -162,7 +162,8 @@ def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
             "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
 
 
-def read_causes(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:
+def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str
+                ) -> AsPublished | None:
     """What a scenario explains, None where nothing. Raises UsageError."""
     if "as_published" not in raw:
         return None

@@ -12,7 +12,7 @@ import lzma
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from base import files
 from base.errors import UsageError
@@ -109,7 +109,7 @@ def where_of(path: Path) -> str:
     return f"scenarios/populations/{path.name}"
 
 
-def write(path: Path, header: Sequence[str], lines: Iterable[Iterable[Any]]) -> None:
+def write(path: Path, header: Sequence[str], lines: Iterable[Iterable[object]]) -> None:
     """A compressed CSV; numbers have all their digits. Raises WriteError."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -113,6 +113,6 @@ def _requested(field: Field[Any], trial: Trial) -> Any:
     return "" if value == field.metadata.get(UNSAID, MISSING) else value
 
 
-def _default(field: Field[Any]) -> Any:
+def _default(field: Field[Any]) -> object:
     """MISSING where there is none. A network in which chance decides nothing is the default."""
     return 0 if field.metadata.get("random") else field.default
