@@ -127,6 +127,7 @@ def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int)
             process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
+        process.kill()  # else one that heeds no signal is waited for
         assert process.returncode in (130, 143)
         assert "Traceback" not in process.stderr.read().decode()
     (kept,) = (work / "r" / "commands").iterdir()
