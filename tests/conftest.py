@@ -22,14 +22,15 @@ FIRST = ("tests/live/", "tests/programs/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Ctrl-C is heeded: a shell that starts tests with "&" has it ignored, and so would theirs.
+    """Signals are heeded: nohup, or a shell's "&", has them ignored, and so would what tests start.
 
     Where byte code is not kept beside sources it is kept in the user's cache, as the kernel is:
     each session, and each of hundreds of programs that tests start, would compile the project
     anew. What lay in folders of tests goes with the session.
     """
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     if sys.dont_write_bytecode:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         kept = sys.pycache_prefix = f"{cache}/first-flight/bytecode"
@@ -39,6 +40,16 @@ def pytest_configure(config: pytest.Config) -> None:
                 f"{kept}{tempfile.gettempdir()}").glob("pytest-of-*")])
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_they_were() -> Iterator[None]:
+    """A command's main that ran in a test leaves signals ignored: so would what later tests start."""
+    before = {number: signal.getsignal(number)
+              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,12 +81,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-
-
-def heeding() -> None:
-    """Whoever runs the tests may have them ignore signals; a program that is started heeds them."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import heeding
 
 PROJECT = Path(__file__).resolve().parents[2]
 GUEST = PROJECT / "vtime" / "kernel"
@@ -395,7 +394,7 @@ class Building:
         return process, alive
 
     def struck(self, script: str, way: signal.Signals,
-               caller: Callable[[], None] = lambda: heeding()) -> tuple[int, str]:
+               caller: Callable[[], None] | None = None) -> tuple[int, str]:
         """The status of such a build that a signal has struck, and what it said; all of it is gone."""
         process, alive = self.compiling(script, caller)
         process.send_signal(way)

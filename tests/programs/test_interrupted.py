@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import heeding
 
 RUN = Path(__file__).resolve().parent.parent.parent / "run.sh"
 
@@ -18,7 +17,7 @@ RUN = Path(__file__).resolve().parent.parent.parent / "run.sh"
 def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
     """Within its first 60 ms bash becomes env, and env Python, which imports its site module."""
     with subprocess.Popen([RUN, "--list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, start_new_session=True, preexec_fn=heeding) as started:
+                          text=True, start_new_session=True) as started:
         time.sleep(after_ms / 1000)
         started.send_signal(signal.SIGINT)
         _, printed = started.communicate(timeout=300)
@@ -37,5 +36,5 @@ def test_ctrl_c_while_it_is_read_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         ["/usr/bin/python3", "-c", "import runpy, sys; sys.path[:0] = sys.argv[1:];"
          " runpy.run_path(f'{sys.argv[2]}/experiment.py', run_name='__main__')", tmp_path, RUN.parent],
-        capture_output=True, text=True, timeout=300, check=False, preexec_fn=heeding)
+        capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (130, "run.sh: interrupted\n")

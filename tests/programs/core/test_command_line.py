@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from base.errors import INTERRUPTED, UNREAD, USAGE
-from tests.conftest import heeding
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
@@ -63,7 +62,7 @@ def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
 def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     started = subprocess.Popen([sys.executable, "-X", "importtime", str(PROJECT / program),
                                 "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True, preexec_fn=heeding)
+                               text=True)
     assert started.stderr is not None
     next(line for line in started.stderr if line.rstrip().endswith("| argparse"))
     started.send_signal(signal.SIGINT)
@@ -83,8 +82,7 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
                "run_main('x', main)")
     done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, capture_output=True,
                           text=True, check=False, timeout=300,
-                          env={**os.environ, "PYTHONPATH": str(tmp_path)},
-                          preexec_fn=heeding)
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "imported\n",
                                                            "x: interrupted\n")
 

@@ -22,13 +22,12 @@ from base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlight
 
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
-    """The streams and signals of the tests outlive what is tried with them."""
-    out, handler = os.dup(1), signal.getsignal(signal.SIGINT)
+    """The streams of the tests outlive what is tried with them."""
+    out = os.dup(1)
     yield
     sys.stdout.flush()
     os.dup2(out, 1)
     os.close(out)
-    signal.signal(signal.SIGINT, handler)
 
 
 def ended(main: Callable[[Sequence[str]], int]) -> object:
