@@ -109,7 +109,7 @@ def curl_answer(row: Mapping[str, Any], body: Path) -> Fetch:
         "appconnect_ms": milliseconds(row["time_appconnect"]) or None,
         "first_byte_ms": milliseconds(row["time_starttransfer"]),
         "total_ms": milliseconds(row["time_total"]),
-        "port": int(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
+        "port": own_port(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
         "early_data_bytes": int(row.get("tls_earlydata", 0)),
         "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", ""))},
         taken(body), row.get("errormsg") or "")
@@ -235,7 +235,7 @@ def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
         "connect_ms": milliseconds(handle.getinfo(pycurl.CONNECT_TIME)),
         "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
         "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
-        "port": handle.getinfo(pycurl.LOCAL_PORT), "exit_status": status,
+        "port": own_port(handle.getinfo(pycurl.LOCAL_PORT)), "exit_status": status,
         "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}, body.take(), reason)
 
 
@@ -272,6 +272,11 @@ def taken(body: Path) -> bytes:
     except FileNotFoundError:
         return b""
     return data
+
+
+def own_port(port: int) -> int:
+    """The client's port, 0 for none: where it never connected curl 8.14 has -1."""
+    return max(0, port)
 
 
 def milliseconds(seconds: float) -> float:

@@ -142,8 +142,13 @@ class Cluster:
 
         Raises EngineError where a batch failed RETRIES times more, or the cluster is lost.
         """
-        futures = self.client.map(node.measure, [self.name] * len(payloads), payloads,
-                                  pure=False, retries=RETRIES)[::-1]
+        measure = node.measure
+
+        def task(name: str, payload: bytes) -> bytes:
+            """By value, as a nested function is; newer Dasks send one of a module by its name."""
+            return measure(name, payload)
+        futures = self.client.map(task, [self.name] * len(payloads), payloads, pure=False,
+                                  retries=RETRIES)[::-1]
         try:
             while futures:
                 worker, _, result = futures.pop().result(timeout=RESULT_S).partition(b"\n")

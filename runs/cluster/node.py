@@ -28,6 +28,7 @@ class Worker(Protocol):
 
     local_directory: str
     address: str
+    plugins: dict[str, Node]
 
 
 class Node:
@@ -103,10 +104,9 @@ def last_line(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1]
 
 
-def why_refused(name: str) -> str:
-    """Why this worker's plugin of that name measures nothing; "" where it does."""
-    refused: str = import_module("distributed").get_worker().plugins[name].refused
-    return refused
+def why_refused(name: str, dask_worker: Worker) -> str:
+    """Why the plugin of that name measures nothing; "" where it does. Dask gives the worker."""
+    return dask_worker.plugins[name].refused
 
 
 def measure(name: str, batch: bytes) -> bytes:
