@@ -16,7 +16,6 @@ from typing import Any
 from base import files
 from base.command_line import say
 from base.errors import CannotError, FirstFlightError, kept
-from runs import batches
 from runs.kinds import AnyTrial, Study
 from runs.measuring import Measurer, OneMachine
 from runs.results import provenance
@@ -75,7 +74,7 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     from runs.cluster import cluster
     kernel = built_kernel()
     with cluster.connect(arguments.cluster, kernel, tools_of(study)) as machines:
-        yield batches.ManyMachines(machines, made_from(kernel))
+        yield cluster.ManyMachines(machines, made_from(kernel))
 
 
 @contextmanager

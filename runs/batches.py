@@ -3,7 +3,7 @@
 A batch is JSON. A result is a line of JSON for the machine, and for each trial a line and the
 packets and files of which the line gives the sizes; both are compressed. What comes back is
 checked while it is read, and nothing of it is executed. How a batch gets to a machine
-is a cluster's matter (runs/cluster); what a machine does with it is commands/batch.py's.
+is the cluster's matter (runs/cluster); what a machine does with it is commands/batch.py's.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import TypedDict
 
-from base.errors import FirstFlightError
 from base.untrusted import (any_text, by_name, items, known_as, matching, maybe, number, quoted,
                             read, table, text, whole, yes_or_no)
 from runs.kinds import AnyTrial, Kind, Study
@@ -78,20 +77,6 @@ TRIAL = known_as(TrialReply, table({
     "row": items(any_text(1 << 16), 1000), "emulated_s": number,
     "captures": table({}, {"client": _size, "server": _size}),
     "files": by_name(_size, 10_000, matching(r"\w[\w.-]{0,200}"))}))
-
-
-class MachinePool(Protocol):
-    """What is needed of many machines (runs.cluster.cluster.Cluster)."""
-
-    build: str
-    facts: dict[str, str]
-
-    @property
-    def guests(self) -> int: ...
-
-    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-        """Of each batch the machine that measured it and its result, in order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -158,55 +143,6 @@ def take(stream: io.BytesIO, size: int) -> bytes:
 def take_all(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]:
     """The contents that follow one another, by name. Raises ValueError as `take`."""
     return {name: take(stream, size) for name, size in sizes.items()}
-
-
-class ManyMachines:
-    """A cluster, as measuring sees it (runs.measuring.Measurer).
-
-    Its name is that of the engine that each machine runs: a run that was begun
-    on one machine is resumed on many, and the other way round.
-    """
-
-    name, exact = "uml", True
-
-    def __init__(self, cluster: MachinePool, kernel: Mapping[str, object]) -> None:
-        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
-        self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
-        self.kernel = kernel
-        self.reported: dict[str, object] = {}
-        self.machines: dict[str, dict[str, Any]] = {}
-
-    @property
-    def facts(self) -> dict[str, object]:
-        cluster: dict[str, object] = {**self.cluster.facts, "machines": self.machines}
-        return {**self.reported, **self.kernel, "cluster": cluster}
-
-    @property
-    def doing(self) -> str:
-        return f"{self.jobs} guests on {len(self.machines)} machines"
-
-    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
-               folder: Path) -> Iterator[JudgedTrial]:
-        """In the order in which one guest would measure them all.
-
-        Raises FirstFlightError where what comes back is no result.
-        """
-        sent = list(deal(study, trials, captured, self.jobs, bool(self.kernel["kernel_known"])))
-        results = self.cluster.results([batch.payload() for batch in sent])
-        for batch, (name, result) in zip(sent, results):
-            try:
-                judged, facts = batch.read(result)
-            except ValueError as error:
-                raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
-                                       ) from error
-            machine = self.machines.setdefault(name, {"trials": 0})
-            machine["trials"] += len(judged)
-            for what, value in facts.items():
-                if what == "machine":
-                    machine.update(facts["machine"])
-                elif what != "confined" or self.reported.get(what) is not False:  # of any machine
-                    self.reported[what] = value
-            yield from judged
 
 
 def deal(study: Study, trials: Sequence[AnyTrial], captured: set[str],

@@ -62,7 +62,7 @@ class JudgedTrial:
 
 
 class Measurer(Protocol):
-    """Who measures and judges: this machine (OneMachine), or many (runs.batches).
+    """Who measures and judges: this machine (OneMachine), or many (runs.cluster).
 
     name, build, exact, jobs, facts: as of an engine. doing: for the line of progress.
     """

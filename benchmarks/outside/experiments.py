@@ -14,11 +14,13 @@ Exit status: 0 if every experiment that is said to run does, else 1.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,7 +33,6 @@ from base.command_line import Parser, file_path, positive
 from base.errors import FAILED, OK, CannotError
 from base.files import PROJECT
 from benchmarks import command
-from benchmarks.command import GuestRun, in_guest
 from runs.scenario_file import parsed
 
 DOCUMENT = PROJECT / "docs" / "EXPERIMENTS.md"
@@ -117,6 +118,21 @@ def main(argv: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
+class GuestRun:
+    """An experiment that ran in a guest.
+
+    printed: standard output, then standard error; folder: its results, None where it left none.
+    virtual_s, wall_s: by the guest's clock and by ours.
+    """
+
+    status: int
+    printed: str
+    folder: Path | None
+    virtual_s: float
+    wall_s: float
+
+
+@dataclass(frozen=True)
 class Row:
     """An experiment and how it ended. run: None where it cannot; compared: name, theirs, ours."""
 
@@ -141,8 +157,7 @@ def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
     steps = copy / "steps.sh"
     steps.unlink(missing_ok=True)  # a repository's own may be a link that leads out of it
     steps.write_text(experiment.lines + "\n")
-    run = in_guest(["sh", "steps.sh"], copy, "--memory", "1G", "--timeout", "3h,30m",
-                   results=folder / f"results_{experiment.name}")
+    run = in_guest(copy, folder / f"results_{experiment.name}")
     compared = tuple((number.name, theirs_of(number, copy), ours_of(number, run))
                      for number in experiment.numbers)
     row = Row(experiment, run, compared)
@@ -151,6 +166,20 @@ def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
           f"{'' if row.is_sound else f' status {run.status}: {run.printed.strip()[-700:]}'}",
           flush=True)
     return row
+
+
+def in_guest(copy: Path, results: Path) -> GuestRun:
+    """Run a copy's steps.sh through ./run.sh, as anybody does. results: where its results go."""
+    began = time.monotonic()
+    done = subprocess.run(
+        [str(PROJECT / "run.sh"), "--results", str(results), "--quiet", "--memory", "1G",
+         "--timeout", "3h,30m", "--", "sh", "steps.sh"], cwd=copy, input="", capture_output=True,
+        text=True, errors="replace", check=False)
+    wall_s = time.monotonic() - began
+    folder = next((path.parent for path in results.glob("commands/*/command.json")), None)
+    return GuestRun(
+        done.returncode, done.stdout + done.stderr, folder,
+        json.loads((folder / "command.json").read_text())["virtual_s"] if folder else 0.0, wall_s)
 
 
 def check_out(experiment: Experiment, source: Path, copy: Path) -> None:

@@ -16,7 +16,7 @@ import sys
 import uuid
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -24,9 +24,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from base.errors import FirstFlightError
 from base.files import PROJECT
 from base.untrusted import quoted
+from runs import batches
 from runs.cluster import node
+from runs.kinds import AnyTrial, Study
+from runs.measuring import JudgedTrial
 from vtime.console import EngineCannot, EngineError
 
 # What a machine needs of the project to measure a batch.
@@ -98,7 +102,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
 
 
 class Cluster:
-    """A Dask cluster (runs.batches.MachinePool). name: of its plugin on the workers.
+    """A Dask cluster. name: of its plugin on the workers.
 
     client: distributed.Client, whose types are not annotated.
     """
@@ -172,6 +176,56 @@ class Cluster:
             return DIED
         events = self.client.get_events(self.name)
         return quoted(str(events[-1][1])) if events else "a worker failed"
+
+
+class ManyMachines:
+    """A cluster, as measuring sees it (runs.measuring.Measurer).
+
+    Its name is that of the engine that each machine runs: a run that was begun
+    on one machine is resumed on many, and the other way round.
+    """
+
+    name, exact = "uml", True
+
+    def __init__(self, cluster: Cluster, kernel: Mapping[str, object]) -> None:
+        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
+        self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
+        self.kernel = kernel
+        self.reported: dict[str, object] = {}
+        self.machines: dict[str, dict[str, Any]] = {}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        cluster: dict[str, object] = {**self.cluster.facts, "machines": self.machines}
+        return {**self.reported, **self.kernel, "cluster": cluster}
+
+    @property
+    def doing(self) -> str:
+        return f"{self.jobs} guests on {len(self.machines)} machines"
+
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        """In the order in which one guest would measure them all.
+
+        Raises FirstFlightError where what comes back is no result.
+        """
+        sent = list(batches.deal(study, trials, captured, self.jobs,
+                                 bool(self.kernel["kernel_known"])))
+        results = self.cluster.results([batch.payload() for batch in sent])
+        for batch, (name, result) in zip(sent, results):
+            try:
+                judged, facts = batch.read(result)
+            except ValueError as error:
+                raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
+                                       ) from error
+            machine = self.machines.setdefault(name, {"trials": 0})
+            machine["trials"] += len(judged)
+            for what, value in facts.items():
+                if what == "machine":
+                    machine.update(facts["machine"])
+                elif what != "confined" or self.reported.get(what) is not False:  # of any machine
+                    self.reported[what] = value
+            yield from judged
 
 
 @contextmanager

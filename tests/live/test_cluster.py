@@ -154,7 +154,7 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
 @pytest.mark.parametrize(("address", "said"), [
     ("tls://127.0.0.1:1", "Connection refused): start one with dask-scheduler"),
     ("tcp://192.0.2.1:8786", "use tls://"),
-    ("other", "certificate verify failed"), ("half", "[SSL: TLSV1_ALERT_"),
+    ("other", "certificate verify failed"), ("half", "start one with dask-scheduler"),
     ("none", "no certificate is given to Dask")])
 def test_what_cannot_be_reached_is_one_line(address: str, said: str, results: Path,
                                             machines: Machines, tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ _LIKELY = 4.0  # standard deviations that a share of losses may be off by chance
 _VLAN_BYTES = 4  # a tag that a device adds when it sends: no queue counts it
 _FEW = 0.1  # of the packets: a setting that fewer came under was hardly there
 MICROSECONDS = "microseconds"  # of the hints of a script: it has delays in them
+# What tc takes a delay without a unit for: until iproute2 6.1 the first, in 6.15 the second.
+WITHOUT_UNIT = {"µs": "microseconds", "ns": "nanoseconds"}
 _LEAST_OWN = 130  # of ICMPv6's types: multicast listeners and neighbours (RFC 2710, 4861)
 _MOST_OWN = 12  # packets that a kernel sends by itself on a new device
 _SWITCHES = ("bridge", "openvswitch")  # devices that stand for a switch
@@ -48,9 +50,9 @@ class LinkDirection:
     included, under the last setting; None where no packet came under it. highest_kbps: over a
     second, None for shorter ones. most_queued: packets. judged: packets that were compared one by
     one with what the queues have to do; worst_us: the largest difference of one that is right.
-    unjudged: why none was, or "". microseconds: delays that are whole numbers of them, below a
-    millisecond. wrong: what differs from what was set; remarks: what a reader may want to know of
-    what was set.
+    unjudged: why none was, or "". short_delays: those that are whole numbers of µs or ns, below a
+    millisecond or a microsecond, with that unit. wrong: what differs from what was set; remarks:
+    what a reader may want to know of what was set.
     """
 
     device: int
@@ -78,7 +80,7 @@ class LinkDirection:
     judged: int = 0
     worst_us: float = 0.0
     unjudged: str = ""
-    microseconds: list[int] = field(default_factory=list)
+    short_delays: list[tuple[int, str]] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -335,13 +337,16 @@ def _misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
                  f" {under} packets came under it, {came} later")
         if came > link.own_packets:
             (link.wrong if under <= _FEW * came else link.remarks).append(words)
-    micros = [queue.delay_ms * 1000 for setting in shaped for queue in setting.queues
-              if TICK_NS < queue.delay_ms * 1e6 < 1e6]
+    delays_ns = {queue.delay_ms * 1e6 for setting in shaped for queue in setting.queues
+                 if 0 < queue.delay_ms < 1}
     if link.discarded:
         link.remarks.append(f"{link.discarded} packets were still in its queue when it was taken"
                             " down or replaced")
-    link.microseconds = sorted({round(micro) for micro in micros
-                                if abs(micro - round(micro)) * 1000 <= TICK_NS})
+    link.short_delays = sorted(
+        [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]
+        + [(round(delay_ns / 1000), "µs") for delay_ns in delays_ns
+           if delay_ns >= 1000 - TICK_NS
+           and abs(delay_ns - 1000 * round(delay_ns / 1000)) <= TICK_NS])
     setting = link.setting
     for queue in setting.queues:
         limits = [q.limit_packets for q in setting.queues if q.kind == "netem" and q.limit_packets]

@@ -19,7 +19,7 @@ from wire.capture.connections import (NOTHING, NOT_ANSWERED, REFUSED, RESET, Dir
                                       ObservedConnection, observed)
 from wire.capture.conversations import Conversations, Flow, conversations, written
 from wire.capture.fields import headers
-from wire.capture.links import MICROSECONDS, LinkDirection, Spaces, links
+from wire.capture.links import MICROSECONDS, WITHOUT_UNIT, LinkDirection, Spaces, links
 from wire.capture.notes import notes
 from wire.capture.pcapng import Capture
 
@@ -123,14 +123,14 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection],
     """What a reader must not miss, the most important first."""
     hints = set(_listed(facts, "hints"))
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
-    micro = [link for link in directions if link.microseconds]
-    if micro and MICROSECONDS not in hints:
-        number = min(micro[0].microseconds)
-        places = ", ".join(f"{link.name} ({link.sender})" for link in micro[:3])
-        wrong.insert(0, f"{places}{f' and {len(micro) - 3} more' if len(micro) > 3 else ''}: delay"
-                        f" {number:g} µs; did you mean {number:g} ms? Without a unit tc takes"
-                        " microseconds")
-        if any((link.packets.segments > 1).any() for link in micro):
+    short = [link for link in directions if link.short_delays]
+    if short and MICROSECONDS not in hints:
+        number, unit = min(short[0].short_delays)
+        places = ", ".join(f"{link.name} ({link.sender})" for link in short[:3])
+        wrong.insert(0, f"{places}{f' and {len(short) - 3} more' if len(short) > 3 else ''}: delay"
+                        f" {number} {unit}; did you mean {number} ms? Without a unit tc takes"
+                        f" {WITHOUT_UNIT[unit]}")
+        if any((link.packets.segments > 1).any() for link in short):
             wrong.insert(1, "with so short an RTT TCP sends packets of up to 64 kB (GSO:"
                             " net.ipv4.tcp_tso_rtt_log), and each takes one place in a queue")
     named = sorted(hint for hint in hints if hint != MICROSECONDS)

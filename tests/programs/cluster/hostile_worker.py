@@ -46,4 +46,8 @@ def dask_setup(worker: Any) -> None:
         made = simple(*words, **more)
         return answer(Path(os.environ["WAY"]).read_text(), made)
 
-    simple, dask_worker.apply_function_simple = dask_worker.apply_function_simple, instead
+    # How Debian 12's Dask calls it, and Debian 13's.
+    name = ("apply_function_simple" if hasattr(dask_worker, "apply_function_simple")
+            else "_run_task_simple")
+    simple = getattr(dask_worker, name)
+    setattr(dask_worker, name, instead)

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from base.errors import FAILED, OK
-from benchmarks.command import GuestRun
 from benchmarks.outside import examples, experiments, stock_kernel
 from benchmarks.outside.container import docker_profile
-from benchmarks.outside.experiments import Experiment, Number, Row
+from benchmarks.outside.experiments import Experiment, GuestRun, Number, Row
 from benchmarks.outside.stock_kernel import differ, row
 from runs.results.records import FAIL
 from tests.golden.stored_fetches import stored
@@ -116,7 +115,7 @@ def test_what_ended_badly_or_left_no_number_does_not_run(
         status: int, printed: str, written: str, sound: bool, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "ping.txt").write_text(written)
-    run = GuestRun(status, printed, printed, tmp_path, 10.0, 2.0)
+    run = GuestRun(status, printed, tmp_path, 10.0, 2.0)
     number = Number("mean RTT, ms", "ping.txt", "theirs.txt")
     (tmp_path / "theirs.txt").write_text("time=3 ms")
     compared = (number.name, experiments.theirs_of(number, tmp_path),
@@ -139,7 +138,7 @@ def test_no_link_of_a_strangers_repository_leads_out_of_it(
         (tmp_path / "copy" / name).symlink_to(tmp_path / "secret")
     monkeypatch.setattr(experiments, "check_out", lambda *_: None)
     monkeypatch.setattr(experiments, "in_guest", lambda *_, **__: GuestRun(
-        0, "", "", None, 10.0, 2.0))
+        0, "", None, 10.0, 2.0))
     row = experiments.row_of(Experiment("copy", "a/copy", "abc", "", "true", numbers=[
         Number("RTT", theirs="theirs.txt")]), tmp_path, tmp_path)
     assert row.compared == (("RTT", None, None),)

@@ -16,7 +16,8 @@ import pytest
 
 from base.errors import FirstFlightError
 from runs import batches
-from runs.batches import ManyMachines, TrialBatch
+from runs.batches import TrialBatch
+from runs.cluster.cluster import ManyMachines
 from runs.kinds import Study
 from runs.measuring import JudgedTrial, OneMachine
 from runs.results.records import RowWriter, columns_of, trial_class
