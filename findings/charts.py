@@ -1,7 +1,7 @@
-"""Charts: what figures show, as points with their units; findings/drawing/<family>.py draws each.
+"""Charts: what figures show, as points with their units; findings/drawing draws each class.
 
 Nothing here knows of ink or paper. A kind of study fills these in. A new picture of the values
-behind a finding needs no class, but a file of findings/drawing/ (SampleChart).
+behind a finding needs no class, but a function of a SampleChart.
 """
 
 from __future__ import annotations
@@ -41,11 +41,6 @@ class Chart:
     caption: str = field(default="", kw_only=True)
     compared: str = field(default="", kw_only=True)
 
-    @property
-    def family(self) -> str:
-        """The file of findings/drawing/ that draws it."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -61,18 +56,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class SampleChart(Chart):
-    """The values behind a finding, as findings/drawing/<drawn_by>.py draws their distribution.
+    """The values behind a finding, for a drawing of their distribution (Finding.also).
 
     measured: what they are of, as on an axis.
     """
 
-    drawn_by: str = ""
     samples: tuple[Sample, ...] = ()
     measured: str = ""
-
-    @property
-    def family(self) -> str:
-        return self.drawn_by
 
 
 # Bars --------------------------------------------------------------------------------
@@ -108,8 +98,6 @@ class BarChart(Chart):
     logarithmic axis, as the paper's.
     """
 
-    family = "bars"
-
     bars: tuple[Bar, ...] = ()
     axis: str = ""
     unit: str = "ms"
@@ -143,8 +131,6 @@ class TimeChart(Chart):
     measured, improved: what the bars are of, and what becomes of it, in a word.
     """
 
-    family = "bars"
-
     bars: tuple[TimeBar, ...] = ()
     baseline: str = ""
     axis: str = ""
@@ -157,8 +143,6 @@ class TimeChart(Chart):
 @dataclass(frozen=True)
 class BarPage(Chart):
     """Several charts of bars under each other, like the paper's page with its Figure 5."""
-
-    family = "bars"
 
     charts: tuple[BarChart, ...] = ()
 
@@ -231,8 +215,6 @@ class LineChart(Chart):
     palette: "distinct" colours, or "ordered" ones from light to dark.
     """
 
-    family = "lines"
-
     columns: tuple[tuple[Plot, ...], ...] = ()
     widths: tuple[float, ...] = ()
     plot_inches: float = 2.7
@@ -273,8 +255,6 @@ class TraceChart(Chart):
     the same. rtt: whether the RTT is.
     """
 
-    family = "connections"
-
     rows: tuple[TraceRow, ...] = ()
     from_s: float = 0.0
     to_s: float = 1.0
@@ -291,8 +271,6 @@ class GridChart(Chart):
     x, y: the middles of the cells, arrays of shape (x,), (y,); shares:
     array of shape (x, y). diagonals: (x·y constant, label) lines.
     """
-
-    family = "squares"
 
     x: Any = None
     y: Any = None
@@ -312,8 +290,6 @@ class GroupChart(Chart):
     groups: the label of each and its bars, None where nothing counts. axis: of the groups;
     measured: of the bars' lengths, with its unit.
     """
-
-    family = "groups"
 
     windows: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
@@ -360,8 +336,6 @@ class SquareChart(Chart):
     rows: labels of the rows, the first one's at the bottom; notes: at the right of them.
     """
 
-    family = "squares"
-
     maps: tuple[SquareMap, ...] = ()
     rows: tuple[str, ...] = ()
     x_label: str = ""
@@ -395,8 +369,6 @@ class StepChart(Chart):
     most: what the number can be at most, None for no such thing. axis: of the number.
     """
 
-    family = "groups"
-
     steps: tuple[WaterfallStep, ...] = ()
     axis: str = ""
     most: float | None = None
@@ -420,8 +392,6 @@ class SideChart(Chart):
 
     plots: under each other, with the same groups.
     """
-
-    family = "groups"
 
     sides: tuple[str, ...] = ()
     plots: tuple[SidePlot, ...] = ()
@@ -466,7 +436,5 @@ class Timeline:
 @dataclass(frozen=True)
 class PacketsChart(Chart):
     """Timelines beside each other."""
-
-    family = "connections"
 
     timelines: tuple[Timeline, ...] = ()

@@ -136,7 +136,7 @@ class Finding:
     missing: why there is nothing, "" where there is. bars: how many published
     bars have which word. chart: what is drawn; samples: the values behind it,
     measured: what they are of, as on an axis; also: other drawings of them,
-    by the name of the file in findings/drawing/.
+    by their names in findings/drawing.
     published: where the published values are from; held_out: no parameter was chosen by them.
     answer: where it answers the question of the whole run.
     """

@@ -1,20 +1,17 @@
 """Figures: a report's findings on paper. The only room that imports matplotlib.
 
-findings/drawing/<family>.py has `draw`, which draws the charts of one family of
-findings.charts; of samples each file draws another picture, for which a finding asks
-by its name (`also`). Nothing is computed here but where things stand.
+Each file draws some classes of findings.charts, alike ones; `figure_of` knows which function draws
+which. Of samples there are several pictures, for which a finding asks by name (`also`). Nothing is
+computed here but where things stand.
 """
 
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, singledispatch
 from pathlib import Path
-from types import ModuleType
-from typing import get_type_hints
 
 from matplotlib.figure import Figure
 
@@ -22,10 +19,10 @@ from base import files, forked
 from base.errors import FirstFlightError, UsageError
 from base.words import nearest
 from findings.charts import Chart, SampleChart
-from findings.drawing import style
-from findings.findings import Finding, Report
+from findings.drawing import bars, ccdf, connections, groups, lines, squares, style
+from findings.findings import Report
 
-__all__ = ["check", "draw", "figures", "for_page", "images", "pngs", "save", "small"]
+__all__ = ["check", "draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
@@ -33,6 +30,27 @@ PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
+
+DISTRIBUTIONS = {"ccdf": ccdf.draw}  # of a finding's samples, by the name that asks for them
+
+
+@singledispatch
+def figure_of(chart: Chart) -> Figure:
+    """The figure of a chart, by its class."""
+    raise TypeError(f"no figure of {type(chart).__name__}")
+
+
+figure_of.register(bars.draw_bars)
+figure_of.register(bars.draw_page)
+figure_of.register(bars.draw_times)
+figure_of.register(connections.draw_packets)
+figure_of.register(connections.draw_traces)
+figure_of.register(groups.draw_groups)
+figure_of.register(groups.draw_sides)
+figure_of.register(groups.draw_steps)
+figure_of.register(lines.draw)
+figure_of.register(squares.draw_shares)
+figure_of.register(squares.draw_squares)
 
 
 def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -85,22 +103,18 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
     """Each figure by its name, and what draws it. Raises FirstFlightError."""
     planned: list[tuple[str, Callable[[], Figure]]] = []
     for finding in report.findings:
-        charts = [(finding.name, finding.chart)] if finding.chart is not None else []
-        charts += [(f"{finding.name}_{name}", _distribution(finding, name))
-                   for name in finding.also]
-        for name, chart in charts:
-            file = _file(chart.family, f"a figure of {finding.name}")
-            if isinstance(chart, SampleChart) and not chart.samples:
-                raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is"
-                                       " no distribution to draw")
-            planned.append((name, partial(file.draw, replace(chart, caption=report.caption))))
+        around = finding.chart or Chart("", ())
+        if finding.chart is not None:
+            planned.append((finding.name,
+                            partial(figure_of, replace(finding.chart, caption=report.caption))))
+        check({finding.name: finding.also})
+        if finding.also and not finding.samples:
+            raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is"
+                                   " no distribution to draw")
+        planned += [(f"{finding.name}_{name}", partial(DISTRIBUTIONS[name], SampleChart(
+            finding.title, around.context, caption=report.caption, compared=around.compared,
+            samples=finding.samples, measured=finding.measured))) for name in finding.also]
     return planned
-
-
-def _distribution(finding: Finding, name: str) -> Chart:
-    around = finding.chart or Chart("", ())
-    return SampleChart(finding.title, around.context, compared=around.compared, drawn_by=name,
-                       samples=finding.samples, measured=finding.measured)
 
 
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -132,30 +146,14 @@ def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("
         for name, contents in drawn.items() for form in formats})
 
 
-def known_files() -> list[str]:
-    """The files of this room that draw."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py")
-                  if path.stem not in ("__init__", "style"))
-
-
 def check(requested: Mapping[str, Sequence[str]]) -> None:
-    """Raises FirstFlightError where a figure asks for a drawing that there is not.
+    """Raises UsageError where a figure asks for a drawing that there is not.
 
     requested: names of further drawings, by the figure (Study.drawings).
     """
     for figure, names in requested.items():
         for name in names:
-            drawn = get_type_hints(_file(name, f"also of figure {figure!r}").draw)["chart"]
-            if drawn is not SampleChart:
-                raise UsageError(f"also of figure {figure!r}: findings/drawing/{name}.py draws a"
-                                 " chart of its own, nothing beside another")
-
-
-def _file(name: str, what: str) -> ModuleType:
-    """The module drawing.<name>. Raises FirstFlightError where there is no such file."""
-    known = known_files()
-    if name not in known:
-        raise UsageError(f"{what}: there is no findings/drawing/{name}.py{nearest(name, known)};"
-                               f" there are {', '.join(known)}")
-    return importlib.import_module(f"findings.drawing.{name}")
-
+            if name not in DISTRIBUTIONS:
+                raise UsageError(f"also of figure {figure!r}: there is no drawing {name!r} of a"
+                                 f" distribution{nearest(name, DISTRIBUTIONS)}; there are"
+                                 f" {', '.join(DISTRIBUTIONS)}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import singledispatch
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -39,20 +38,12 @@ POINT_LOOK: Mapping[str, Any] = {"color": style.BLUE, "marker": "o", "markersize
                                  "linestyle": "none"}
 
 
-@singledispatch
-def draw(chart: Chart) -> Figure:
-    """By the class of the chart."""
-    raise TypeError(f"no figure of {type(chart).__name__}")
-
-
-@draw.register
-def _draw_bars(chart: BarChart) -> Figure:
+def draw_bars(chart: BarChart) -> Figure:
     """One chart: below each bucket its two values and n, above it the share of responses."""
     return _draw_under_each_other(chart, [chart], AXES_INCHES)
 
 
-@draw.register
-def _draw_page(chart: BarPage) -> Figure:
+def draw_page(chart: BarPage) -> Figure:
     """Charts under each other, like the paper's page, each with its title."""
     return _draw_under_each_other(chart, chart.charts, PAGE_AXES_INCHES)
 
@@ -249,8 +240,7 @@ def counts_of(bars: Iterable[Bar | TimeBar]) -> list[tuple[str, list[str], str]]
 
 # A bar for each initial window -----------------------------------------------------
 
-@draw.register
-def _draw_times(chart: TimeChart) -> Figure:
+def draw_times(chart: TimeChart) -> Figure:
     """Below each window: its time, how much less than the baseline's that is, and n."""
     saved = ["" if bar.percent is None else f"({short(bar.percent)} %)" if bar.unsure else
              f"{short(bar.percent)} %" for bar in chart.bars]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from functools import singledispatch
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import NullLocator
 
 from base.words import short
-from findings.charts import Chart, Ends, PacketsChart, Points, Timeline, TraceChart, TraceRow
+from findings.charts import Ends, PacketsChart, Points, Timeline, TraceChart, TraceRow
 from findings.drawing import style
 
 # Each of a colour and a form of its own: dots, thin and thick steps, dashes, an area, letters.
@@ -31,14 +30,7 @@ LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.62, 0.62, 0.12
 Y_NAME_INCHES, RTT_INCHES = 0.44, 0.46  # from the axes to the names of those along y
 
 
-@singledispatch
-def draw(chart: Chart) -> Figure:
-    """By the class of the chart."""
-    raise TypeError(f"no figure of {type(chart).__name__}")
-
-
-@draw.register
-def _draw_traces(chart: TraceChart) -> Figure:
+def draw_traces(chart: TraceChart) -> Figure:
     rows = len(chart.rows)
     frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of_traces(chart))
     width = (style.WIDTH_INCHES - LEFT_INCHES - MIDDLE_INCHES - RIGHT_INCHES) / 2
@@ -182,8 +174,7 @@ LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
          "again": (style.PINK, "data retransmitted")}
 
 
-@draw.register
-def _draw_packets(chart: PacketsChart) -> Figure:
+def draw_packets(chart: PacketsChart) -> Figure:
     count = len(chart.timelines)
     frame = style.frame(chart, P_ABOVE + P_HIGH + P_BELOW, _legend_of_packets(chart))
     wide = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (count - 1)) / count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from base.words import count, number, short
-from findings.charts import Chart, GroupChart, SideChart, SidePlot, StepChart, TimeBar, is_wide
+from findings.charts import GroupChart, SideChart, SidePlot, StepChart, TimeBar, is_wide
 from findings.drawing import bars, style
 
 # Of windows; striped ones between full ones, so that they differ in grey, too.
@@ -21,14 +20,7 @@ HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "")
 GROUP_WIDTH = 0.8  # of the distance between groups
 
 
-@singledispatch
-def draw(chart: Chart) -> Figure:
-    """By the class of the chart."""
-    raise TypeError(f"no figure of {type(chart).__name__}")
-
-
-@draw.register
-def _draw_groups(chart: GroupChart) -> Figure:
+def draw_groups(chart: GroupChart) -> Figure:
     """Below each group a row for each window: the first one's value, what the others improve."""
     windows = range(len(chart.windows))
     rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
@@ -91,8 +83,7 @@ SIDE_LOOKS: tuple[dict[str, Any], ...] = tuple({
     for colour, marker in (("white", "D"), (style.SKY, "s"), (style.BLUE, "o")))
 
 
-@draw.register
-def _draw_sides(chart: SideChart) -> Figure:
+def draw_sides(chart: SideChart) -> Figure:
     """A point for each side; an arrow where it lies below a logarithmic axis.
 
     A side without a value has no place in the legend and no row in the tables.
@@ -159,8 +150,7 @@ STEP_LOOKS = {"start": (style.GROUND, "", "to begin with"),
          "back": (style.VERMILION, "\\\\\\\\", "a step back, however it is known")}
 
 
-@draw.register
-def _draw_steps(chart: StepChart) -> Figure:
+def draw_steps(chart: StepChart) -> Figure:
     """From the top down; a step back is a bar to the left. The number stands behind its bar."""
     height = STEP_INCHES * len(chart.steps)
     before = [0.0, *(step.value for step in chart.steps)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import singledispatch
 
 import numpy
 from matplotlib import colormaps
@@ -21,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from base.words import number, short
-from findings.charts import Chart, GridChart, Square, SquareChart, SquareMap
+from findings.charts import GridChart, Square, SquareChart, SquareMap
 from findings.drawing import style
 
 # What is written in a square: how far above its middle, of which size and colour ("": ink, or
@@ -33,12 +32,6 @@ NARROWEST_INCHES = 0.62  # in which both numbers of what is saved can be read, w
 LETTER_INCHES, LABEL_INCHES = 0.07, 0.075  # of one more letter of it, and of one of a row's label
 LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0  # between which the first with the full colour is
 FULL_RATIO = 4.0  # so many times the published value, or a part, has the full colour
-
-
-@singledispatch
-def draw(chart: Chart) -> Figure:
-    """By the class of the chart."""
-    raise TypeError(f"no figure of {type(chart).__name__}")
 
 
 # Squares -----------------------------------------------------------------------------
@@ -70,8 +63,7 @@ class Look:
     dark: float = 2.0
 
 
-@draw.register
-def _draw_squares(chart: SquareChart) -> Figure:
+def draw_squares(chart: SquareChart) -> Figure:
     """The maps next to each other as far as they have room, then under each other."""
     look = _look_of(chart)
     across, down = len(chart.maps[0].columns), len(chart.rows)
@@ -279,8 +271,7 @@ DECADES = 5  # that the scale of colours spans
 LABEL_AT = 0.14  # of a line's visible length, from its upper end
 
 
-@draw.register
-def _draw_shares(chart: GridChart) -> Figure:
+def draw_shares(chart: GridChart) -> Figure:
     frame = style.frame(chart, BODY_INCHES)
     axes = frame.axes(LEFT_INCHES, LOW_INCHES, *AXES_INCHES)
     highest = 10.0 ** math.ceil(math.log10(numpy.nanmax(chart.shares)))

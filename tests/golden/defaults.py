@@ -18,7 +18,7 @@ from study.trace.scenario import Request, Schedule, Write
 
 
 def text() -> str:
-    """A paragraph a class: each of its fields that has a default; a chart's family."""
+    """A paragraph a class: each of its fields that has a default."""
     drawn: tuple[Any, ...] = (
         charts.Chart, charts.SampleChart, charts.Bar, charts.BarChart, charts.TimeBar,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
@@ -39,8 +39,6 @@ def text() -> str:
 
 
 def _lines(kind: Any) -> list[str]:
-    family = getattr(kind, "family", "")
-    drawn = f": findings/drawing/{family}.py" if isinstance(family, str) and family else ""
-    return [f"{kind.__module__}.{kind.__name__}{drawn}", *(
+    return [f"{kind.__module__}.{kind.__name__}", *(
         f"  {each.name} = {each.default!r}" for each in fields(kind)
         if each.default is not MISSING)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from base.stats import Estimate
+from findings import drawing
 from findings.charts import Bar, BarChart, bar_page
 from findings.drawing import bars, style
 from tests.unit.drawing import samples
@@ -20,7 +21,7 @@ def chart() -> BarChart:
 
 @pytest.fixture(scope="module")
 def drawn(chart: BarChart) -> Any:
-    return bars.draw(chart)
+    return drawing.figure_of(chart)
 
 
 def with_absolute(chart: BarChart, value: float) -> BarChart:
@@ -41,7 +42,7 @@ def test_bars_are_as_long_as_their_values(chart: BarChart, drawn: Any) -> None:
 
 def test_only_the_papers_bars_stand_on_a_logarithmic_axis(chart: BarChart) -> None:
     """Others are points there, and bars where an even axis shows them all."""
-    far, near = (bars.draw(replace(chart, is_like_the_papers=False, bars=shown)).axes[0]
+    far, near = (drawing.figure_of(replace(chart, is_like_the_papers=False, bars=shown)).axes[0]
                  for shown in (chart.bars, chart.bars[1:2] * 2))
     (points,) = {line.get_marker() for line in far.lines} & {"o"}
     assert far.get_yscale() == "log" and not far.patches and points
@@ -53,7 +54,7 @@ def test_where_nothing_changes_a_word_says_so(chart: BarChart, drawn: Any) -> No
     none = replace(chart, bars=tuple(replace(bar, absolute=Estimate(0.0), percent=Estimate(0.0))
                                      for bar in chart.bars))
     says = "no bar: nothing changes"
-    assert says in [text.get_text() for text in bars.draw(none).axes[0].texts]
+    assert says in [text.get_text() for text in drawing.figure_of(none).axes[0].texts]
     assert says not in [text.get_text() for text in drawn.axes[0].texts]
 
 
@@ -75,7 +76,7 @@ def test_published_values_and_the_window_alone_hide_no_interval(drawn: Any) -> N
 
 def test_an_interval_that_leaves_a_logarithmic_axis_has_an_arrow(chart: BarChart) -> None:
     second = replace(chart.bars[1], absolute=Estimate(8.2, (-2.0, 20.0)))
-    drawn = bars.draw(replace(chart, bars=(chart.bars[0], second)))
+    drawn = drawing.figure_of(replace(chart, bars=(chart.bars[0], second)))
     left, _ = drawn.axes
     (interval,) = [line for line in left.lines if line.get_marker() == "_"]
     (arrow,) = [line for line in left.lines if line.get_marker() == "v"]
@@ -108,7 +109,7 @@ def test_the_legend_names_what_is_drawn_and_no_more(drawn: Any) -> None:
 def test_every_value_lies_within_both_axes(chart: BarChart, value: float) -> None:
     """Also improvements around and below zero, where a logarithm has no place for them."""
     changed = replace(with_absolute(chart, value), is_like_the_papers=False)
-    left, right = bars.draw(changed).axes
+    left, right = drawing.figure_of(changed).axes
     lowest, highest = left.get_ylim()
     assert left.get_yscale() == "linear" and lowest < 0
     for bar in changed.bars:
@@ -131,7 +132,7 @@ def test_a_logarithmic_axis_begins_below_its_shortest_bar(lowest: float, bottom:
 
 def test_two_lines_of_words_stand_above_a_bar() -> None:
     lossy = samples.bar("2", 90.8, 15.3, n=360, above=("20.6 ms: helps", "4.3 … 37.7"))
-    drawn = bars.draw(BarChart("By loss", (), bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
+    drawn = drawing.figure_of(BarChart("By loss", (), bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
                                axis="loss (%)", above="beyond the lossless bar"))
     places = {text.get_text(): text.get_position() for text in drawn.axes[0].texts}
     first, second = places["20.6 ms: helps"], places["4.3 … 37.7"]
@@ -141,33 +142,33 @@ def test_two_lines_of_words_stand_above_a_bar() -> None:
 
 
 def test_few_bars_are_no_broad_blocks() -> None:
-    ends = [bars.draw(BarChart("Few", (), bars=tuple(
+    ends = [drawing.figure_of(BarChart("Few", (), bars=tuple(
         samples.bar(str(place), 5.0, 1.0) for place in range(count)))).axes[0].get_xlim()
         for count in (2, 8)]
     assert ends == [(-1.5, 2.5), (-0.5, 7.5)]
 
 
 def test_a_page_shows_several_charts_with_their_titles(chart: BarChart) -> None:
-    drawn = bars.draw(samples.bar_page())
+    drawn = drawing.figure_of(samples.bar_page())
     assert len(drawn.axes) == 4 and len(drawn.legends) == 1
     lefts = drawn.axes[::2]
     assert len({axes.get_position().height for axes in lefts}) == 1
     for axes in lefts:
         assert {"4.29 %", "48.36 %", "RTT (ms)", "Improvement", "78.9"} <= {*samples.said(axes)}
         assert len(axes.patches) == 3
-    many = bars.draw(replace(samples.bar_page(), charts=(chart,) * bars.MANY))
+    many = drawing.figure_of(replace(samples.bar_page(), charts=(chart,) * bars.MANY))
     assert "78.9" not in samples.said(many.axes[0]), "many charts have no room for tables"
 
 
 def test_the_face_says_what_bars_and_triangles_compare(chart: BarChart) -> None:
     two = replace(chart, compared="two weeks")
     alone = "Bars: two weeks. Triangles: the window alone, the same responses"
-    assert alone in samples.said(bars.draw(two))
-    assert alone in samples.said(bars.draw(bar_page("a page", (two, two))))
+    assert alone in samples.said(drawing.figure_of(two))
+    assert alone in samples.said(drawing.figure_of(bar_page("a page", (two, two))))
     none = replace(two, bars=tuple(replace(bar, alone=None) for bar in chart.bars))
-    assert "Bars: two weeks" in samples.said(bars.draw(none))
+    assert "Bars: two weeks" in samples.said(drawing.figure_of(none))
     times = replace(samples.time_chart(), compared="two weeks")
-    assert "Bars: two weeks" in samples.said(bars.draw(times))
+    assert "Bars: two weeks" in samples.said(drawing.figure_of(times))
 
 
 def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
@@ -179,7 +180,7 @@ def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:
     first, second = (samples.bar_chart(axis=axis) for axis in ("RTT (ms)", "BDP (bytes)"))
-    drawn = bars.draw(replace(samples.bar_page(), charts=(first, second)))
+    drawn = drawing.figure_of(replace(samples.bar_page(), charts=(first, second)))
     heights = {name: axes.get_position().y0 for axes in drawn.axes[::2]
                for name in samples.said(axes) if name.endswith(")")}
     assert heights["RTT (ms)"] > heights["BDP (bytes)"]
@@ -187,5 +188,5 @@ def test_a_page_keeps_the_order_of_its_charts() -> None:
 
 def test_a_bar_without_published_values_has_no_marker() -> None:
     alone = BarChart("Alone", (), bars=(Bar("20", Estimate(5.0), Estimate(2.0), n=2),))
-    left, right = bars.draw(alone).axes
+    left, right = drawing.figure_of(alone).axes
     assert not left.lines and not right.lines

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_rgba
 
+from findings import drawing
 from findings.charts import Square, SquareMap
-from findings.drawing import connections, groups, squares, style
+from findings.drawing import squares, style
 from tests.unit.drawing import samples
 
 def texts(axes: Any) -> list[str]:
@@ -18,7 +19,7 @@ def texts(axes: Any) -> list[str]:
 
 @pytest.mark.parametrize(("count", "wide"), [(5, 2), (1, 6)])
 def test_maps_fit_whatever_their_size(count: int, wide: int) -> None:
-    drawn = squares.draw(samples.square_chart(count=count, wide=wide))
+    drawn = drawing.figure_of(samples.square_chart(count=count, wide=wide))
     samples.check_fits(drawn)
     assert len(drawn.axes) == count
 
@@ -28,7 +29,7 @@ def test_the_papers_buckets_of_products_do_not_touch_beside_long_causes() -> Non
     chart = replace(samples.published_chart(), maps=(SquareMap("by product", columns, (
         (Square(10.0),) * 6,) * 3),), rows=("the paper", "2  the body after the back-end's time",
                                             "1  one write"))
-    samples.check_fits(squares.draw(chart))
+    samples.check_fits(drawing.figure_of(chart))
 
 
 @pytest.mark.parametrize("wide", [2, 3])
@@ -37,7 +38,7 @@ def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> Non
     rows = ((Square(12345.0, 33.3),) * 2 * wide,) * 2
     chart = samples.square_chart(unit="kbit/s", maps=(
         SquareMap("map", ("20", "5000") * wide, rows),))
-    drawn = squares.draw(chart)
+    drawn = drawing.figure_of(chart)
     samples.check_fits(drawn)
     (axes,) = drawn.axes
     place = axes.get_window_extent()
@@ -47,7 +48,7 @@ def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> Non
 
 
 def test_squares_have_colour_and_number() -> None:
-    drawn = squares.draw(samples.square_chart())
+    drawn = drawing.figure_of(samples.square_chart())
     (axes,) = drawn.axes
     assert texts(axes) == ["120 ms", "33 %", "–", "(−3.2 ms)", "−0.4 %", "3 excluded", "0.0 ms",
                            "0.0 %"]
@@ -59,7 +60,7 @@ def test_squares_have_colour_and_number() -> None:
 @pytest.mark.parametrize(("whole", "numbers"), [(True, ["1", "2", "–", "9"]),
                                                  (False, ["1.0", "2.0", "–", "9.0"])])
 def test_levels_are_numbers_the_darker_the_more(whole: bool, numbers: list[str]) -> None:
-    drawn = squares.draw(samples.level_chart(whole=whole))
+    drawn = drawing.figure_of(samples.level_chart(whole=whole))
     samples.check_fits(drawn)
     (axes,) = drawn.axes
     assert texts(axes) == numbers
@@ -71,17 +72,17 @@ def test_levels_are_numbers_the_darker_the_more(whole: bool, numbers: list[str])
 
 @pytest.mark.parametrize(("count", "windows"), [(1, 1), (10, 6)])
 def test_groups_fit(count: int, windows: int) -> None:
-    samples.check_fits(groups.draw(samples.group_chart(count=count, windows=windows)))
+    samples.check_fits(drawing.figure_of(samples.group_chart(count=count, windows=windows)))
 
 
 def test_each_bar_is_written_below_its_group() -> None:
-    (axes,) = groups.draw(samples.group_chart()).axes
+    (axes,) = drawing.figure_of(samples.group_chart()).axes
     assert {"IW 0 ", "1000", "IW 10 ", "(10.5 %)", "RTT (ms)"} <= {*texts(axes)}
     assert [patch.get_height() for patch in axes.patches] == [1000, 1000, 999, 999]
 
 
 def test_two_windows_stand_beside_each_other() -> None:
-    drawn = connections.draw(samples.packets_chart())
+    drawn = drawing.figure_of(samples.packets_chart())
     left, right = drawn.axes
     assert "IW3: all acknowledged at 90.0 ms" in texts(left) and "IW10" in texts(right)
     assert left.get_xlim() == right.get_xlim() and left.get_ylim() == right.get_ylim()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 from xml.etree import ElementTree
@@ -18,7 +16,7 @@ from base.command_line import PICTURES
 from base.errors import FirstFlightError
 from findings import drawing
 from findings.charts import Chart, Line, Plot, Sample, SampleChart, SquareChart, TimeChart
-from findings.drawing import bars, lines, squares, style
+from findings.drawing import lines, squares, style
 from findings.findings import Finding, Report
 from study import registry
 from tests.unit.drawing import samples
@@ -28,26 +26,21 @@ def report_of(*findings: Finding) -> Report:
     return Report("sample", "A sample", "claim", "source", "sample/run", {}, 4, 4, findings)
 
 
-@dataclass(frozen=True)
-class Other(Chart):
-    family = "timez"
-
-
-def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> None:
+def test_every_chart_is_drawn_under_the_name_of_its_finding() -> None:
     """And a dollar begins no formula: neither between two of them, where it would be set in
     italics or not be understood."""
     charts = samples.all_charts(" $5_{ $")
-    report = report_of(*(Finding(f"{place}_{chart.family}", "", chart=chart)
+    report = report_of(*(Finding(f"{place}_sample", "", chart=chart)
                          for place, chart in enumerate(charts)), Finding("words", "no chart"))
     drawn = list(drawing.figures(report))
-    assert [name for name, _ in drawn] == [f"{place}_{chart.family}"
+    assert [name for name, _ in drawn] == [f"{place}_sample"
                                            for place, chart in enumerate(charts)]
     for (_, figure), chart in zip(drawn, charts):
         assert samples.said(figure)[0].replace("\\", "") == chart.title
         figure.draw_without_rendering()
         texts = [text.get_text() for text in figure.findobj(Text) if text.get_visible()]
-        assert sum("$" in text for text in texts) > 6, chart.family
-        assert not [text for text in texts if cbook.is_math_text(text)], chart.family
+        assert sum("$" in text for text in texts) > 6, type(chart)
+        assert not [text for text in texts if cbook.is_math_text(text)], type(chart)
 
 
 @pytest.mark.parametrize("made", samples.CHARTS)
@@ -68,11 +61,9 @@ def test_every_word_can_be_read_on_a_telephone(made: Callable[[str], Chart]) -> 
 
 
 def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
-    """The classes of charts that the product has; what has no family of its own is
-    drawn by a name."""
+    """The classes of charts that the product has."""
     for kind in of.__subclasses__():
-        if kind.__module__.startswith(("findings.", "study.", "wire.")) and isinstance(kind.family, str):
-            yield kind
+        yield kind
         yield from every_class(kind)
 
 
@@ -81,8 +72,9 @@ def test_all_charts_are_all_that_there_are() -> None:
     for name in registry.KINDS:
         registry.kind(name)
     charts = samples.all_charts()
-    assert {*map(type, charts)} == {*every_class(Chart)}
-    assert {chart.family for chart in charts} | {"ccdf"} == {*drawing.known_files()}
+    assert {*map(type, charts)} == {*every_class(Chart)} - {SampleChart}
+    with pytest.raises(TypeError, match="no figure of Chart"):
+        drawing.figure_of(Chart("", ()))
     scales = get_args(get_type_hints(SquareChart)["scale"])
     assert [chart.scale for chart in charts if isinstance(chart, SquareChart)] == [
         "improved", "level", "window", "published"] and {*scales} == {*squares.LOOKS} == {
@@ -114,8 +106,8 @@ def test_text_in_svg_is_text() -> None:
             svg = style.image(drawn, "svg")
         elements = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()
                     if isinstance(element.tag, str)}
-        assert "text" in elements and "script" not in elements, chart.family
-        assert b"<script" not in svg and b"&lt;script&gt;" in svg, chart.family
+        assert "text" in elements and "script" not in elements, type(chart)
+        assert b"<script" not in svg and b"&lt;script&gt;" in svg, type(chart)
 
 
 def test_an_svg_holds_what_a_stranger_wrote_in_comments_that_end_where_they_should() -> None:
@@ -153,7 +145,7 @@ def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:
 
 
 def test_png_is_as_large_as_its_figure() -> None:
-    drawn = bars.draw(samples.time_chart())
+    drawn = drawing.figure_of(samples.time_chart())
     content = style.image(drawn, "png")
     width, height = (int.from_bytes(content[place:place + 4], "big") for place in (16, 20))
     assert (width, height) == tuple(int(side * style.DPI) for side in drawn.get_size_inches())
@@ -161,13 +153,13 @@ def test_png_is_as_large_as_its_figure() -> None:
 
 def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, kept = [], bars.draw
+    calls, kept = [], drawing.figure_of
 
     def counted(chart: TimeChart) -> Any:
         calls.append(chart)
         return kept(chart)
 
-    monkeypatch.setattr(bars, "draw", counted)
+    monkeypatch.setattr(drawing, "figure_of", counted)
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
     drawn = drawing.images(report, ("png", "svg"))
     paths = drawing.save("sample", drawn, tmp_path, ("svg",))
@@ -176,19 +168,15 @@ def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
     assert drawing.pngs(drawn) == {"fig2": drawn["fig2"]["png"]}
 
 
-def test_another_drawing_of_a_finding_is_a_file_of_its_own(
+def test_another_drawing_of_a_finding_stands_beside_its_figure(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if findings/drawing/dots.py were there."""
     requested: list[Any] = []
 
     def draw(chart: SampleChart) -> Any:
         requested.append((chart.title, [sample.name for sample in chart.samples], chart.measured))
         return "a figure"
 
-    dots = types.ModuleType("findings.drawing.dots")
-    monkeypatch.setattr(dots, "draw", draw, raising=False)
-    monkeypatch.setitem(sys.modules, "findings.drawing.dots", dots)
-    monkeypatch.setattr(drawing, "known_files", lambda: ["bars", "dots"])
+    monkeypatch.setitem(drawing.DISTRIBUTIONS, "dots", draw)
     drawing.check({"fig2": ("dots",)})
     report = report_of(Finding("fig2", "t", chart=samples.time_chart(), also=("dots",),
                                samples=(Sample("IW 3", [1.0], [1.0]),), measured="ms"))
@@ -197,16 +185,12 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
     assert requested == [("t", ["IW 3"], "ms")]
 
 
-def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_drawing_that_there_is_not_is_named_before_anything_is_written(tmp_path: Path) -> None:
     good = Finding("good", "", chart=samples.time_chart())
-    with pytest.raises(FirstFlightError, match=r"a figure of fig9: there is no findings/drawing/timez\.py"
-                       r"; there are bars, ccdf, connections, "):
-        drawing.draw(report_of(good, Finding("fig9", "", chart=Other("Other", ()))),
-                     tmp_path / "figures")
+    with pytest.raises(FirstFlightError, match="also of figure 'fig9': there is no drawing 'ccfd' of a"
+                                               r" distribution \(did you mean 'ccdf'\?\); there are"):
+        drawing.draw(report_of(good, Finding("fig9", "", also=("ccfd",))), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
-    for name in ("timez", "style"):
-        with pytest.raises(FirstFlightError, match=rf"figure of fig9: .*no findings/drawing/{name}\.py"):
-            list(drawing.figures(report_of(Finding("fig9", "", also=(name,)))))
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy
 import pytest
 
-from findings.drawing import squares
+from findings import drawing
 from tests.unit.drawing import samples
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return squares.draw(samples.grid_chart())
+    return drawing.figure_of(samples.grid_chart())
 
 
 def test_shares_stand_over_their_quantities(drawn: Any) -> None:

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from findings import drawing
 from findings.drawing import groups
 from tests.unit.drawing import samples
 
 def test_points_of_each_side_differ_in_more_than_colour() -> None:
-    drawn = groups.draw(samples.side_chart())
+    drawn = drawing.figure_of(samples.side_chart())
     assert samples.said(drawn.legends[0]) == [*samples.SIDES, "below the axis"]
     assert len({line.get_marker() for line in drawn.legends[0].get_lines()}) == 4
 
 
 def test_a_point_is_as_high_as_its_value_and_a_table_has_it() -> None:
-    drawn = groups.draw(samples.side_chart())
+    drawn = drawing.figure_of(samples.side_chart())
     percent, milliseconds = drawn.axes
     assert [line.get_ydata()[0] for line in percent.lines] == [
         0.0, -0.4, 6.8, 2975.0, 33.0, 8.9, 0.0, 0.0]
@@ -30,13 +31,13 @@ def test_a_side_without_a_value_has_no_legend_and_no_row() -> None:
     chart = samples.side_chart()
     nothing = replace(chart, plots=tuple(replace(plot, groups=tuple(
         (label, (None, *values[1:])) for label, values in plot.groups)) for plot in chart.plots))
-    drawn = groups.draw(nothing)
+    drawn = drawing.figure_of(nothing)
     assert samples.said(drawn.legends[0]) == [*samples.SIDES[1:], "below the axis"]
     assert samples.SIDES[0] not in samples.said(drawn.axes[0])
 
 
 def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
-    drawn = groups.draw(samples.step_chart())
+    drawn = drawing.figure_of(samples.step_chart())
     (axes,) = drawn.axes
     assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [
         (0, 10), (10, 4), (14, -2), (12, 0), (12, 12)]
@@ -49,6 +50,6 @@ def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
 
 
 def test_what_all_would_be_is_a_line() -> None:
-    (axes,) = groups.draw(samples.step_chart()).axes
+    (axes,) = drawing.figure_of(samples.step_chart()).axes
     assert any(list(line.get_xdata()) == [28, 28] for line in axes.lines)
     assert axes.get_xlim()[1] == pytest.approx(1.25 * 28)

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from base.stats import Estimate
+from findings import drawing
 from findings.charts import TimeBar, TimeChart
-from findings.drawing import bars, style
+from findings.drawing import style
 from tests.unit.drawing import samples
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return bars.draw(samples.time_chart())
+    return drawing.figure_of(samples.time_chart())
 
 
 def test_times_and_published_times_are_measured_from_zero(drawn: Any) -> None:
@@ -42,5 +43,5 @@ def test_below_stand_times_what_is_saved_and_counts(drawn: Any) -> None:
 def test_without_published_times_the_legend_names_none() -> None:
     chart = TimeChart("Alone", (), baseline="3", bars=(TimeBar("3", Estimate(532.0), None),
                                          TimeBar("10", Estimate(368.0), 30.8)))
-    drawn = bars.draw(chart)
+    drawn = drawing.figure_of(chart)
     assert samples.said(drawn.legends[0]) == ["measured here"] and not drawn.axes[0].lines

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from findings import drawing
 from findings.drawing import connections, style
 from tests.unit.drawing import samples
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return connections.draw(samples.trace_chart())
+    return drawing.figure_of(samples.trace_chart())
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_a_failed_verdict_and_an_absent_connection_are_red(rows: list[list[Any]]
 
 def test_without_the_rtt_its_axis_and_name_are_absent() -> None:
     chart = samples.trace_chart()
-    drawn = connections.draw(replace(chart, rows=chart.rows[:1], rtt=False))
+    drawn = drawing.figure_of(replace(chart, rows=chart.rows[:1], rtt=False))
     assert len(drawn.axes) == 2
     assert samples.said(drawn.legends[0]) == [
         "data sent", "retransmitted", "acknowledged", "congestion window", "ssthresh",
@@ -74,12 +75,12 @@ def test_without_the_rtt_its_axis_and_name_are_absent() -> None:
 def test_only_what_is_shown_stretches_the_axis() -> None:
     chart = samples.trace_chart()
     late = replace(chart.rows[0], sent=((0.1, 1.0), (2.5, 900.0)))
-    drawn = connections.draw(replace(chart, rows=(late,), to_s=2.0))
+    drawn = drawing.figure_of(replace(chart, rows=(late,), to_s=2.0))
     assert drawn.axes[0].get_ylim()[1] < 10
 
 
 def test_the_sequence_may_show_another_time_than_the_window() -> None:
     chart = replace(samples.trace_chart(), from_s=0.0, to_s=6.0, sequence_s=(4.5, 4.6))
-    drawn = connections.draw(chart)
+    drawn = drawing.figure_of(chart)
     left, right = drawn.axes[:2]
     assert left.get_xlim() == (4.5, 4.6) and right.get_xlim() == (0.0, 6.0)

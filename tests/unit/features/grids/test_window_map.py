@@ -11,8 +11,8 @@ import pytest
 
 from base.errors import UsageError
 from commands import flags
+from findings import drawing
 from findings.charts import SquareChart
-from findings.drawing import squares
 from runs import scenario_file
 from runs.kinds import RunData, Study
 from runs.results.records import FAIL, PASS
@@ -111,7 +111,7 @@ def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
     assert told.sentence == "Nothing that was measured counts."
     assert told.chart.maps[0].rows == ((None, None), (None, None))
     assert told.tables[0].rows[0] == ("56", None, None)
-    samples.check_fits(squares.draw(told.chart))
+    samples.check_fits(drawing.figure_of(told.chart))
 
 
 def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None
     told = found(tmp_path, lambda trial: 100.0 if trial.initcwnd >= (
         40 if trial.rtt_ms == 50 else 3) else 200.0)
     few = replace(told.chart, maps=told.chart.maps[:1])
-    drawn = squares.draw(few)
+    drawn = drawing.figure_of(few)
     samples.check_fits(drawn)
     (axes,) = drawn.axes
     assert [text.get_text() for text in axes.texts] == ["3", "40", "3", "40"]
@@ -136,7 +136,7 @@ def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None
     rows = tuple((few.maps[0].rows[0] * 7) for _ in range(14))
     many = replace(many, maps=tuple(replace(each, columns=tuple(map(str, range(14))), rows=rows)
                                    for each in many.maps))
-    samples.check_fits(squares.draw(many))
+    samples.check_fits(drawing.figure_of(many))
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
