@@ -165,7 +165,8 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     assert [link.sender for link in found if link.is_untested and not link.wrong] == [
         "unuseda-eth0"]
     assert "and on 1 nothing shows what was set" in " ".join(ended.err.split())
-    assert re.search("did you mean 5 ms[?] Without a unit tc takes (micro|nano)seconds", ended.err)
+    assert re.search("did you mean 5 ms[?] Without a unit tc takes (micro|nano)seconds",
+                     " ".join(ended.err.split()))
     assert "3 refused" in ended.err and "not answered" not in ended.err
     # The same connection on both sides of a NAT, and of no queue more than it dropped.
     talks = conversations(capture, fields, found)
