@@ -28,7 +28,7 @@ TYPED = {
     "iperf3 -c 10.0.0.2 -t 1 -P 10 | tail -4": "[SUM]", "ip -o link show h1-eth0": "mtu 1500",
     "tc -s qdisc show dev h1-eth0": "limit 100", "ss -tin dst 10.0.0.2": "State",
     "ifconfig h1-eth0 txqueuelen 77; ip link show h1-eth0": "qlen 77",
-    "ps aux | grep [h]ttp.server": "-m http.server 8000", "top -bn1 | head -1": "load average",
+    "ps auxww | grep [h]ttp.server": "-m http.server 8000", "top -bn1 | head -1": "load average",
     "ovs-vsctl add-br x; ovs-vsctl show": "Bridge x",
     "sudo -E A=1 sh -c 'echo $A of $(id -un) on $(hostname)'": "1 of root on localhost",
     "sudo -n -u nobody -- id -un": "nobody"}
