@@ -38,7 +38,7 @@ SENT = ("*.py", "install.sh", "commands/*.py", *(f"{room}/**/*.py" for room in (
     "base", "findings", "model", "net", "runs", "study", "testbed", "vtime", "wire")))
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DASK_PORT = 8786  # of a scheduler whose address names none
-CONNECT_S, CLOSE_S = 10.0, 5.0
+CONNECT_S, WORKERS_S, CLOSE_S = 10.0, 10.0, 5.0
 RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
 RETRIES = 2  # of a batch that failed
 MESSAGE_BYTES = 1 << 28  # of one message, as Dask reads it: a result comes in one
@@ -114,7 +114,7 @@ class Cluster:
     def prepare(self, plugin: node.Node) -> None:
         """The project to every worker. Raises EngineCannot where one of them cannot measure."""
         try:
-            self.client.wait_for_workers(1, timeout=CONNECT_S)
+            self.client.wait_for_workers(1, timeout=WORKERS_S)
         except asyncio.TimeoutError as error:
             raise EngineCannot(f"{self.address}: the scheduler has no worker; start one with"
                                " dask-worker (docs/CLUSTER.md)") from error

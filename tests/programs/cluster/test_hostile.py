@@ -127,7 +127,7 @@ def test_without_dask_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_scheduler_without_workers_is_refused(tmp_path: Path,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "CONNECT_S", 1.0)
+    monkeypatch.setattr(cluster_module, "WORKERS_S", 0.1)
     with cluster_of(0, tmp_path) as address, \
             pytest.raises(EngineCannot, match="has no worker;"), \
             connect(address, KERNEL, TOOLS):
