@@ -57,3 +57,11 @@ def test_curl_may_leave_the_certificates_out(tmp_path: Path, monkeypatch: pytest
         [], 0, stdout=line, stderr=b""))
     (told,) = client.fetch_with_curl(["https://10.0.0.2/1"], 1.0, tmp_path)
     assert told["ok"] and told["total_ms"] == 300
+
+
+def test_a_client_that_never_connected_has_no_port(tmp_path: Path) -> None:
+    """curl 8.14 reports −1 then, which is no port."""
+    row = {"time_connect": 0, "time_appconnect": 0, "time_starttransfer": 0, "time_total": 3.1,
+           "local_port": -1, "exitcode": 7, "http_code": 0, "errormsg": "Could not connect"}
+    told = client.curl_answer(row, tmp_path / "body")
+    assert (told["ok"], told["port"], told["error"]) == (False, 0, "curl 7: Could not connect")
