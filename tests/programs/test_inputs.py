@@ -115,7 +115,9 @@ def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
 def test_damaged_inputs_are_refused_in_one_line_or_accepted(
         kind: str, inputs: int, tmp_path: Path) -> None:
     found = outcomes(kind, inputs * TIMES, tmp_path)
-    assert len(found) > inputs * TIMES / 2  # Hypothesis gives some up, a third of "users" in 6.130
+    if hypothesis.__version_info__ < (6, 100):
+        assert len(found) == inputs * TIMES
+    assert len(found) > inputs * TIMES / 2  # 6.130 gives some up, a third of "users"
     broken = [(f"{kind}-{number}", each.message) for number, each in enumerate(found)
               if each.result == BROKEN]
     assert not broken, f"{tmp_path}: {broken}"
