@@ -9,7 +9,8 @@ Python 2. What authors published is read from the files of their own run, where 
 the same rule as ours; else it stands in the table. With names only those run, and nothing is
 written.
 
-Exit status: 0 if every experiment that is said to run does, else 1.
+Exit status: 0 if every experiment that is said to run does, else 1; 4 where a package or a
+repository is missing.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ def main(argv: Sequence[str]) -> int:
     if unknown := [name for name in arguments.names if name not in known]:
         parser.error(f"no experiment {', '.join(unknown)}: {', '.join(sorted(known))}")
     chosen = [each for each in table if not arguments.names or each.name in arguments.names]
+    require_packages(chosen)
     with tempfile.TemporaryDirectory() as folder:
         source = arguments.source or Path(folder) / "clones"
         source.mkdir(exist_ok=True)
@@ -146,6 +148,16 @@ class Row:
         return (self.run is not None and self.run.status == 0
                 and self.experiment.shows in self.run.printed
                 and all(ours is not None for _, _, ours in self.compared))
+
+
+def require_packages(chosen: Sequence[Experiment]) -> None:
+    """Raises CannotError: an experiment can end well and leave out what needs a missing package."""
+    wanted = {name for each in chosen if not each.cannot for name in each.packages}
+    found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev} ${Package}\n"],
+                           capture_output=True, text=True, check=True).stdout
+    installed = {line.split()[1] for line in found.splitlines() if line[1] == "i"}
+    if missing := sorted(wanted - installed):
+        raise CannotError(f"packages are missing: apt-get install {' '.join(missing)}")
 
 
 def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from base.errors import FAILED, OK
+from base.errors import FAILED, OK, CannotError
 from benchmarks.outside import examples, experiments, stock_kernel
 from benchmarks.outside.container import docker_profile
 from benchmarks.outside.experiments import Experiment, GuestRun, Number, Row
@@ -128,6 +128,16 @@ def test_what_ended_badly_or_left_no_number_does_not_run(
     assert ("**fails**" in text) is not sound and "no: there is none" in text
     if sound:
         assert "| 10 | 2 | mean RTT, ms: 3 → 2 |" in text
+
+
+def test_an_experiment_does_not_begin_without_its_packages(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table.toml").write_text(
+        "[[experiment]]\nname = 'one'\nrepository = 'a/one'\ncommit = 'abc'\nabout = ''\n"
+        "lines = 'true'\npackages = ['bash', 'no-such-package']\n")
+    monkeypatch.setattr(experiments, "TABLE", tmp_path / "table.toml")
+    with pytest.raises(CannotError, match="apt-get install no-such-package$"):
+        experiments.main(["--from", str(tmp_path), "one"])
 
 
 def test_no_link_of_a_strangers_repository_leads_out_of_it(
