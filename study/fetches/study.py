@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from base.errors import UsageError
@@ -20,6 +21,7 @@ from study.fetches.scenario.sweep import CLIENTS, cell_of
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.verify import every_check, judge_fetch
+from study.scenario import grammar
 from testbed.messages import ObservedTrial
 
 # What a fetch costs in a guest, on two cores.
@@ -57,20 +59,16 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     of the file. Raises UsageError.
     """
     requested = apply(scenario, overrides)
-    check_count(sum(sweep.count for level in requested.levels for sweep in level)
-                + sum(more.count for more in (requested.users, requested.drawn) if more),
-                many=overrides.many)
-    shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
-    for level in requested.levels:
-        for sweep in level:
-            for trial in sweep.trials(scenario.name, seed):
-                if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
-                        and not trial.queue_from):
-                    raise UsageError(
-                        f"{scenario.name}: cake lets nothing through a queue of"
-                        f" {trial.queue_packets} packet (--queue, --qdisc), since it counts the"
-                        f" memory that one takes: write {LEAST_CAKE_PACKETS} or more")
-                shapes.setdefault(trial.shape, {})[trial] = None
+    check_count(requested.count, many=overrides.many)
+    shapes: dict[tuple[float, ...], list[Trial]] = {}
+    for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
+        if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
+                and not trial.queue_from):
+            raise UsageError(
+                f"{scenario.name}: cake lets nothing through a queue of {trial.queue_packets}"
+                " packet (--queue, --qdisc), since it counts the memory that one takes: write"
+                f" {LEAST_CAKE_PACKETS} or more")
+        shapes.setdefault(trial.shape, []).append(trial)
     made = [trial for trials in shapes.values() for trial in trials]
     if requested.users:
         made += requested.users.trials(scenario.name, seed)

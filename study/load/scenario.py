@@ -5,26 +5,22 @@ docs/examples/load.toml describes a file.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from base.errors import UsageError
 from base.words import exact
 from findings.quantities import QUANTITIES
 from runs import schema
 from runs.kinds import NOTHING, Overrides
-from runs.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
+from runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from runs.schema import key
 from study.load.record import PERCENTILES, LoadRecord, percentile_column
 from study.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes, points_of,
                               seed_of, sizes_text)
 from study.scenario import grammar, published
 
-LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
-         "paced")
 AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
                  "servers", "duration_s", "warmup_s", "cooldown_s")
 # Of 511 MB, 28 clients and 2 servers leave 100; with 40 hosts a guest stands still.
@@ -87,13 +83,14 @@ class LoadPopulation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadSweep:
+class LoadSweep(grammar.Sweep[LoadTrial]):
     """Runs in every combination of the lists; see docs/SCENARIOS.md.
 
     links: the clients, still without a window, as of `population` or `clients`.
     """
 
-    name: str = key(reader=schema.file_name)
+    LISTS: ClassVar[tuple[str, ...]] = ("queue_bdp", "queue", "load", "response_bytes",
+                                        "connections", "congestion_control", "paced")
     bandwidth_kbps: float
     rtt_ms: float
     queue_bdp: tuple[float, ...]
@@ -150,17 +147,14 @@ class LoadSweep:
 
     @property
     def count(self) -> int:
-        """How many trials there are."""
-        return (math.prod(len(getattr(self, name)) for name in LISTS)
-                * self.repeat * len(self.windows))
+        return self.combination_count() * self.repeat * len(self.windows)
 
     def trials(self, scenario: str, seed: int) -> Iterator[LoadTrial]:
         """Every window of a cell in turn, under the same arrivals."""
-        for values in itertools.product(*(getattr(self, name) for name in LISTS)):
+        for cell in self.combinations():
             for repeat in range(1, self.repeat + 1):
                 for window in self.windows:
-                    yield self._trial(scenario, dict(zip(LISTS, values)), window, repeat,
-                                      seed_of(seed, repeat))
+                    yield self._trial(scenario, cell, window, repeat, seed_of(seed, repeat))
 
     def _trial(self, scenario: str, cell: dict[str, Any], window: Window, repeat: int,
                seed: int) -> LoadTrial:
@@ -172,6 +166,14 @@ class LoadSweep:
             **cell, **{name: getattr(self, name) for name in AS_THEY_STAND}, scenario=scenario,
             part=self.name, window=window_name(window), clients="+".join(map(str, hosts)),
             queue_packets=self.queue_packets(cell["queue_bdp"]), repeat=repeat, seed=seed)
+
+    def overridden(self, values: Mapping[str, Any]) -> LoadSweep:
+        """The sweep with other values, by name; an RTT is that of all its clients."""
+        if "initcwnd" in values:
+            values = {"mixes": (), **values}
+        links = tuple(replace(link, rtt_ms=values.get("rtt_ms", link.rtt_ms))
+                      for link in self.links)
+        return replace(self, links=links, **values)
 
     def queue_packets(self, queue_bdp: float) -> int:
         """A part of the bandwidth-delay product in full packets, one at least."""
@@ -258,14 +260,7 @@ class LoadClaim(grammar.Claim):
             raise UsageError(f'{where}: published goes with expects = "less" or "more"')
 
 
-@dataclass(frozen=True)
-class LoadScenario:
-    """One published experiment under load."""
-
-    head: Head
-    sweeps: tuple[LoadSweep, ...]
-    figures: tuple[LoadFigure, ...]
-    claims: tuple[LoadClaim, ...]
+LoadScenario = grammar.Scenario[LoadSweep, LoadFigure, LoadClaim]
 
 
 # Reading it ------------------------------------------------------------------------
@@ -273,17 +268,8 @@ class LoadScenario:
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
     """A scenario of kind load. Raises UsageError."""
     schema.known_keys(file.raw, KEYS, file.where)
-    head, sweeps = file.head(), _sweeps(file)
-    if not sweeps:
-        raise UsageError(f"{file.where}: has no [[sweep]], so nothing to measure")
-    figures = grammar.read_figures(LoadFigure, file.raw, file.where)
-    for place, figure in figures.items():
-        _check_figure(figure, sweeps, place)
-    shown = tuple(figures.values())
-    claims = grammar.read_claims(LoadClaim, file.raw, shown, file.where)
-    for place, claim in claims.items():
-        _check_claim(claim, next(figure for figure in shown if figure.name == claim.figure), place)
-    return LoadScenario(head, sweeps, shown, tuple(claims.values()))
+    return grammar.read_scenario(file, _sweeps(file), LoadFigure, LoadClaim, _check_figure,
+                                 _check_claim)
 
 
 def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
@@ -307,7 +293,8 @@ def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -
         schema.one_of(window, known, f"{where}: windows")
 
 
-def _check_claim(claim: LoadClaim, figure: LoadFigure, where: str) -> None:
+def _check_claim(claim: LoadClaim, figure: LoadFigure, sweeps: Sequence[LoadSweep],
+                 where: str) -> None:
     parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
              if "+" in window for part in window.split("+")]
     for compared in claim.compares:
@@ -334,27 +321,17 @@ def deck_rows(name: str, where: str = f"paper/{DECK_FILE}") -> list[dict[str, st
 
 def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
     """All runs, none twice, with the overrides in place of the sweeps'. Raises UsageError."""
-    sweeps = apply(scenario, overrides).sweeps
-    check_count(sum(sweep.count for sweep in sweeps), "runs", overrides.many)
-    return list(dict.fromkeys(trial for sweep in sweeps
-                              for trial in sweep.trials(scenario.head.name, seed)))
+    requested = apply(scenario, overrides)
+    check_count(requested.count, "runs", overrides.many)
+    return grammar.trials_of(requested.sweeps, scenario.name, seed)
 
 
 def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
     changes = overrides.replacing(OVERRIDES, lambda name, flag: (
-        f"{scenario.head.name}: {flag}: a load scenario has"
+        f"{scenario.name}: {flag}: a load scenario has"
         f" {'clients of its own' if name == 'client' else 'none'}"),
         "a load scenario takes one value at a time")
-    if "initcwnd" in changes:
-        changes["mixes"] = ()
     if overrides.repeat is not None:
         changes["repeat"] = int(QUANTITIES["repeat"].check(overrides.repeat, "--repeat"))
-    return replace(scenario, sweeps=tuple(_changed(sweep, changes) for sweep in scenario.sweeps))
-
-
-def _changed(sweep: LoadSweep, changes: dict[str, object]) -> LoadSweep:
-    """The sweep with other values; an RTT is that of all its clients."""
-    links = tuple(replace(link, rtt_ms=changes.get("rtt_ms", link.rtt_ms))
-                  for link in sweep.links)
-    return replace(sweep, links=links, **changes)
+    return replace(scenario, sweeps=tuple(sweep.overridden(changes) for sweep in scenario.sweeps))

@@ -50,9 +50,9 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
     windows: dict[str, dict[int, None]] = {}
     for record in records:
         windows.setdefault(record.trial.trace, {})[record.trial.initcwnd] = None
-    return replace(scenario, claims=(), traces=tuple(
-        replace(trace, initcwnd=tuple(windows.get(trace.name, trace.initcwnd)))
-        for trace in scenario.traces), figures=tuple(
+    return replace(scenario, claims=(), sweeps=tuple(
+        replace(sweep, initcwnd=tuple(windows.get(sweep.name, sweep.initcwnd)))
+        for sweep in scenario.sweeps), figures=tuple(
         replace(figure, title=f"{figure.title} (except what the command line gives)")
         for figure in scenario.figures
         if all(any(curve.is_of(record.trial) for record in records) for curve in figure.curves)))
@@ -86,13 +86,14 @@ def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) ->
              if _title(scenario, figure, curve.trace, curve.tcp) == title}
     if len(alike) > 1:
         title += f" ({trial.trace}, {trial.tcp})"
-    several = len(scenario.trace(trial.trace).initcwnd) > 1
+    several = len(scenario.sweep(trial.trace).initcwnd) > 1
     return f"{title}, IW {trial.initcwnd}" if several else title
 
 
 def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
     """By the titles in the file, which may be the same."""
-    title, of_trace = scenario.tcp(tcp).title, scenario.trace(trace).title
+    sweep = scenario.sweep(trace)
+    title, of_trace = sweep.tcp(tcp).title, sweep.title
     several = len({curve.trace for curve in figure.curves}) > 1
     return f"{title}, {of_trace}" if of_trace and several else title
 
@@ -308,8 +309,8 @@ def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
 def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
                 records: Sequence[TraceRecord]) -> LineChart:
     """A row for each curve, and a column for each of WARM_COLUMNS."""
-    titles = [f"{scenario.tcp(curve.tcp).title}, {scenario.trace(curve.trace).title}"
-              for curve in figure.curves]
+    titles = [f"{sweep.tcp(curve.tcp).title}, {sweep.title}" for curve in figure.curves
+              for sweep in [scenario.sweep(curve.trace)]]
     counted = sum(record.counts for record in records)
     left_out = len(records) - counted
     return LineChart(

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from base.errors import UsageError
 from base.words import exact, nearest, plain
 from net.segments import MSS
 from runs import schema
 from runs.kinds import NOTHING, Overrides
-from runs.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
+from runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from runs.schema import Reader, key
 from runs.sysctls import sysctls_of
 from study.scenario import grammar
@@ -179,21 +179,22 @@ class Tcp:
     sysctls: tuple[str, ...] = key((), reader=_settings)
 
 
-@dataclass(frozen=True)
-class TraceSetup:
+@dataclass(frozen=True, kw_only=True)
+class TraceSweep(grammar.Sweep[TraceTrial]):
     """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
 
-    schedule, tcps: by their names. uplink_kbps: None for as much as down.
-    outage_ms: from and to; both 0 for none.
+    schedule, tcp_names: as the file has them; writing, tcps: the tables of these names.
+    uplink_kbps: None for as much as down. outage_ms: from and to; both 0 for none. think_s:
+    (None,) once the schedule is known to have no time of its own to think.
     """
 
+    LISTS: ClassVar[tuple[str, ...]] = ("initcwnd", "think_s", "tcps")
     schedule: str
     rtt_ms: float
     bandwidth_kbps: float
     queue_packets: int
     sample_ms: float
-    name: str = key(reader=schema.file_name)
-    tcps: tuple[str, ...] = key(name="tcp")
+    tcp_names: tuple[str, ...] = key(name="tcp")
     initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
     title: str = ""
     uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
@@ -204,8 +205,54 @@ class TraceSetup:
     quickack: bool = False
     nagle: bool = False
     outage_ms: tuple[float, ...] = key((0.0, 0.0), reader=_outage_ms)
-    think_s: tuple[float, ...] = key((), quantity="time_s")
+    think_s: tuple[float | None, ...] = key((), reader=schema.values(schema.number("time_s")))
     may_lose: bool = False
+    writing: Schedule = key(Schedule(""), absent=True)
+    tcps: tuple[Tcp, ...] = key((), absent=True)
+
+    def linked(self, schedules: Mapping[str, Schedule], tcps: Mapping[str, Tcp], where: str
+               ) -> TraceSweep:
+        """The sweep with the tables that it names. Raises UsageError where there are none."""
+        for tcp in self.tcp_names:
+            schema.one_of(tcp, list(tcps), f"{where}: tcp")
+        if self.schedule not in schedules:
+            raise UsageError(f"{where}: schedule: there is no [[schedule]] {self.schedule!r}"
+                             f"{nearest(self.schedule, list(schedules))}; known:"
+                             f" {', '.join(schedules) or 'none'}")
+        writing = schedules[self.schedule]
+        schema.number("response_bytes")(writing.size_bytes(self.mss),
+                                        f"{where}: schedule: all its bytes together")
+        if bool(self.think_s) != writing.is_about_thinking:
+            raise UsageError(f'{where}: think_s goes with a request of think_s = "{EACH_THINK}"'
+                             " in its schedule")
+        return replace(self, writing=writing, think_s=self.think_s or (None,),
+                       tcps=tuple(tcps[name] for name in self.tcp_names))
+
+    @property
+    def count(self) -> int:
+        return self.combination_count()
+
+    def tcp(self, name: str) -> Tcp:
+        return next(tcp for tcp in self.tcps if tcp.name == name)
+
+    def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
+        """Nothing of them is drawn. They share what is long: a schedule may have many writes."""
+        paths = " ".join(self.writing.paths(self.mss))
+        think_times = {think_s: " ".join(map(exact, self.writing.thinks_s(think_s)))
+                       for think_s in self.think_s}
+        for values in self.combinations():
+            tcp, think_s = values["tcps"], values["think_s"]
+            yield TraceTrial(
+                scenario=scenario, trace=self.name, tcp=tcp.name,
+                congestion_control=tcp.congestion_control, validation=tcp.validation,
+                rtt_ms=self.rtt_ms, bandwidth_kbps=self.bandwidth_kbps,
+                uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
+                queue_packets=self.queue_packets, initcwnd=values["initcwnd"], mss=self.mss,
+                receive_window=self.receive_window, rto_min_ms=self.rto_min_ms,
+                quickack=self.quickack, nagle=self.nagle, sample_ms=self.sample_ms,
+                outage_from_ms=self.outage_ms[0], outage_to_ms=self.outage_ms[1],
+                paths=paths, think_times=think_times[think_s], think_s=think_s,
+                may_lose=self.may_lose, sysctls=" ".join(tcp.sysctls))
 
 
 @dataclass(frozen=True)
@@ -286,107 +333,43 @@ class TraceClaim(grammar.Claim):
             raise UsageError(f'{where}: second goes with every relation but "is"')
 
 
-@dataclass(frozen=True)
-class TraceScenario:
-    """A scenario of kind "trace" as its file has it."""
-
-    head: Head
-    tcps: tuple[Tcp, ...]
-    schedules: tuple[Schedule, ...]
-    traces: tuple[TraceSetup, ...]
-    figures: tuple[TraceFigure, ...]
-    claims: tuple[TraceClaim, ...]
-
-    def tcp(self, name: str) -> Tcp:
-        return next(tcp for tcp in self.tcps if tcp.name == name)
-
-    def schedule(self, name: str) -> Schedule:
-        return next(schedule for schedule in self.schedules if schedule.name == name)
-
-    def trace(self, name: str) -> TraceSetup:
-        return next(trace for trace in self.traces if trace.name == name)
-
-    @property
-    def count(self) -> int:
-        """How many trials there are."""
-        return sum(len(trace.initcwnd) * max(len(trace.think_s), 1) * len(trace.tcps)
-                   for trace in self.traces)
-
-    def trials(self) -> list[TraceTrial]:
-        """One for each TCP, initial window and think time of each trace."""
-        return [trial for trace in self.traces for trial in self._of_trace(trace)]
-
-    def _of_trace(self, trace: TraceSetup) -> Iterator[TraceTrial]:
-        """Trials share what is long: schedules may have thousands of writes."""
-        schedule, thinks = self.schedule(trace.schedule), trace.think_s or (None,)
-        paths = " ".join(schedule.paths(trace.mss))
-        think_times = {think_s: " ".join(map(exact, schedule.thinks_s(think_s)))
-                       for think_s in thinks}
-        for initcwnd in trace.initcwnd:
-            for think_s in thinks:
-                for tcp in map(self.tcp, trace.tcps):
-                    yield TraceTrial(
-                        scenario=self.head.name, trace=trace.name, tcp=tcp.name,
-                        congestion_control=tcp.congestion_control, validation=tcp.validation,
-                        rtt_ms=trace.rtt_ms, bandwidth_kbps=trace.bandwidth_kbps,
-                        uplink_kbps=trace.uplink_kbps or trace.bandwidth_kbps,
-                        queue_packets=trace.queue_packets, initcwnd=initcwnd, mss=trace.mss,
-                        receive_window=trace.receive_window, rto_min_ms=trace.rto_min_ms,
-                        quickack=trace.quickack, nagle=trace.nagle, sample_ms=trace.sample_ms,
-                        outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
-                        paths=paths, think_times=think_times[think_s], think_s=think_s,
-                        may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
+TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]
 
 
 # The file, and the command line ------------------------------------------------------
 
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
     """The scenario of a file. Raises UsageError."""
+    schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
+    return grammar.read_scenario(file, _sweeps(file), TraceFigure, TraceClaim, _check_figure,
+                                 _check_claim, table="trace")
+
+
+def _sweeps(file: ScenarioFile) -> tuple[TraceSweep, ...]:
     raw, where = file.raw, file.where
-    schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
-    defaults = grammar.read_defaults(TraceSetup, raw, where, without=OF_ONE_TRACE)
-    figures = grammar.read_figures(TraceFigure, raw, where)
-    claims = grammar.read_claims(TraceClaim, raw, list(figures.values()), where)
-    scenario = TraceScenario(
-        file.head(), tcps=schema.read_tables(Tcp, raw, "tcp", where),
-        schedules=schema.read_tables(Schedule, raw, "schedule", where),
-        traces=schema.read_tables(TraceSetup, raw, "trace", where, defaults=defaults),
-        figures=tuple(figures.values()), claims=tuple(claims.values()))
-    if not scenario.traces:
-        raise UsageError(f"{where}: has no [[trace]], so nothing to measure")
-    _check_names(scenario, where)
-    for place, figure in figures.items():
-        _check_measured(figure.curves, scenario, f"{place}: curves")
-    for place, claim in claims.items():
-        for name, curve in zip(("first", "second"), claim.curves):
-            _check_measured((curve,), scenario, f"{place}: {name}")
-    return scenario
+    defaults = grammar.read_defaults(TraceSweep, raw, where, without=OF_ONE_TRACE)
+    tcps = {tcp.name: tcp for tcp in schema.read_tables(Tcp, raw, "tcp", where)}
+    schedules = {each.name: each for each in schema.read_tables(Schedule, raw, "schedule", where)}
+    return tuple(sweep.linked(schedules, tcps, f'{where}: [[trace]] "{sweep.name}"')
+                 for sweep in schema.read_tables(TraceSweep, raw, "trace", where,
+                                                 defaults=defaults))
 
 
-def _check_names(scenario: TraceScenario, where: str) -> None:
-    """What a table names in another has to be there. Raises UsageError."""
-    tcps = [tcp.name for tcp in scenario.tcps]
-    schedules = [schedule.name for schedule in scenario.schedules]
-    for trace in scenario.traces:
-        place = f'{where}: [[trace]] "{trace.name}"'
-        for tcp in trace.tcps:
-            schema.one_of(tcp, tcps, f"{place}: tcp")
-        if trace.schedule not in schedules:
-            raise UsageError(f"{place}: schedule: there is no [[schedule]] {trace.schedule!r}"
-                             f"{nearest(trace.schedule, schedules)}; known:"
-                             f" {', '.join(schedules) or 'none'}")
-        size = scenario.schedule(trace.schedule).size_bytes(trace.mss)
-        schema.number("response_bytes")(size, f"{place}: schedule: all its bytes together")
-        if bool(trace.think_s) != scenario.schedule(trace.schedule).is_about_thinking:
-            raise UsageError(f'{place}: think_s goes with a request of think_s = "{EACH_THINK}"'
-                             " in its schedule")
+def _check_figure(figure: TraceFigure, sweeps: Sequence[TraceSweep], where: str) -> None:
+    for curve in figure.curves:
+        _check_measured(curve, sweeps, f"{where}: curves")
 
 
-def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where: str) -> None:
-    for curve in curves:
-        if not any((trace.name, curve.tcp in trace.tcps) == (curve.trace, True)
-                   and curve.initcwnd in (None, *trace.initcwnd) for trace in scenario.traces):
-            raise UsageError(f"{where}: no trace is {curve.text!r}")
+def _check_claim(claim: TraceClaim, figure: TraceFigure, sweeps: Sequence[TraceSweep],
+                 where: str) -> None:
+    for name, curve in zip(("first", "second"), claim.curves):
+        _check_measured(curve, sweeps, f"{where}: {name}")
+
+
+def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str) -> None:
+    if not any((sweep.name, curve.tcp in sweep.tcp_names) == (curve.trace, True)
+               and curve.initcwnd in (None, *sweep.initcwnd) for sweep in sweeps):
+        raise UsageError(f"{where}: no trace is {curve.text!r}")
 
 
 def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
@@ -394,12 +377,12 @@ def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
     """Its trials; nothing of them is drawn at random. Raises UsageError."""
     requested = apply(scenario, overrides)
     check_count(requested.count, "traces", overrides.many)
-    return requested.trials()
+    return grammar.trials_of(requested.sweeps, scenario.name, seed)
 
 
 def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
     requested = overrides.replacing(OVERRIDDEN, lambda _, flag: (
-        f'{scenario.head.name}: {flag} does not go with a scenario of kind "trace": its schedules'
+        f'{scenario.name}: {flag} does not go with a scenario of kind "trace": its schedules'
         " and TCPs are in its file"), 'a scenario of kind "trace" takes one value')
-    return replace(scenario, traces=tuple(replace(trace, **requested) for trace in scenario.traces))
+    return replace(scenario, sweeps=tuple(replace(sweep, **requested) for sweep in scenario.sweeps))

@@ -50,7 +50,7 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "trace": [("[[tcp]]", trace.Tcp), ("[[schedule]]", Schedule),
               ("one of writes, of [[schedule]]", Write),
               ("one of requests, of [[schedule]]", Request),
-              ("[defaults] and [[trace]]", trace.TraceSetup), ("[[figure]]", trace.TraceFigure),
+              ("[defaults] and [[trace]]", trace.TraceSweep), ("[[figure]]", trace.TraceFigure),
               ("[[claim]]", trace.TraceClaim)],
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
@@ -89,11 +89,11 @@ DESCRIBED = {
     "Tcp.validation": "whether Linux's RFC 2861 is on",
     "Tcp.sysctls": "further settings of the server, name=value each",
     "Request.think_s": "pause after the response before; without: the trial's think time",
-    "TraceSetup.rtt_ms": "the RTT without load",
-    "TraceSetup.bandwidth_kbps": "the bottleneck's rate",
-    "TraceSetup.uplink": "the uplink's rate; without: the same",
-    "TraceSetup.think_s": "think times, for requests without their own",
-    "TraceSetup.receive_window": "the largest window that the client offers; 0: what its"
+    "TraceSweep.rtt_ms": "the RTT without load",
+    "TraceSweep.bandwidth_kbps": "the bottleneck's rate",
+    "TraceSweep.uplink": "the uplink's rate; without: the same",
+    "TraceSweep.think_s": "think times, for requests without their own",
+    "TraceSweep.receive_window": "the largest window that the client offers; 0: what its"
     " buffers allow"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
          "s": "s", "segments": "segments", "bdp": "bandwidth-delay products"}
@@ -238,7 +238,7 @@ def columns() -> str:
     for kind, record in RECORDS.items():
         requested = {field.name for field in fields(trial_class(record))}
         keys = {field.name for _, table in TABLES[kind] for field in fields(table)
-                if table in (Sweep, load.LoadSweep, trace.TraceSetup)} - {*RENAMED}
+                if table in (Sweep, load.LoadSweep, trace.TraceSweep)} - {*RENAMED}
         told = {**_told(record), **_told(trial_class(record)), **RENAMED}
         rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
         lines += [f"## kind {kind}", ""]

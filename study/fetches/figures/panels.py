@@ -231,9 +231,9 @@ def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
 
 def check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
     sweep = scenario.sweep(figure.sweep)
-    if sweep.cell_count > 1 or figure.weights:
+    if sweep.combination_count() > 1 or figure.weights:
         raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
-                         f" {sweep.cell_count}")
+                         f" {sweep.combination_count()}")
 
 
 def check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -274,6 +274,6 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
             raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
         if by != "bdp_bytes":
             check_same_values(axis.values, sweep, by, where)
-    if sweep.cell_count > len(sweep.networks):
+    if sweep.combination_count() > len(sweep.networks):
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
     check_joint_labels(scenario, where)

@@ -13,7 +13,6 @@ from base.errors import UsageError
 from base.words import plain
 from findings import quantities
 from runs import schema
-from runs.scenario_file import Head
 from runs.schema import key
 from study.fetches.scenario import causes
 from study.fetches.scenario.causes import AsPublished
@@ -185,19 +184,16 @@ class Raw:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
     """One published experiment: what to measure and which figures it gives.
 
-    cells: every cell is reported first, with what decided on it. drawn: its populations; users: a
-    sample of people's own; raw: published values of single cells; as_published: of another
-    scenario, whose published numbers this one explains. None for no such.
+    axes: the buckets of its figures. cells: every cell is reported first, with what decided on
+    it. drawn: its populations; users: a sample of people's own; raw: published values of single
+    cells; as_published: of another scenario, whose published numbers this one explains. None for
+    no such.
     """
 
-    head: Head
-    sweeps: tuple[Sweep, ...]
-    axes: tuple[Axis, ...]
-    figures: tuple[Figure, ...]
-    claims: tuple[Claim, ...] = ()
+    axes: tuple[Axis, ...] = ()
     cells: bool = False
     drawn: Populations | None = None
     users: Users | None = None
@@ -211,15 +207,14 @@ class Scenario:
         return [level.sweeps for level in causes.levels(self.sweeps, switched)]
 
     @property
-    def name(self) -> str:
-        return self.head.name
+    def count(self) -> int:
+        """How many trials there are, at every level."""
+        return (sum(sweep.count for level in self.levels for sweep in level)
+                + sum(more.count for more in (self.users, self.drawn) if more))
 
     def population(self, name: str) -> Population | None:
         """Whose trials figures of this `sweep` are of, None where they are a sweep's."""
         return self.drawn.population(name) if self.drawn else None
-
-    def sweep(self, name: str) -> Sweep:
-        return next(sweep for sweep in self.sweeps if sweep.name == name)
 
     def axis(self, by: str) -> Axis | None:
         return next((axis for axis in self.axes if axis.by == by), None)

@@ -1,4 +1,4 @@
-"""Sweeps: networks, responses and windows that are measured in every combination.
+"""The sweep of single fetches: networks, responses and windows.
 
 A quantity that a sweep has a list of is a field of Sweep, and a field of the
 same name in Trial: cells, trials and networks follow from the two.
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from base.errors import UsageError
 from findings.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
@@ -23,6 +23,7 @@ from runs.schema import key
 from study.fetches.scenario.path import RANDOM, is_random
 from study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, HTTP_3, NEWER, NGINX, OWN, parsed
 from study.fetches.scenario.trial import Trial
+from study.scenario import grammar
 from testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -60,8 +61,17 @@ def _together(*names: str) -> schema.Reader:
     return read
 
 
+# The lists that are combined; with every window each.
+SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
+         "jitter_ms", "response_bytes", "initrwnd", "congestion_control", "mss", "kept", "idle_ms",
+         "gap_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
+         "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
+         "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
+         "key_share", "server", "http", "system")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class Sweep(grammar.Sweep[Trial]):
     """Networks, windows and sizes that are measured in every combination.
 
     initrwnd: AMPLE_WINDOW by default. system: by default one that can do all of the sweep, so
@@ -74,6 +84,8 @@ class Sweep:
     findings.quantities.Length. The rest as in study.fetches.scenario.trial.Trial.
     """
 
+    LISTS: ClassVar[tuple[str, ...]] = SWEPT
+    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN}
     name: str
     rtt_ms: tuple[float, ...] = ()
     bandwidth_kbps: tuple[float, ...] = ()
@@ -175,19 +187,11 @@ class Sweep:
                 for values in self._cells()]
 
     @property
-    def cell_count(self) -> int:
-        """How many cells there are, by multiplication: there may be billions."""
-        return self._cells_with({name: len(getattr(self, name)) for name in SWEPT})
-
-    @property
     def count(self) -> int:
-        """How many trials there are, by multiplication too."""
-        lossless = self._cells_with({
-            name: getattr(self, name).count(0) if name in RANDOM else len(getattr(self, name))
-            for name in SWEPT})
+        lossless = self.combination_count({name: getattr(self, name).count(0) for name in RANDOM})
         return len(self.initcwnd) * (
             lossless * self.repeat
-            + (self.cell_count - lossless) * (self.repeat_with_loss or self.repeat))
+            + (self.combination_count() - lossless) * (self.repeat_with_loss or self.repeat))
 
     def counted(self, *names: str) -> Counter[tuple[Value, ...]]:
         """How many cells have each combination of values of these quantities (bucket_value).
@@ -198,17 +202,11 @@ class Sweep:
                 *(CHAIN if {*CHAIN} & {*names} else ())}
         fewer = replace(self, **{
             name: getattr(self, name)[:1] for name, together in (
-                *((name, (name,)) for name in SWEPT), ("pairs", _NETWORK), ("chains", CHAIN))
+                *((name, (name,)) for name in SWEPT), *self.TOGETHER.items())
             if kept.isdisjoint(together)})
-        times = self.cell_count // fewer.cell_count
+        times = self.combination_count() // fewer.combination_count()
         return Counter({values: times * count for values, count in Counter(
             tuple(bucket_value(name, cell) for name in names) for cell in fewer.cells).items()})
-
-    def _cells_with(self, lengths: Mapping[str, int]) -> int:
-        """How many cells there would be if the lists of SWEPT had these lengths."""
-        apart = [*(_NETWORK if self.pairs else ()), *(CHAIN if self.chains else ())]
-        return (max(1, len(self.pairs)) * max(1, len(self.chains))
-                * math.prod(length for name, length in lengths.items() if name not in apart))
 
     def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
         """Windows alternate within a repeat, so that both meet the same conditions.
@@ -226,16 +224,13 @@ class Sweep:
                                 repeat=repeat, seed=drawn, own_server=own, **values)
 
     def _cells(self) -> Iterator[dict[str, Any]]:
-        """The fields that the trials of each cell have in common, the last varying fastest."""
-        lists = {name: getattr(self, name) for name in SWEPT[2:]}
-        for (rtt_ms, bandwidth_kbps), chain in product(self.networks, self.chains or ((),)):
-            lists.update((name, (value,)) for name, value in zip(CHAIN, chain))
-            for combination in product(*lists.values()):
-                values = dict(zip(lists, combination), rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps)
-                if values["uplink_kbps"] is None:
-                    values["uplink_kbps"] = bandwidth_kbps
-                values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
-                yield values
+        """The fields that the trials of each cell have in common."""
+        for values in self.combinations():
+            rtt_ms, bandwidth_kbps = values["rtt_ms"], values["bandwidth_kbps"]
+            if values["uplink_kbps"] is None:
+                values["uplink_kbps"] = bandwidth_kbps
+            values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
+            yield values
 
     def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
         """The sweep with other lists, by name; pairs then become every RTT with every bandwidth."""
@@ -264,15 +259,6 @@ def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
     count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
     return tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
                  for place in range(count))
-
-
-# The lists that are combined; with every window each. The first vary the slowest.
-SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
-         "jitter_ms", "response_bytes", "initrwnd", "congestion_control", "mss", "kept", "idle_ms",
-         "gap_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
-         "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
-         "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
-         "key_share", "server", "http", "system")
 
 
 @lru_cache(maxsize=1 << 16)

@@ -64,7 +64,7 @@ def test_what_is_multiplied_is_what_there_is(seed: int) -> None:
     random = Random(seed)
     sweep = drawn(random)
     cells = sweep.cells
-    assert sweep.cell_count == len(cells)
+    assert sweep.combination_count() == len(cells)
     assert sweep.count == len(list(sweep.trials("s", 1)))
     for names in [(name,) for name in (*SWEPT, "bdp_bytes")] + [
             tuple(random.sample(SWEPT, 2)) for _ in range(10)]:

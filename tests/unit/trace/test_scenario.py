@@ -12,7 +12,7 @@ from base.errors import UsageError
 from runs import scenario_file
 from runs.kinds import NOTHING, Overrides
 from study import registry
-from study.trace.scenario import TraceCurve, TraceScenario, apply, read_scenario
+from study.trace.scenario import TraceCurve, TraceScenario, apply, expand, read_scenario
 from study.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
@@ -62,7 +62,7 @@ def test_every_trace_scenario_loads_and_expands(name: str) -> None:
     study = registry.study_of(scenario_file.find(name))
     scenario, ids = read_scenario(scenario_file.find(name)), [trial.id for trial in study.trials]
     assert ids and len(set(ids)) == len(ids) and study.whole
-    assert list(study.trials) == scenario.trials()
+    assert list(study.trials) == expand(scenario)
     assert study.head.claim.endswith(".") and "\n" not in study.head.claim
     # What a figure names is measured.
     assert scenario.figures
@@ -71,7 +71,7 @@ def test_every_trace_scenario_loads_and_expands(name: str) -> None:
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
-    (trial,) = load(tmp_path, GOOD).trials()
+    (trial,) = expand(load(tmp_path, GOOD))
     assert trial.id == "first-linux-iw10" and trial.uplink_kbps == 1000
     assert trial.paths == "/14980?at=0:14480;1000:500" and trial.schedule_s == 1.0
     job = trial.job()
@@ -80,7 +80,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_write_in_segments_is_as_long_as_its_trace_has_them(tmp_path: Path) -> None:
-    (trial,) = load(tmp_path, GOOD.replace("sample_ms = 1", "sample_ms = 1\nmss = 512")).trials()
+    (trial,) = expand(load(tmp_path, GOOD.replace("sample_ms = 1", "sample_ms = 1\nmss = 512")))
     assert trial.paths == "/5620?at=0:5120;1000:500"
 
 
@@ -114,7 +114,7 @@ sysctls = { "net.ipv4.tcp_sack" = "0", "net.ipv4.tcp_frto" = "2" }
 
 def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> None:
     scenario = load(tmp_path, GOOD + THINKING)
-    first, *trials = scenario.trials()
+    first, *trials = expand(scenario)
     assert scenario.count == 1 + len(trials) == 9
     assert [trial.id for trial in trials] == [
         f"second-{tcp}-iw{window}-think{think}" for window in (4, 2) for think in ("0.5", "3")
@@ -140,13 +140,13 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
 
 
 def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_path: Path) -> None:
-    (trial,) = load(tmp_path, GOOD.replace(
-        "sample_ms = 1", 'sample_ms = 1\nuplink = "same"\noutage_ms = []')).trials()
+    (trial,) = expand(load(tmp_path, GOOD.replace(
+        "sample_ms = 1", 'sample_ms = 1\nuplink = "same"\noutage_ms = []')))
     assert (trial.uplink_kbps, trial.outage_from_ms, trial.outage_to_ms) == (1000, 0.0, 0.0)
 
 
 def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
-    trials = load(tmp_path, GOOD + THINKING).trials()
+    trials = expand(load(tmp_path, GOOD + THINKING))
     for text, first, count in (("second/other", "second-other-iw4-think0.5", 4),
                                ("second/other/iw2", "second-other-iw2-think0.5", 2),
                                ("first/other", "", 0)):
@@ -244,9 +244,9 @@ def test_a_bad_claim_is_refused(tmp_path: Path, wrong: dict[str, object], words:
 def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     scenario = load(tmp_path, GOOD)
     other = apply(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
-    assert [(trial.rtt_ms, trial.initcwnd) for trial in other.trials()] == [(50.0, 3), (50.0, 4)]
+    assert [(trial.rtt_ms, trial.initcwnd) for trial in expand(other)] == [(50.0, 3), (50.0, 4)]
     wider = apply(scenario, Overrides({"bandwidth_kbps": [2000]}))
-    assert [trial.uplink_kbps for trial in wider.trials()] == [2000]
+    assert [trial.uplink_kbps for trial in expand(wider)] == [2000]
     assert apply(scenario, NOTHING) == scenario
 
 
@@ -275,7 +275,7 @@ def test_a_schedule_fits_in_a_guest(tmp_path: Path) -> None:
 def test_traces_are_counted_before_they_are_made(tmp_path: Path) -> None:
     windows = ", ".join(map(str, range(1, 60_000)))
     text = GOOD.replace('tcp = ["linux"]', f'tcp = ["linux"]\ninitcwnd = [{windows}]')
-    assert load(tmp_path, GOOD).count == len(load(tmp_path, GOOD).trials())
+    assert load(tmp_path, GOOD).count == len(expand(load(tmp_path, GOOD)))
     with pytest.raises(UsageError, match="119998 traces are requested"):
         registry.study_of(scenario_file.parsed("mine", text + text[text.index("[[trace]]"):text.index(
             "[[figure]]")].replace("first", "second")), Overrides({}))

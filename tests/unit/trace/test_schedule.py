@@ -8,7 +8,7 @@ import pytest
 
 from base.errors import UsageError
 from runs import scenario_file, schema
-from study.trace.scenario import Schedule, Write, read_scenario
+from study.trace.scenario import Schedule, Write, expand, read_scenario
 from study.trace.trial import due_times_s
 from testbed.hosts.server.http import parse_writes
 
@@ -30,7 +30,7 @@ def test_both_sides_read_a_schedule_alike(write: Write) -> None:
 
 def test_a_trial_knows_when_its_schedule_ends() -> None:
     trials = {trial.id: trial for trial
-              in read_scenario(scenario_file.find("handley1999_idle")).trials()}
+              in expand(read_scenario(scenario_file.find("handley1999_idle")))}
     trial = trials["periods-cwv-iw1"]
     assert trial.schedule_s == 5.8 and trial.deadline_s > 120
     assert due_times_s(trial.schedule)[-1] == 5.8
