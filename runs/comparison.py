@@ -12,7 +12,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -25,9 +25,8 @@ from findings.findings import Cell, Column, Finding, Interval, Report, Table
 from runs.kinds import RunData
 from runs.reporting import MOST_ROWS, mapping
 from runs.results.cells import Cells, grouped
-from runs.results.records import Record, varied
+from runs.results.records import Record, requested_fields, varied
 
-METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
 MOST_TOLD = 6  # differences, in a sentence
 # Keys of run.json that hold what was requested and with what, and what differs each time anyway.
@@ -64,7 +63,9 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
     runs: each with a name for the reader.
     """
     (base_name, base), *others = runs
-    metric = _metric(base)
+    metric = base.records[0].COMPARED if base.records else ""
+    if not metric:
+        raise UsageError(f"{base.folder}: holds nothing that can be compared")
     pairs = {name: _pairs(base, run, metric) for name, run in others}
     for name, cells in pairs.items():
         if not cells:
@@ -87,14 +88,6 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
 
 # Cells -------------------------------------------------------------------------------
 
-def _metric(run: RunData) -> str:
-    for name in METRICS:
-        if run.records and hasattr(run.records[0], name):
-            return name
-    raise UsageError(f"{run.folder}: holds nothing that can be compared: none of"
-                     f" {', '.join(METRICS)}")
-
-
 def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
     """The cells that both runs have, in the order of the first; values in that of the repeats."""
     base, other = _values(first, metric), _values(second, metric)
@@ -104,14 +97,17 @@ def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
 
 def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
     """By cell, the values that count by what was drawn for each."""
-    return {cell: values for cell, records in grouped(run.records, _cell).items()
+    if not run.records:
+        return {}
+    names = [column.name for column in requested_fields(type(run.records[0].trial))
+             if column.name not in DRAWN]
+
+    def cell_of(record: Record) -> Key:
+        return tuple((name, getattr(record.trial, name)) for name in names)
+
+    return {cell: values for cell, records in grouped(run.records, cell_of).items()
             if (values := {_drawn(record): number for record in records
                            for number in Cells([record]).numbers(metric)})}
-
-
-def _cell(record: Record) -> Key:
-    return tuple((column.name, getattr(record.trial, column.name))
-                 for column in fields(record.trial) if column.name not in DRAWN)
 
 
 def _drawn(record: Record) -> Key:

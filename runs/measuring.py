@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from base.errors import FirstFlightError, note_kept
 from net.segments import capture_file
 from runs import earlier, runs, scenario_file
 from runs.kinds import AnyTrial, Kind, RunData, Study
-from runs.results.records import Record
+from runs.results.records import Record, requested_fields
 from runs.runs import Run
 from testbed.messages import Job, ObservedTrial
 
@@ -320,7 +320,8 @@ def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
     """
     if not trials:
         return set()
-    names = [column.name for column in fields(trials[0]) if column.name not in WITHIN_A_CELL]
+    names = [column.name for column in requested_fields(type(trials[0]))
+             if column.name not in WITHIN_A_CELL]
     cell_of = attrgetter(*names)
     first: dict[Cell, AnyTrial] = {}
     last: dict[Cell, AnyTrial] = {}

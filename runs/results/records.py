@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
 from base import files
 from base.errors import FirstFlightError
@@ -44,11 +44,13 @@ class RecordsError(FirstFlightError):
 class Record:
     """What the records of every kind have; a kind adds its trial and its columns.
 
+    COMPARED is the column that runs are compared by, "" for none.
     ok: whether the transfer itself succeeded. error: what happened where it did not.
     verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
     verdict_reason: what differed, in words. measured_at: the time of day, UTC.
     """
 
+    COMPARED: ClassVar[str] = ""
     trial: Any
     ok: bool
     error: str = ""
@@ -106,10 +108,20 @@ def trial_class(kind: type[Record]) -> type[Any]:
     return trial
 
 
+def requested_fields(trial: type[Any]) -> tuple[Field[Any], ...]:
+    """The fields of a class of trials in the order of their columns.
+
+    Those that its COLUMNS name come first, where it has that.
+    """
+    first: tuple[str, ...] = getattr(trial, "COLUMNS", ())
+    return tuple(sorted(fields(trial), key=lambda column: (
+        first.index(column.name) if column.name in first else len(first))))
+
+
 def columns_of(kind: type[Record]) -> tuple[str, ...]:
     """The columns of trials.csv: the trial's, then the record's, the verdict last."""
     own = [column.name for column in fields(kind) if column.name not in ("trial", *_LAST)]
-    return (*(column.name for column in fields(trial_class(kind))), *own, *_LAST)
+    return (*(column.name for column in requested_fields(trial_class(kind))), *own, *_LAST)
 
 
 def value_of(record: Record, column: str) -> Any:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from base.errors import FirstFlightError
 from runs.results.records import Record
@@ -329,6 +329,7 @@ class LoadRecord(Record):
         the first acknowledgement of data, in them.
     """
 
+    COMPARED: ClassVar[str] = "mean_ms"
     trial: LoadTrial
     _: KW_ONLY
     arrivals: int | None = None

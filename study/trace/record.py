@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from runs.results.records import Record
 from study.trace.replay import Replay
@@ -71,6 +72,7 @@ class TraceRecord(Record):
     rule_wrong: those that differed from the rules.
     """
 
+    COMPARED: ClassVar[str] = "finish_ms"
     trial: TraceTrial
     _: KW_ONLY
     judged_by: str = ""

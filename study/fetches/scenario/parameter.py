@@ -8,9 +8,8 @@ scenario files, cells, the worker's job and the documents follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field
-from typing import Any, TypeVar
+from typing import Any
 
 from findings.quantities import QUANTITIES
 
@@ -18,8 +17,6 @@ SWEPT = "swept"  # whose quantity it is: a sweep has a list of it, of its defaul
 MODELLED = "modelled"  # whether the model of TCP follows any other value than the default
 # Its value, besides the default, where nobody requested it: a table does not show it.
 UNSAID = "unsaid"
-
-T = TypeVar("T")
 
 
 def swept(name: str, *, required: bool = False, modelled: bool = True, **more: object) -> Any:
@@ -47,13 +44,3 @@ def switch(name: str, tag: str, *, modelled: bool = True) -> Any:
     tag: before its value in a trial's id, where it is on.
     """
     return swept(name, modelled=modelled, switch=tag)
-
-
-def in_order(first: Sequence[str]) -> Callable[[type[T]], type[T]]:
-    """A dataclass whose fields are in this order, and those that are not named behind them."""
-    def ordered(kind: type[T]) -> type[T]:
-        known: dict[str, Any] = getattr(kind, "__dataclass_fields__")
-        for name in (*first, *(name for name in [*known] if name not in first)):
-            known[name] = known.pop(name)
-        return kind
-    return ordered

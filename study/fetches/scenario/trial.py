@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import Field, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from base.words import exact
 from net.segments import MSS
-from study.fetches.scenario.parameter import MODELLED, in_order
+from runs.results.records import requested_fields
+from study.fetches.scenario.parameter import MODELLED
 from study.fetches.scenario.path import SHAPE, PathParameters
 from study.fetches.scenario.response import ResponseParameters
 from study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
@@ -36,27 +37,24 @@ class DrawnParameters:
     weight: float = 1.0
 
 
-# The columns of trials.csv in the order that stored runs have; later ones follow by subject.
-_COLUMNS = (
-    "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
-    "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
-    "burst_bytes", "gap_ms", "earlier_bytes", "part", "sample", "key_rtt_ms",
-    "key_bandwidth_kbps", "weight", "jitter_ms", "loss_burst", "qdisc", "queue_from", "mss", "kept",
-    "idle_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
-    "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
-    "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
-    "key_share", "server", "http", "system", "own_server")
-
-
-@in_order(_COLUMNS)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, ServerParameters,
             DrawnParameters):
     """What is requested of the network, TCP and the client for one fetch.
 
-    repeat: 1, 2, … for the same setting measured again.
+    repeat: 1, 2, … for the same setting measured again. COLUMNS: of trials.csv, in the order that
+    stored runs have; later ones follow by subject.
     """
 
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
+        "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
+        "burst_bytes", "gap_ms", "earlier_bytes", "part", "sample", "key_rtt_ms",
+        "key_bandwidth_kbps", "weight", "jitter_ms", "loss_burst", "qdisc", "queue_from", "mss",
+        "kept", "idle_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
+        "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
+        "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
+        "key_share", "server", "http", "system", "own_server")
     scenario: str
     repeat: int
 
@@ -171,5 +169,5 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else exact(value)
 
 
-SWITCHES = tuple(column for column in fields(Trial) if "switch" in column.metadata)
+SWITCHES = tuple(column for column in requested_fields(Trial) if "switch" in column.metadata)
 UNMODELLED = tuple(column for column in fields(Trial) if not column.metadata.get(MODELLED, True))

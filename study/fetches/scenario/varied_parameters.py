@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field
 from typing import Any
 
 from base.words import plain
 from findings.findings import Cell, Column, Rounded
 from findings.quantities import AUTO, quantity
 from findings.quantity import in_words
+from runs.results.records import requested_fields
 from study.fetches.scenario.parameter import UNSAID
 from study.fetches.scenario.trial import Trial
 
@@ -19,7 +20,7 @@ REQUESTED = "requested"  # a heading
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
 _NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
 _FIRST = ("part", "sample")
-_FIELDS = sorted((field for field in fields(Trial) if field.name not in _NEVER),
+_FIELDS = sorted((field for field in requested_fields(Trial) if field.name not in _NEVER),
                  key=lambda field: field.name not in _FIRST)
 _ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "repeat")),
           "repeat", "initcwnd", "id")

@@ -112,6 +112,7 @@ class Record(records.Record):
     receive_window_waits: int | None = None
     response_flights: str = ""
     first_burst_segments: int | None = None
+    COMPARED: ClassVar[str] = "total_ms"
     PATTERNS: ClassVar[dict[str, str]] = {"response_flights": FLIGHTS}
 
     def validate(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from base.words import exact
 from runs import scenario_file
@@ -34,6 +34,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Record(records.Record):
+    COMPARED: ClassVar[str] = "total_ms"
     trial: Trial
     total_ms: float | None = None
     lost: int | None = None

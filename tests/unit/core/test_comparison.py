@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -32,6 +32,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Measured(Record):
+    COMPARED: ClassVar[str] = "total_ms"
     total_ms: float | None = None
 
 
@@ -128,11 +129,13 @@ def test_what_does_not_count_is_left_out() -> None:
 
 @dataclass(frozen=True)
 class Loaded(Record):
+    COMPARED: ClassVar[str] = "mean_ms"
     mean_ms: float | None = None
 
 
 @dataclass(frozen=True)
 class Replayed(Record):
+    COMPARED: ClassVar[str] = "finish_ms"
     finish_ms: float | None = None
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from base.words import plain
 from findings.quantities import QUANTITIES
+from runs.results.records import requested_fields
 from study.fetches.features.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS,
                                                  Cliff, is_known)
 from study.fetches.scenario.server import HTTP_3
@@ -21,7 +22,7 @@ _SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
 
 def distinctions(trials: Sequence[Trial]) -> list[str]:
     """What distinguishes each from the others besides the window, such as "key share x25519"."""
-    varied = [field.name for field in fields(Trial)
+    varied = [field.name for field in requested_fields(Trial)
               if field.name in QUANTITIES and field.name not in _SAID
               and len({getattr(trial, field.name) for trial in trials}) > 1]
     return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
