@@ -283,7 +283,8 @@ def _cell(text: str) -> str:
     return text.replace("|", " or ").replace("[", "(").replace("]", ")")
 
 
-DOCUMENTS = {"SCENARIOS.md": scenarios, "COLUMNS.md": columns, QUESTION: question}
+# The example comes first: SCENARIOS.md has the keys that the examples lack.
+DOCUMENTS = {QUESTION: question, "SCENARIOS.md": scenarios, "COLUMNS.md": columns}
 
 if __name__ == "__main__":
     for name, make in DOCUMENTS.items():

@@ -41,7 +41,7 @@ def installed(port: Port, *others: Netem | Queue) -> list[InstalledQdisc]:
 def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
     names = [parameter.name for parameter in Netem().parameters]
     assert names == [each.name for each in fields(Netem) if each.name != "seed"]
-    assert names == list(PARAMETERS)
+    assert names == list(PARAMETERS), "PARAMETERS, in this file, needs a line for each"
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

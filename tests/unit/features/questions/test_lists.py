@@ -55,4 +55,4 @@ def test_every_list_that_decides_is_drawn_from() -> None:
     left = set(FLAGS) - set(VALUES)
     assert left == {"loss_burst", "server", "http", "chain_bytes", "signature", "key_share",
                     "system", "intermediates", "tickets", "resumed", "early_data_bytes",
-                    "record_bytes", "buffer_bytes", "load"}
+                    "record_bytes", "buffer_bytes", "load"}, "a new flag needs a line of VALUES"
