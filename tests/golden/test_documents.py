@@ -8,6 +8,7 @@ from runs import runs, scenario_file
 from runs.results.records import columns_of
 from runs.schema import keys_of
 from study import registry
+from study.fetches.figures.kinds import FIGURES
 from tests.golden import documents, stored_questions
 
 
@@ -22,6 +23,11 @@ def test_a_document_is_current(name: str) -> None:
 def test_an_example_is_read(name: str) -> None:
     study = registry.study_of(scenario_file.read(documents.DOCS / "examples" / f"{name}.toml"))
     assert study.trials and study.scenario.figures
+
+
+def test_an_example_describes_every_kind_of_figure() -> None:
+    example = (documents.DOCS / "examples/fetches.toml").read_text(encoding="utf-8")
+    assert not [kind for kind in FIGURES if f'"{kind}"' not in example]
 
 
 def test_every_key_of_a_run_has_a_line_and_no_other() -> None:

@@ -28,8 +28,11 @@ def drawn() -> Any:
     return dict(drawing.figures(report(findings=(FINDING,))))["tail_ccdf"]
 
 
-def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
-    samples.check_fits(drawn)
+@pytest.mark.parametrize("name", drawing.DISTRIBUTIONS)
+def test_nothing_is_clipped_or_on_another(name: str) -> None:
+    """Of any drawing of a distribution."""
+    finding = replace(FINDING, also=(name,))
+    samples.check_fits(dict(drawing.figures(report(findings=(finding,))))[f"tail_{name}"])
 
 
 def test_a_curve_is_the_weight_above_each_value() -> None:

@@ -47,7 +47,8 @@ def test_a_figure_of_goodput_gains_where_times_are_saved(
 def test_every_kind_of_figure_has_one_of_goodput() -> None:
     """But packets, which have no metric, and percentiles, which are of a population."""
     of_goodput = {figure.kind for figure in stored_questions.goodput_study().scenario.figures}
-    assert of_goodput == {*kinds.FIGURES} - {"packets", "percentiles"}
+    assert of_goodput == {*kinds.FIGURES} - {"packets", "percentiles"}, (
+        "tests/golden/fetches/goodput.toml needs a [[figure]] of each kind")
 
 
 def test_no_kind_of_figure_calls_a_rate_a_time() -> None:
