@@ -27,7 +27,8 @@ def test_an_example_is_read(name: str) -> None:
 
 def test_an_example_describes_every_kind_of_figure() -> None:
     example = (documents.DOCS / "examples/fetches.toml").read_text(encoding="utf-8")
-    assert not [kind for kind in FIGURES if f'"{kind}"' not in example]
+    assert not [kind for kind in FIGURES if f'"{kind}"' not in example], (
+        "docs/examples/fetches.toml has to say what it shows")
 
 
 def test_every_key_of_a_run_has_a_line_and_no_other() -> None:
