@@ -173,6 +173,19 @@ def test_what_spins_gets_on_and_is_named(tmp_path: Path) -> None:
     assert "python3 spins" in ended.err and ended.facts()["spinning"] == ["python3"]
 
 
+def test_who_waits_for_a_thread_without_any_call_makes_no_timer_late(tmp_path: Path) -> None:
+    spinning = ("import threading, time; beats = []; began = time.time()\n"
+                "def beat():\n"
+                "    for _ in range(5): time.sleep(0.07); beats.append(time.time() - began)\n"
+                "threading.Thread(target=beat).start()\n"
+                "while len(beats) < 5: pass\n"
+                "print(*(round(beat, 3) for beat in beats))\n")
+    ended = Ended(tmp_path, "python3", "-c", spinning)
+    # Python gives up its lock after 5 ms, on a real machine too.
+    assert (ended.status, ended.out) == (0, "0.075 0.15 0.225 0.3 0.375\n"), ended.err
+    assert "python3 spins" in ended.err
+
+
 def test_who_spins_is_preempted_after_many_calls_of_sched_yield(tmp_path: Path) -> None:
     """UML's own clock of the scheduler stands still for 1 ms for each of those calls."""
     spinning = ("import os, subprocess, time; began = time.monotonic()\n"

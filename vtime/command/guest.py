@@ -38,7 +38,7 @@ BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 # A sign of life comes with each second of the guest's clock. Where none has come for so long of
 # the guest's own processor time, what runs spins without a system call, and is woken; sooner where
 # that has happened before.
-SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.001
+SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.005
 SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the command
 STOP_S = 10.0  # for which a guest may hand over what its command wrote, once that was stopped
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
@@ -180,6 +180,21 @@ def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, st
 def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
     """What the guest's kernel named in lines with this mark: nothing of it is trusted."""
     return {quoted(line.partition(mark)[2], 40) for line in printed if mark in line}
+
+
+def session_processes(leader: int) -> Iterator[tuple[int, str, int]]:
+    """The processes of a session: number, state, and ticks of processor time that each took."""
+    # Without CONFIG_PROC_CHILDREN all of the machine's are looked at.
+    is_listed = os.path.exists(f"/proc/{leader}/task/{leader}/children")
+    names = [str(leader)] if is_listed else [*filter(str.isdigit, os.listdir("/proc"))]
+    while names:
+        name = names.pop()
+        with suppress(OSError, IndexError, ValueError):  # it may have ended meanwhile
+            words = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            if int(words[3]) == leader:
+                yield int(name), words[0], int(words[11]) + int(words[12])
+            if is_listed:
+                names += Path(f"/proc/{name}/task/{name}/children").read_text().split()
 
 
 class CommandGuest:
@@ -367,7 +382,7 @@ class CommandGuest:
                 if self._has_input(0.0 if piece else POLL_S) and self._typed():
                     return self._closed()
             elif not piece:
-                time.sleep(POLL_S)
+                time.sleep(WAKE_S if self.woken else POLL_S)
             self._wake()
         if not self.has_ended and self.stopped is None:
             printed = printed_in(self.shared)
@@ -456,22 +471,14 @@ class CommandGuest:
                 self._processor_s() - self.silent_processor_s < patience_s / 2:
             return
         self.woken = now
-        for pid, state, _ in self._processes():
+        for pid, state, _ in session_processes(self.process.pid):
             if state == "R" and pid != self.process.pid:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGALRM)
 
     def _processor_s(self) -> float:
-        return sum(ticks for _, _, ticks in self._processes()) / os.sysconf("SC_CLK_TCK")
-
-    def _processes(self) -> Iterable[tuple[int, str, int]]:
-        """The guest's processes on this machine: number, state, ticks of processor time."""
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                with suppress(OSError, IndexError, ValueError):
-                    words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
-                    if int(words[3]) == self.process.pid:  # its session
-                        yield int(name), words[0], int(words[11]) + int(words[12])
+        return (sum(ticks for _, _, ticks in session_processes(self.process.pid))
+                / os.sysconf("SC_CLK_TCK"))
 
     def capture(self) -> BinaryIO:
         """Its packets, as the guest's kernel wrote them (vtime/kernel/capture.c): a stranger's."""

@@ -34,6 +34,7 @@
  */
 #include <linux/delay.h>
 #include <linux/kstrtox.h>
+#include <linux/sched/stat.h>
 #include <linux/sysctl.h>
 #include <net/sock.h>
 #include <asm/unistd.h>
@@ -52,7 +53,7 @@
 #define PACKETS_WITHIN_NS 1000000ULL
 #define PACKET_NS 10000ULL	/* of up to 64 KB: 52 Gbit/s */
 #define DATAGRAM_NS 1000ULL
-#define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
+#define ALARM_LEAST 10000000ULL	/* ns that a first alarm costs; each costs twice the one before */
 #define ALARM_MOST 100000000ULL
 
 static unsigned long long command_in_a_row;	/* calls that were among the last different ones */
@@ -88,7 +89,7 @@ static bool command_idle(void)
 	struct time_travel_event *next = time_travel_first_event();
 
 	command_in_a_row = command_asking = 0;
-	command_alarm_ns = ALARM_LEAST;
+	command_alarm_ns = 0;
 	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
 }
 
@@ -154,19 +155,23 @@ static unsigned long long command_asking_ns(void)
 }
 
 /*
- * Moves the clock. time_travel_update_time_rel() keeps interrupts off until the end of its step, so
- * each step ends at the next event: timers and packets come at their own nanosecond.
+ * Moves the clock to an end, or to the next event before it. time_travel_update_time_rel() keeps
+ * interrupts off until the end of its step; so timers and packets come at their own nanosecond.
  */
+static void command_step(unsigned long long end)
+{
+	struct time_travel_event *next = time_travel_first_event();
+
+	time_travel_update_time_rel((next ? clamp(next->time, time_travel_time, end) : end) -
+				    time_travel_time);
+}
+
 static void command_advance(unsigned long long ns)
 {
 	unsigned long long end = time_travel_time + ns;
 
-	while (time_travel_time < end) {
-		struct time_travel_event *next = time_travel_first_event();
-
-		time_travel_update_time_rel((next ? clamp(next->time, time_travel_time, end) : end) -
-					    time_travel_time);
-	}
+	while (time_travel_time < end)
+		command_step(end);
 }
 
 /* A packet leaves a device. Called by capture.c, which sees them all. */
@@ -239,10 +244,14 @@ void command_spin(void)
 
 /*
  * A process was stopped in the midst of its computing, by SIGALRM. It comes by wall time: where
- * there were calls since the last one, the machine is only slow, and nothing moves.
+ * there were calls since the last one, the machine is only slow, and nothing moves. Else the clock
+ * moves until somebody has work, who is not late then.
  */
 void command_alarm(void)
 {
+	unsigned int running = nr_running();
+	unsigned long long end;
+
 	if (time_travel_mode != TT_MODE_INFCPU)
 		return;
 	if (command_count != command_alarmed_at) {
@@ -251,7 +260,12 @@ void command_alarm(void)
 	}
 	command_tell();
 	command_alarm_ns = clamp(2 * command_alarm_ns, ALARM_LEAST, ALARM_MOST);
-	command_advance(command_alarm_ns);
+	end = time_travel_time + command_alarm_ns;
+	do {
+		command_step(end);
+	} while (time_travel_time < end && nr_running() <= running && !need_resched());
+	if (time_travel_time < end)
+		command_alarm_ns = 0;
 }
 
 /* The time of the day in ns, for capture.c. */

@@ -194,6 +194,22 @@ def test_no_terminal_is_in_the_foreground(tmp_path: Path) -> None:
         assert in_foreground(file.fileno())
 
 
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_all_of_a_session_and_no_other_process_is_found(
+        is_listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.exists", lambda path: is_listed)
+    with subprocess.Popen(["sh", "-c", "sh -c 'sleep 60 & echo; wait' & wait"],
+                          stdout=subprocess.PIPE, start_new_session=True) as leader:
+        try:
+            assert leader.stdout is not None and leader.stdout.readline() == b"\n"
+            found = [*guest.session_processes(leader.pid)]
+            own = [pid for pid, _, _ in found]
+            assert len(own) == 3 and all(os.getsid(pid) == leader.pid for pid in own)
+            assert {state for _, state, _ in found} <= {"S", "R"} and leader.pid in own
+        finally:
+            os.killpg(leader.pid, signal.SIGKILL)
+
+
 # Programs in the place of others -----------------------------------------------------
 
 @pytest.fixture(name="called")
