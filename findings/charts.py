@@ -435,6 +435,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class PacketsChart(Chart):
-    """Timelines beside each other."""
+    """Timelines beside each other. y_label: what its kB are."""
 
     timelines: tuple[Timeline, ...] = ()
+    y_label: str = "kB from the server, headers included"

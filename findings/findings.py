@@ -12,8 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from base.stats import Estimate
-from findings.charts import Chart, Sample, Timeline
+from findings.charts import Chart, PacketsChart, Sample, Timeline
 from findings.claims import WORDS, in_full
+
+
+ON_THE_WIRE = "on_the_wire"  # the name of the drawing of a run's timelines
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,14 @@ class Report:
     wire: str = ("Kept captures of this run, seen at the server: each bar is a segment of data,"
                  " from its first to its last byte, at the moment it left; the line is what the"
                  " client has acknowledged.")
+
+    @property
+    def packets(self) -> PacketsChart | None:
+        """Its timelines, drawn as ON_THE_WIRE; None for none, or where a finding draws them."""
+        if not self.timelines or any(isinstance(finding.chart, PacketsChart)
+                                     for finding in self.findings):
+            return None
+        return PacketsChart("On the wire", (), timelines=self.timelines, y_label="kB of the data")
 
     @property
     def caption(self) -> str:

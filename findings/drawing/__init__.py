@@ -20,7 +20,7 @@ from base.errors import FirstFlightError, UsageError
 from base.words import nearest
 from findings.charts import Chart, SampleChart
 from findings.drawing import bars, ccdf, connections, groups, lines, squares, style
-from findings.findings import Report
+from findings.findings import ON_THE_WIRE, Report
 
 __all__ = ["check", "draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
 
@@ -114,6 +114,9 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
         planned += [(f"{finding.name}_{name}", partial(DISTRIBUTIONS[name], SampleChart(
             finding.title, around.context, caption=report.caption, compared=around.compared,
             samples=finding.samples, measured=finding.measured))) for name in finding.also]
+    if report.packets is not None:
+        planned.append((ON_THE_WIRE, partial(
+            figure_of, replace(report.packets, caption=report.caption))))
     return planned
 
 
