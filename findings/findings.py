@@ -135,7 +135,7 @@ class Finding:
     """What belongs to one figure.
 
     name: of the figure, figures/<scenario>_<name>.png. sentence: what it
-    shows, in words with numbers; text: the same for who cannot see it.
+    shows, in words with numbers, also for who cannot see it.
     missing: why there is nothing, "" where there is. bars: how many published
     bars have which word. chart: what is drawn; samples: the values behind it,
     measured: what they are of, as on an axis; also: other drawings of them,
@@ -149,7 +149,6 @@ class Finding:
     tables: tuple[Table, ...] = ()
     statements: tuple[Statement, ...] = ()
     sentence: str = ""
-    text: str = ""
     missing: str = ""
     bars: Mapping[str, int] = field(default_factory=dict)
     chart: Chart | None = None

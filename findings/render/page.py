@@ -75,9 +75,9 @@ def _owner(drawing: str, report: Report) -> Finding | None:
 
 def _picture_of(finding: Finding, name: str, drawing: bytes) -> Picture:
     also = name[len(finding.name) + 1:].replace("_", " ")
-    text = finding.text or f"{finding.title}; its numbers are in the tables below."
+    numbers = "; its numbers are in the tables below" if finding.tables else ""
     return _picture(f"{finding.title}: {also}" if also else finding.title,
-                    "" if also else text, drawing)
+                    "" if also else finding.sentence or f"{finding.title}{numbers}.", drawing)
 
 
 def _picture(title: str, text: str, drawing: bytes) -> Picture:

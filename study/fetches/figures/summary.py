@@ -12,7 +12,7 @@ from findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCE
                              WITHIN_POINTS)
 from findings.findings import listed
 from runs.kinds import RunData
-from study.fetches.figures.buckets import Bucket, Excluded, Panel
+from study.fetches.figures.buckets import Excluded, Panel
 from study.fetches.figures.cells import WindowChange
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
@@ -219,26 +219,3 @@ def _best_window(panel: Panel) -> str:
         level, label = min(known)
         text += f"; published: {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
     return text + "."
-
-
-def described(panel: Panel) -> str:
-    """The figure in words and numbers, for who cannot see it."""
-    figure, unit = panel.figure, panel.metric.unit
-    if panel.is_sweep:
-        values = "; ".join(
-            f"{panel.named(bucket)}: {short(bucket.experiment)} {unit}"
-            + (f" (published {short(bucket.published.level)} {unit})"
-               if bucket.published.level is not None else "") for bucket in panel.buckets)
-        return f"Mean {panel.metric.label or panel.metric.head} by initial window. {values}."
-    bars = "; ".join(f"{panel.named(bucket)}: {short(bucket.absolute)} {unit},"
-                     f" {short(bucket.percent)} %{_published_bar(bucket, unit)}"
-                     for bucket in panel.buckets)
-    return (f"Bars of the improvement by {panel.by.head}, {figure.baseline_initcwnd} to"
-            f" {figure.experiment_initcwnd} segments. {bars}.")
-
-
-def _published_bar(bucket: Bucket, unit: str) -> str:
-    parts = [f"{short(value)} {its_unit}" for value, its_unit in
-             ((bucket.published.absolute, unit), (bucket.published.percent, "%"))
-             if value is not None]
-    return f" (published {', '.join(parts)})" if parts else ""

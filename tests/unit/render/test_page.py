@@ -99,7 +99,7 @@ def test_what_a_report_does_not_have_is_not_on_its_page() -> None:
 def test_a_finding_has_its_words_drawings_and_table(shown: Outline) -> None:
     images = shown.of("img")
     assert [image["alt"] for image in images] == [
-        "Bars: 20 ms: 6.9 ms.", "Improvement by RTT: cdf", "all panels"]
+        "10 instead of 3 segments save 6.9 ms.", "Improvement by RTT: cdf", "all panels"]
     assert all(image["src"].startswith("data:image/png;base64,") for image in images)
     for said in ("6.9 ms.", "10 instead of 3 segments", "−224.5", "5.0 … 8.5", "438 ± 24",
                  "averaged over bandwidth", "“Faster.” Here: the mean falls", "In no cell."):

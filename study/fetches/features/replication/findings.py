@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from base.words import number
 from findings.charts import Line, LineChart, Plot, SideChart, SidePlot, StepChart, WaterfallStep
 from findings.claims import NOT_REPRODUCED, REPRODUCED
 from findings.findings import Cell, Column, Finding, Report, Rounded, Statement, Table, Tile
@@ -98,13 +97,12 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
     steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
         WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
         for cause, count in zip(setup.causes, agree[1:])))
-    text = "; ".join(f"{step.label}: {step.value:g} of {total}" for step in steps)
     # What is only calibrated or inferred never counts as a word.
     certain = groups[0][1]
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     return Finding("causes", TITLE, tables=(summed, table),
                    statements=(constants,) if constants else (), bars=words,
-                   text=f"{title}. {text}.", chart=StepChart(
+                   chart=StepChart(
                        title, (context,), steps=steps, most=total,
                        foot=f"{constants.says} {constants.found}" if constants else "",
                        axis=f"published numbers that agree, of {total}; {_bounds(setup)}"))
@@ -139,7 +137,7 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
     return Finding(
         figure.name, figure.title,
         tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
-        statements=_statements(scenario, figure, levels), text=_rendered(figure.title, rows),
+        statements=_statements(scenario, figure, levels),
         chart=SideChart(f"{figure.title}, {what}" if not of_times else figure.title,
                         (context,), sides=SIDES, plots=tuple(plots),
                         axis=panel.by.axis))
@@ -169,15 +167,6 @@ def _statements(scenario: Scenario, figure: Figure,
                  for before, after in zip(clean, last))
 
 
-def _rendered(title: str, rows: Sequence[Item]) -> str:
-    parts = []
-    for row in rows:
-        sides = zip(SIDES, (row.published, row.ours[0], row.ours[-1]))
-        known = [f"{name} {number(side.ms, 0)} ms" for name, side in sides if side.ms is not None]
-        parts.append(f"{row.label}: {', '.join(known)}")
-    return f"{title}. {'; '.join(parts)}."
-
-
 # Raw values ----------------------------------------------------------------------------
 
 EVERY_CELL = "Every cell: published, clean, and as they measured it"
@@ -196,13 +185,8 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
         Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
         Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
         limit=(1.0, "as published"))
-    agree = counts([row for row in rows if not row.constant])
-    return Finding("cells", EVERY_CELL,
-                   tables=(Table(EVERY_CELL, columns, cells),),
-                   text=f"{title}: of {sum(not row.constant for row in rows)} that are times of a"
-                        f" transfer {agree[0]} agree clean, {agree[-1]} with all causes.",
-                   chart=LineChart(title, (context,),
-                                   columns=((plot,),), legend=True))
+    return Finding("cells", EVERY_CELL, tables=(Table(EVERY_CELL, columns, cells),),
+                   chart=LineChart(title, (context,), columns=((plot,),), legend=True))
 
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
