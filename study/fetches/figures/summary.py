@@ -13,12 +13,9 @@ from findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCE
 from findings.findings import listed
 from runs.kinds import RunData
 from study.fetches.figures.buckets import Excluded, Panel
-from study.fetches.figures.cells import WindowChange
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
 from study.fetches.scenario.server import HTTP_3
-from study.fetches.scenario.trial import Trial
-from study.fetches.scenario.varied_parameters import setting_words
 from study.fetches.verify import notes
 from study.fetches.verify.integrity import is_modelled
 from study.fetches.verify.record import Record
@@ -53,14 +50,11 @@ def _expected(records: Sequence[Record]) -> int:
     return sum(record.failed_as_expected for record in records)
 
 
-def run_sentences(run: RunData, judged: Sequence[JudgedPanel],
-                  changes: Sequence[WindowChange]) -> list[str]:
-    """The most important first; changes: of a run that covers no figure."""
-    cells = [change.base.requested for change in changes]
+def run_sentences(run: RunData, judged: Sequence[JudgedPanel]) -> list[str]:
+    """The most important first."""
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
             *_held(judged), *sentence_of_run([made.panel for made in judged]),
-            *_differences(panel.panel for panel in judged),
-            *(_change(change, cells) for change in changes[:3]), *_against_model(run),
+            *_differences(panel.panel for panel in judged), *_against_model(run),
             *_sent_again(run.records)]
 
 
@@ -132,20 +126,6 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
     if lowest < 1:
         parts.append(f"Farthest below is {below} ({lowest * 100:.0f} % of it).")
     return [" ".join(parts)] if parts else []
-
-
-def _change(change: WindowChange, others: Sequence[Trial]) -> str:
-    """others: the trials that its cell is distinguished from."""
-    requested = change.base.requested
-    verb = "less" if change.absolute_ms >= 0 else "more"
-    limits = dict.fromkeys(note for row in (change.base, change.experiment)
-                           for note in map(notes.limit_note, row.counting) if note)
-    limited = f" {'; '.join(limits)}." if limits else ""
-    return (f"At {', '.join(setting_words(requested, others))},"
-            f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
-            f" {short(change.experiment_ms)} ms instead of"
-            f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
-            f" {short(abs(change.percent))} % {verb}.{limited}")
 
 
 def _against_model(run: RunData) -> list[str]:

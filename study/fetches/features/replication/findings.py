@@ -30,7 +30,7 @@ def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -
     findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
-        sentences=(*sentences, *summary.run_sentences(run, (), ())), tiles=tiles,
+        sentences=(*sentences, *summary.run_sentences(run, ())), tiles=tiles,
         trials=trials_table(run.records), causes=causes_table(run.records))
 
 
