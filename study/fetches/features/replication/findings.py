@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from findings.charts import Line, LineChart, Plot, SideChart, SidePlot, StepChart, WaterfallStep
+from findings.charts import Line, LineChart, Plot, StepChart, WaterfallStep
 from findings.claims import NOT_REPRODUCED, REPRODUCED
 from findings.findings import Cell, Column, Finding, Report, Rounded, Statement, Table, Tile
 from runs import reporting
@@ -22,6 +22,8 @@ from study.fetches.verify.record import Record
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
+ASIDE = 0.26  # of the distance between bars
+LEAST = 1.0  # of a logarithmic axis
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
@@ -131,16 +133,35 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
               *(_word(row, level) for level in (0, -1))) for place, row in enumerate(rows)]
     what = "time" if of_times else f"saved by {figure.experiment_initcwnd} instead of" \
         f" {figure.baseline_initcwnd} segments"
-    plots = [SidePlot(f"{what if of_times else 'saved'} ({its_unit})", tuple(
-        (row.label, values[place]) for place, row in enumerate(rows)),
-        even=of_times or its_unit == "%") for _, its_unit, values in kinds]
+    plots = [_plot(panel.by.axis, f"{what if of_times else 'saved'} ({its_unit})",
+                   [row.label for row in rows], values, not of_times and its_unit != "%")
+             for _, its_unit, values in kinds]
+    below = any(value == LEAST for plot in plots if plot.y_ends for line in plot.lines
+                for value in line.y)
     return Finding(
         figure.name, figure.title,
         tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
         statements=_statements(scenario, figure, levels),
-        chart=SideChart(f"{figure.title}, {what}" if not of_times else figure.title,
-                        (context,), sides=SIDES, plots=tuple(plots),
-                        axis=panel.by.axis))
+        chart=LineChart(f"{figure.title}, {what}" if not of_times else figure.title, (context,),
+                        f"Points at {LEAST:g} {unit} lie there, or below." if below else "",
+                        columns=(tuple(plots),), legend=True))
+
+
+def _plot(x_label: str, y_label: str, labels: Sequence[str],
+          values: Sequence[Sequence[float | None]], is_log: bool) -> Plot:
+    """A point for each side of each bar, next to each other; no line of a side without any."""
+    lines = []
+    for side, name in enumerate(SIDES):
+        known = [(place + ASIDE * (side - 1), max(value, LEAST) if is_log else value)
+                 for place, bar in enumerate(values) if (value := bar[side]) is not None]
+        if known:
+            x, y = zip(*known)
+            lines.append(Line(name, x, y, look=side, style="points" if side else "published"))
+    return Plot(x_label, y_label, tuple(lines), ticks=tuple(
+        (float(place), label) for place, label in enumerate(labels)),
+        y_scale="log" if is_log else "linear", zero=not is_log, y_ends=(
+            LEAST, 2 * max((value for line in lines for value in line.y), default=LEAST))
+        if is_log else None)
 
 
 def _values(row: Item, place: int) -> tuple[float | None, float | None, float | None]:
