@@ -347,7 +347,7 @@ class SquareChart(Chart):
     notes: tuple[str, ...] = ()
 
 
-# A number reached in steps, and the same bars from several sides -------------------
+# A number reached in steps ------------------------------------------------------------
 
 @dataclass(frozen=True)
 class WaterfallStep:
@@ -372,30 +372,6 @@ class StepChart(Chart):
     steps: tuple[WaterfallStep, ...] = ()
     axis: str = ""
     most: float | None = None
-
-
-@dataclass(frozen=True)
-class SidePlot:
-    """Groups of bars, one for each side; None where a side has nothing.
-
-    even: the axis is linear, else logarithmic from ±1 on.
-    """
-
-    y_label: str
-    groups: tuple[tuple[str, tuple[float | None, ...]], ...]
-    even: bool = True
-
-
-@dataclass(frozen=True)
-class SideChart(Chart):
-    """The same bars from several sides, such as published, clean and as they measured.
-
-    plots: under each other, with the same groups.
-    """
-
-    sides: tuple[str, ...] = ()
-    plots: tuple[SidePlot, ...] = ()
-    axis: str = ""
 
 
 # The packets of a connection as captured at its server --------------------------------
@@ -435,6 +411,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class PacketsChart(Chart):
-    """Timelines beside each other."""
+    """Timelines beside each other. y_label: what its kB are."""
 
     timelines: tuple[Timeline, ...] = ()
+    y_label: str = "kB from the server, headers included"

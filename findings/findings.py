@@ -12,8 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from base.stats import Estimate
-from findings.charts import Chart, Sample, Timeline
+from findings.charts import Chart, PacketsChart, Sample, Timeline
 from findings.claims import WORDS, in_full
+
+
+ON_THE_WIRE = "on_the_wire"  # the name of the drawing of a run's timelines
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class Finding:
     """What belongs to one figure.
 
     name: of the figure, figures/<scenario>_<name>.png. sentence: what it
-    shows, in words with numbers; text: the same for who cannot see it.
+    shows, in words with numbers, also for who cannot see it.
     missing: why there is nothing, "" where there is. bars: how many published
     bars have which word. chart: what is drawn; samples: the values behind it,
     measured: what they are of, as on an axis; also: other drawings of them,
@@ -146,7 +149,6 @@ class Finding:
     tables: tuple[Table, ...] = ()
     statements: tuple[Statement, ...] = ()
     sentence: str = ""
-    text: str = ""
     missing: str = ""
     bars: Mapping[str, int] = field(default_factory=dict)
     chart: Chart | None = None
@@ -216,6 +218,14 @@ class Report:
     wire: str = ("Kept captures of this run, seen at the server: each bar is a segment of data,"
                  " from its first to its last byte, at the moment it left; the line is what the"
                  " client has acknowledged.")
+
+    @property
+    def packets(self) -> PacketsChart | None:
+        """Its timelines, drawn as ON_THE_WIRE; None for none, or where a finding draws them."""
+        if not self.timelines or any(isinstance(finding.chart, PacketsChart)
+                                     for finding in self.findings):
+            return None
+        return PacketsChart("On the wire", (), timelines=self.timelines, y_label="kB of the data")
 
     @property
     def caption(self) -> str:

@@ -205,8 +205,6 @@ class Sizes(Quantity):
 class Windows(Quantity):
     """Initial windows that act as others, as "10=7,16=8", "" for none."""
 
-    like = "windows like 10=7,16=8"
-
     def check(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(
                 r"|\d{1,5}=\d{1,5}(,\d{1,5}=\d{1,5}){0,99}", value):

@@ -80,8 +80,6 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
         findings=(Finding(
             "comparison", "The same cells in each run",
             (differs, _whole(pairs, metric), _each(pairs, metric)),
-            text="The difference of each cell that the runs share. " + " ".join(
-                _sentence(name, cells) for name, cells in pairs.items()),
             chart=_chart(base_name, pairs, metric)),),
         summary=(_different(differs), *(_sentence(name, cells) for name, cells in pairs.items())))
 

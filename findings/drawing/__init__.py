@@ -20,7 +20,7 @@ from base.errors import FirstFlightError, UsageError
 from base.words import nearest
 from findings.charts import Chart, SampleChart
 from findings.drawing import bars, ccdf, connections, groups, lines, squares, style
-from findings.findings import Report
+from findings.findings import ON_THE_WIRE, Report
 
 __all__ = ["check", "draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
 
@@ -46,7 +46,6 @@ figure_of.register(bars.draw_times)
 figure_of.register(connections.draw_packets)
 figure_of.register(connections.draw_traces)
 figure_of.register(groups.draw_groups)
-figure_of.register(groups.draw_sides)
 figure_of.register(groups.draw_steps)
 figure_of.register(lines.draw)
 figure_of.register(squares.draw_shares)
@@ -114,6 +113,9 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
         planned += [(f"{finding.name}_{name}", partial(DISTRIBUTIONS[name], SampleChart(
             finding.title, around.context, caption=report.caption, compared=around.compared,
             samples=finding.samples, measured=finding.measured))) for name in finding.also]
+    if report.packets is not None:
+        planned.append((ON_THE_WIRE, partial(
+            figure_of, replace(report.packets, caption=report.caption))))
     return planned
 
 

@@ -175,12 +175,19 @@ LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
 
 
 def draw_packets(chart: PacketsChart) -> Figure:
-    count = len(chart.timelines)
-    frame = style.frame(chart, P_ABOVE + P_HIGH + P_BELOW, _legend_of_packets(chart))
-    wide = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (count - 1)) / count
+    """Next to each other where their axes end alike, else under each other."""
+    count, inches = len(chart.timelines), P_ABOVE + P_HIGH + P_BELOW
+    columns = count if len({line.to_bytes for line in chart.timelines}) == 1 else 1
+    frame = style.frame(chart, inches * (count // columns), _legend_of_packets(chart))
+    wide = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (columns - 1)) / columns
     for place, timeline in enumerate(chart.timelines):
-        axes = frame.axes(P_LEFT + place * (wide + P_GAP), P_BELOW, wide, P_HIGH)
-        _draw_timeline(axes, timeline, named=place == 0)
+        floor, column = (count - 1 - place) // columns, place % columns
+        axes = frame.axes(P_LEFT + column * (wide + P_GAP), P_BELOW + floor * inches, wide, P_HIGH)
+        _draw_timeline(axes, timeline)
+        if column:
+            axes.tick_params(axis="y", labelleft=False)
+        else:
+            style.name_y(axes, chart.y_label, 0.5)
     return frame.figure
 
 
@@ -193,11 +200,12 @@ def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
             Line2D([], [], color=style.INK, linewidth=1, label="acknowledged"),
             *([Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
                       label="end of the receive window")] if limited else []),
-            Line2D([], [], color=style.FAINT, linewidth=1, linestyle="--",
-                   label="all acknowledged")]
+            *([Line2D([], [], color=style.FAINT, linewidth=1, linestyle="--",
+                      label="all acknowledged")]
+              if any(timeline.end_ms is not None for timeline in chart.timelines) else [])]
 
 
-def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
+def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
     """Upright strokes from a segment's first byte to its last; acknowledgements as steps."""
     for kind, (colour, _) in LOOKS.items():
         strokes = [[(mark.time_ms, mark.from_bytes / KILO), (mark.time_ms, mark.to_bytes / KILO)]
@@ -220,10 +228,6 @@ def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
     style.plain_ticks(axes.yaxis, 6)
     axes.grid()
     axes.set_xlabel("ms after the client's first packet")
-    if named:
-        style.name_y(axes, "kB from the server, headers included", 0.5)
-    else:
-        axes.tick_params(axis="y", labelleft=False)
     window, _, network = timeline.title.partition(":")
     done = f": all acknowledged at {short(timeline.end_ms)} ms" if timeline.end_ms else ""
     width = axes.get_position().width * style.WIDTH_INCHES

@@ -1,17 +1,13 @@
-"""Bars of several kinds next to each other: windows in groups, sides of the same bars, steps."""
+"""Bars of several kinds next to each other: windows in groups, and steps."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from base.words import count, number, short
-from findings.charts import GroupChart, SideChart, SidePlot, StepChart, TimeBar, is_wide
+from findings.charts import GroupChart, StepChart, TimeBar, is_wide
 from findings.drawing import bars, style
 
 # Of windows; striped ones between full ones, so that they differ in grey, too.
@@ -70,71 +66,6 @@ def _written(bar: TimeBar | None) -> str:
     if bar.percent is None:
         return short(bar.time.value)
     return f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
-
-
-# The same numbers from several sides, distinguished without colour --------------------
-
-SIDES_WIDTH = 0.84  # of the distance between groups
-PLOT_INCHES, SIDES_LEFT_INCHES = 2.0, 1.4  # of a plot; left of it, with the names of the sides
-# White, light, dark, and of a shape of their own.
-SIDE_LOOKS: tuple[dict[str, Any], ...] = tuple({
-    "markerfacecolor": colour, "markeredgecolor": style.INK, "marker": marker, "markersize": 6,
-    "linestyle": "none", "clip_on": False}
-    for colour, marker in (("white", "D"), (style.SKY, "s"), (style.BLUE, "o")))
-
-
-def draw_sides(chart: SideChart) -> Figure:
-    """A point for each side; an arrow where it lies below a logarithmic axis.
-
-    A side without a value has no place in the legend and no row in the tables.
-    """
-    looks = {side: look for side, look in enumerate(SIDE_LOOKS[:len(chart.sides)])
-             if any(values[side] is not None for plot in chart.plots for _, values in plot.groups)}
-    below = bars.BELOW_INCHES + style.ROW_INCHES * len(looks)
-    above = PLOT_INCHES + below + bars.BARE_INCHES
-    arrow = Line2D([], [], **{**SIDE_LOOKS[0], "marker": "v"}, label="below the axis")
-    frame = style.frame(chart, above * len(chart.plots), [
-        *(Line2D([], [], **look, label=chart.sides[side]) for side, look in looks.items()),
-        *([arrow] if any(_is_below(plot, value) for plot in chart.plots
-                         for _, values in plot.groups for value in values) else [])])
-    for floor, plot in enumerate(reversed(chart.plots)):
-        axes = frame.axes(
-            SIDES_LEFT_INCHES, floor * above + below,
-            style.WIDTH_INCHES - SIDES_LEFT_INCHES - style.SIDE_INCHES, PLOT_INCHES)
-        _set_side_axis(axes, plot)
-        for aside, (side, look) in enumerate(looks.items()):
-            for place, (_, values) in enumerate(plot.groups):
-                value = values[side]
-                middle = place + ((aside + 0.5) / len(looks) - 0.5) * SIDES_WIDTH
-                if _is_below(plot, value):
-                    axes.plot([middle], [LEAST_SIDE], **{**look, "marker": "v"})
-                elif value is not None:
-                    axes.plot([middle], [value], **look)
-        bars.set_buckets(axes, [label for label, _ in plot.groups])
-        style.table(axes, [(chart.sides[side],
-                            ["–" if values[side] is None else short(values[side])
-                             for _, values in plot.groups], style.INK) for side in looks])
-        style.write(axes, (len(plot.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
-    return frame.figure
-
-
-LEAST_SIDE = 1.0  # of a logarithmic axis
-
-
-def _is_below(plot: SidePlot, value: float | None) -> bool:
-    return not plot.even and value is not None and value < LEAST_SIDE
-
-
-def _set_side_axis(axes: Axes, plot: SidePlot) -> None:
-    values = [value for _, group in plot.groups for value in group if value is not None]
-    low, high = min([*values, 0.0]), max([*values, 1.0])
-    if not plot.even:
-        axes.set_yscale("log")
-    ends = (low * 1.15, high * 1.15) if plot.even else (LEAST_SIDE, high * 2)
-    axes.set_ylim(*ends)
-    style.fix_ticks(axes.yaxis, style.even_ticks(*ends) if plot.even else style.decades(), ends)
-    axes.grid(axis="y")
-    style.name_y(axes, plot.y_label, bars.NAME_INCHES)
 
 
 # A waterfall: what each step adds to a number, a row for each ----------------------

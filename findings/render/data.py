@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Union
@@ -30,7 +30,7 @@ KIND = "is"  # the key that names a value's class
 def dumps(report: Report) -> str:
     """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
     facts = {name: report.facts[name] for name in FACTS if name in report.facts}
-    findings = tuple(replace(finding, sentence="", text="", samples=(), measured="",
+    findings = tuple(replace(finding, sentence="", samples=(), measured="",
                              answer=None, chart=Chart("", ()) if finding.chart else None)
                      for finding in report.findings)
     small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
@@ -126,16 +126,18 @@ def _value(cell: Cell) -> Json:
 
 
 def _csv(report: Report) -> str:
+    return _csv_of([_COLUMNS, *(map(_harmless, (finding.name, *line))
+                                for finding in report.findings
+                                for table in finding.tables for line in _lines(table))])
+
+
+def _csv_of(rows: Iterable[Iterable[Json]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for finding in report.findings:
-        for table in finding.tables:
-            writer.writerows(map(_harmless, (finding.name, *line)) for line in _lines(table))
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def _harmless(cell: Json | Cell) -> Json | Cell:
+def _harmless(cell: Json) -> Json:
     """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
     return to_text(cell) if isinstance(cell, str) else cell
 
@@ -163,15 +165,11 @@ def _bounded(cell: Cell) -> tuple[Json, Json, Json]:
 
 def table_csv(table: Table) -> str:
     """A whole table as CSV; a column's name is followed by its unit and its group."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow("_".join(filter(None, (
+    heads = ["_".join(filter(None, (
         column.name.replace(" ", "_"), _UNITS.get(column.unit, column.unit),
         "" if column.group == "as seen" else column.group.replace(" ", "_"))))
-        for column in table.columns)
-    for row in table.rows:
-        writer.writerow(map(_in_one_cell, row))
-    return text.getvalue()
+        for column in table.columns]
+    return _csv_of([heads, *(map(_in_one_cell, row) for row in table.rows)])
 
 
 def _in_one_cell(cell: Cell) -> Json:
@@ -179,6 +177,4 @@ def _in_one_cell(cell: Cell) -> Json:
     value, low, high = _bounded(cell)
     if value == "" and low != "":
         return f"{low:.12g} … {high:.12g}"
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    return to_text(value) if isinstance(value, str) else value
+    return f"{value:.12g}" if isinstance(value, float) else _harmless(value)

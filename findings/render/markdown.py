@@ -10,7 +10,7 @@ from base.words import clean
 from findings import claims
 from findings.claims import in_full
 from findings.findings import Finding, Report, Statement, Table
-from findings.render.values import counted, counted_in_short, head, quoted, shortened, written
+from findings.render.values import counted, head, quoted, shortened, written
 
 UNRENDERED = "The result cannot be rendered"
 
@@ -23,7 +23,8 @@ def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str) -> 
     return "\n".join([
         "| scenario | what comes out | published bars and statements |", "|-|-|-|",
         *(f"| [{report.name}]({folder}/{report.name}.md) | {_in_one_sentence(report)} |"
-          f" {escaped('; '.join(counted_in_short(report.findings)))} |" for report in reports),
+          f" {escaped('; '.join(counted(report.findings, in_short=True)))} |"
+          for report in reports),
         *(f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured)])
 
 

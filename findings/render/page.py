@@ -20,9 +20,8 @@ import jinja2
 
 from base import files
 from base.words import clean, tight
-from findings.charts import Timeline
 from findings.claims import in_full
-from findings.findings import Finding, Report, Table
+from findings.findings import ON_THE_WIRE, Finding, Report, Table
 from findings.render.text import answer_of
 from findings.render.values import shortened, written
 
@@ -47,17 +46,19 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     """
     shown = [finding for finding in report.findings if not finding.missing]
     pictures: dict[str, list[Picture]] = {finding.name: [] for finding in shown}
-    others = []
+    others, packets = [], None
     for name in sorted(drawings):
         owner = _owner(name, report)
-        if owner is None:
+        if name == ON_THE_WIRE:
+            packets = _picture("On the wire", "", drawings[name])
+        elif owner is None:
             others.append(_picture(name.replace("_", " "), "", drawings[name]))
         elif not owner.missing:
             pictures[owner.name].append(_picture_of(owner, name, drawings[name]))
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
         missing=[finding for finding in report.findings if finding.missing],
-        timelines=[timeline_drawing(timeline) for timeline in report.timelines])
+        packets=packets)
 
 
 def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
@@ -74,9 +75,9 @@ def _owner(drawing: str, report: Report) -> Finding | None:
 
 def _picture_of(finding: Finding, name: str, drawing: bytes) -> Picture:
     also = name[len(finding.name) + 1:].replace("_", " ")
-    text = finding.text or f"{finding.title}; its numbers are in the tables below."
+    numbers = "; its numbers are in the tables below" if finding.tables else ""
     return _picture(f"{finding.title}: {also}" if also else finding.title,
-                    "" if also else text, drawing)
+                    "" if also else finding.sentence or f"{finding.title}{numbers}.", drawing)
 
 
 def _picture(title: str, text: str, drawing: bytes) -> Picture:
@@ -107,67 +108,3 @@ def _groups(table: Table) -> list[tuple[str, int]]:
     spans = [(name, len(list(columns))) for name, columns in
              itertools.groupby(column.group for column in table.columns)]
     return spans if any(name for name, _ in spans) else []
-
-
-# A timeline on the wire: its places, in units of the SVG -----------------------------
-
-WIDTH, HEIGHT = 560.0, 300.0  # with the margins
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 38.0
-
-
-@dataclass(frozen=True)
-class WireSegment:
-    """A segment; heights grow downwards. kind: data, again, lost."""
-
-    kind: str
-    x: float
-    top: float
-    bottom: float
-
-
-@dataclass(frozen=True)
-class Tick:
-    place: float
-    label: str
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """acknowledged: the points of its line."""
-
-    title: str
-    text: str
-    bars: tuple[WireSegment, ...]
-    acknowledged: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-
-
-def timeline_drawing(timeline: Timeline) -> Drawing:
-    """Milliseconds along x, kilobytes along y."""
-    def across(ms: float) -> float:
-        return round(LEFT + ms / (timeline.to_ms or 1) * (WIDTH - LEFT - RIGHT), 1)
-
-    def up(byte: float) -> float:
-        return round(HEIGHT - BOTTOM
-                     - byte / (timeline.to_bytes or 1) * (HEIGHT - TOP - BOTTOM), 1)
-
-    points, before = [], 0.0
-    for ms, byte in timeline.acknowledged:
-        points += [f"{across(ms)},{up(before)}", f"{across(ms)},{up(byte)}"]
-        before = byte
-    return Drawing(
-        timeline.title, timeline.text,
-        tuple(WireSegment(mark.kind, across(mark.time_ms), up(mark.to_bytes), up(mark.from_bytes))
-              for mark in timeline.marks),
-        " ".join(points),
-        tuple(Tick(across(ms), f"{ms:.6g}") for ms in steps(timeline.to_ms)),
-        tuple(Tick(up(kilobytes * 1000), f"{kilobytes:.6g}")
-              for kilobytes in steps(timeline.to_bytes / 1000)))
-
-
-def steps(highest: float) -> list[float]:
-    """Round numbers from 0 to `highest`, at most seven."""
-    step = next((mantissa * 10.0 ** power for power in range(-3, 12) for mantissa in (1, 2, 5)
-                 if highest / (mantissa * 10.0 ** power) <= 6), highest or 1.0)
-    return [step * place for place in range(int(highest / step) + 1)]

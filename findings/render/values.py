@@ -75,21 +75,15 @@ def shortened(table: Table) -> str:
     return f"The first {shown} of {shown + table.left_out} rows" if table.left_out else ""
 
 
-def counted(findings: Iterable[Finding]) -> list[str]:
-    """How many published bars and how many statements have which result; held out ones apart."""
-    every = list(findings)
-    counted = (("bars", claims.summary(bars(every))),
-               ("bars held out", claims.summary(bars(every, held_out=True))),
-               ("statements", listed(words(every))))
-    return [f"{what}: {how_many}" for what, how_many in counted if how_many]
+def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
+    """How many published bars and how many statements have which result; held out ones apart.
 
-
-def counted_in_short(findings: Iterable[Finding]) -> list[str]:
-    """The same without results that none has: "bars: 12 reproduced, 50 undecided"."""
-    every = list(findings)
-    return [f"{what}: {listed(results)}" for what, results in (
-        ("bars", bars(every)), ("bars held out", bars(every, held_out=True)),
-        ("statements", words(every))) if results]
+    in_short: without results that none has, "bars: 12 reproduced, 50 undecided".
+    """
+    every, of_bars = list(findings), listed if in_short else claims.summary
+    lines = (("bars", of_bars(bars(every))), ("bars held out", of_bars(bars(every, held_out=True))),
+             ("statements", listed(words(every))))
+    return [f"{what}: {how_many}" for what, how_many in lines if how_many]
 
 
 def counted_for_readers(findings: Iterable[Finding]) -> list[str]:

@@ -73,8 +73,7 @@ def rendered(study: Study, analysis: Analysis) -> Report:
         study, run, findings, tiles=tiles, timelines=analysis.timelines,
         answer=answer.answer_of_run(analysis, figures, findings),
         summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
-        sentences=(*why, *summary.run_sentences(
-            run, judged, () if judged or scenario.cells else analysis.changes)),
+        sentences=(*why, *summary.run_sentences(run, judged)),
         trials=trials_table(run.records, published), causes=causes_table(run.records))
 
 

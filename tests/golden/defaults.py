@@ -23,8 +23,7 @@ def text() -> str:
         charts.Chart, charts.SampleChart, charts.Bar, charts.BarChart, charts.TimeBar,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
         charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
-        charts.SquareChart, charts.StepChart, charts.SidePlot, charts.SideChart, charts.Timeline,
-        charts.PacketsChart)
+        charts.SquareChart, charts.StepChart, charts.Timeline, charts.PacketsChart)
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,

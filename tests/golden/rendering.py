@@ -25,7 +25,7 @@ from tests.golden import (defaults, judged, quantities, requested, stored_fetche
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
 CELLS = 40  # records of a run of a part of a scenario
-TOLD = ("text", "sentence", "missing", "bars", "measured", "also", "published")  # of a finding
+TOLD = ("sentence", "missing", "bars", "measured", "also", "published")  # of a finding
 
 
 def page_of(report: Report) -> str:

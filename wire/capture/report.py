@@ -154,8 +154,7 @@ def _bottleneck_finding(directions: Sequence[LinkDirection], link: LinkDirection
     passing = {number: connection for number, connection in enumerate(connections, start=1)
                if directions.index(link) in connection.links}
     return (Finding("bottleneck", "The slowest link", sentence=_bottleneck_words(link),
-                    chart=bottleneck_chart(link, passing, talks, origin_ns),
-                    text=f"Packets in the queue of {link.sender} and round-trip times over time."),)
+                    chart=bottleneck_chart(link, passing, talks, origin_ns)),)
 
 
 def _bottleneck_words(link: LinkDirection) -> str:
@@ -228,9 +227,7 @@ def _short_links(table: Table) -> Table:
 
 def _links_finding(directions: Sequence[LinkDirection], table: Table, origin_ns: int) -> Finding:
     chart = throughput(directions, origin_ns, "Throughput by link")
-    text = "; ".join(f"{link.name}: {link.sent_bytes} bytes" for link in directions[:6])
     return Finding("links", "Links", (table.without_empty().first(MOST_ROWS),), chart=chart,
-                   text=f"Throughput of each link over time. {text}.",
                    missing="" if directions else "no link between two hosts or switches was made")
 
 

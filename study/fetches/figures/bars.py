@@ -46,8 +46,7 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
     return Made(Finding(
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
         statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
-        text=summary.described(of_figure.panel), bars=of_figure.counts,
-        chart=chart(scenario, of_figure),
+        bars=of_figure.counts, chart=chart(scenario, of_figure),
         samples=of_figure.panel.samples,
         measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"

@@ -151,7 +151,7 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     foot = (f"{metric.axis} {metric.improved}, and percent of it; blue: {metric.improved},"
             f" orange: lost; in brackets: the 95 % interval holds zero.{left_out}")
     return Made(Finding(figure.name, figure.title, tables=tuple(tables),
-                        sentence=sentence + left_out, text=sentence,
+                        sentence=sentence + left_out,
                         chart=grid.chart(maps, foot, unit=metric.unit)))
 
 
@@ -221,7 +221,7 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
             f" {', '.join(map(str, windows))} segments.")
     sentence = _needed(figure, [chosen for chosen in choices.values() if chosen is not None])
     return Made(Finding(
-        figure.name, figure.title, sentence=sentence, text=sentence,
+        figure.name, figure.title, sentence=sentence,
         chart=grid.chart(maps, foot, scale="window", windows=tuple(windows)),
         tables=(*tables, _long(figure, grid.varied, choices).first(MOST_ROWS))))
 
@@ -299,7 +299,7 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
     foot = ("Below the bars: the mean and what percentage of the first window's is"
             f" {saved}, in brackets where the 95 % interval of that holds zero; n: transfers.")
     return Made(Finding(
-        figure.name, figure.title, tables=(table,), sentence=f"{sentence}.", text=sentence,
+        figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
                          windows=tuple(map(str, windows)), groups=tuple(bars),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")))

@@ -120,10 +120,6 @@ def _undisturbed(record: Record) -> bool:
         or record.uplink_queue_drops or record.lost_segments)
 
 
-def _handshake_ms(record: Record) -> float | None:
-    return record.appconnect_ms if _undisturbed(record) else None
-
-
 def pauses_ms(record: Record) -> float | None:
     """How long the link waited between the response's flights for acknowledgements.
 
@@ -141,24 +137,13 @@ def pauses_ms(record: Record) -> float | None:
     return sum(waits_ms[:-1])
 
 
-def _lost_ms(lost: Value, other: Value) -> Value:
+def _lost_ms(record: Record, lost: float | None, other: float | None) -> float | None:
     """The time above that of the model, which loses nothing; None where all else may take it."""
-    def took_ms(record: Record) -> float | None:
-        if (record.total_ms is None or record.model_ms is None or other(record)
-                or record.uplink_queue_drops or record.handshake_retransmissions
-                or record.retransmission_cause):
-            return None
-        late_ms = record.total_ms - record.model_ms
-        return late_ms if lost(record) or abs(late_ms) < MODEL_MS else None
-    return took_ms
-
-
-def _queue_drops(record: Record) -> float | None:
-    return record.queue_drops
-
-
-def _random_drops(record: Record) -> float | None:
-    return record.random_drops
+    if (record.total_ms is None or record.model_ms is None or other or record.uplink_queue_drops
+            or record.handshake_retransmissions or record.retransmission_cause):
+        return None
+    late_ms = record.total_ms - record.model_ms
+    return late_ms if lost or abs(late_ms) < MODEL_MS else None
 
 
 def _later_segments(record: Record) -> float | None:
@@ -180,23 +165,10 @@ def _say_pacing(change: WindowChange) -> str:
             f" {at_once[1]} of {flights[1]} with {requested.initcwnd}, the others later")
 
 
-def _say_lost_handshakes(change: WindowChange) -> str:
-    return f"the handshake was sent again, {_both(change, 'handshake_retransmissions', ' packets')}"
-
-
-def _say_handshake(change: WindowChange) -> str:
-    return ("the server's handshake takes"
-            f" {_both(change, 'handshake_round_trips', ' round trips')}")
-
-
 def _say_queue(change: WindowChange) -> str:
     trial = change.experiment.requested
     name = trial.qdisc if trial.qdisc in CHOOSING else f"the queue of {trial.queue_packets} packets"
     return f"{name} dropped {_both(change, 'queue_drops', ' packets')}"
-
-
-def _say_random_loss(change: WindowChange) -> str:
-    return f"random loss took {_both(change, 'random_drops', ' packets')}"
 
 
 def _say_flights(change: WindowChange) -> str:
@@ -216,13 +188,17 @@ def _say_flights(change: WindowChange) -> str:
 CAUSES = (
     Cause("repeated handshake", "handshake, lost",
           lambda record: record.handshake_retransmissions, lambda record: record.connect_ms,
-          _say_lost_handshakes),
-    Cause("TLS handshake", "handshake", lambda record: record.handshake_round_trips, _handshake_ms,
-          _say_handshake),
-    Cause("queue", "queue", _queue_drops, _lost_ms(_queue_drops, _random_drops),
-          _say_queue),
-    Cause("random loss", "random loss", _random_drops, _lost_ms(_random_drops, _queue_drops),
-          _say_random_loss),
+          lambda change: "the handshake was sent again,"
+          f" {_both(change, 'handshake_retransmissions', ' packets')}"),
+    Cause("TLS handshake", "handshake", lambda record: record.handshake_round_trips,
+          lambda record: record.appconnect_ms if _undisturbed(record) else None,
+          lambda change: "the server's handshake takes"
+          f" {_both(change, 'handshake_round_trips', ' round trips')}"),
+    Cause("queue", "queue", lambda record: record.queue_drops, lambda record: _lost_ms(
+        record, record.queue_drops, record.random_drops), _say_queue),
+    Cause("random loss", "random loss", lambda record: record.random_drops,
+          lambda record: _lost_ms(record, record.random_drops, record.queue_drops),
+          lambda change: f"random loss took {_both(change, 'random_drops', ' packets')}"),
     Cause("round trips", "flights", pauses_ms, pauses_ms, _say_flights),
     Cause("", "pacing", _later_segments, None, _say_pacing))
 

@@ -143,10 +143,9 @@ def levels(analysis: Analysis, figure: Figure) -> Made:
 
 
 def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
-    sentence = _sentence(figure, values)
     return Made(Finding(
-        figure.name, figure.title, tables=(_table(figure, values),), sentence=sentence,
-        text=sentence, chart=chart, statements=tuple(
+        figure.name, figure.title, tables=(_table(figure, values),),
+        sentence=_sentence(figure, values), chart=chart, statements=tuple(
             tested(claim, figure.metric, values.chosen)
             for claim in claims_on(figure, analysis.scenario.claims))))
 

@@ -12,13 +12,10 @@ from findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCE
                              WITHIN_POINTS)
 from findings.findings import listed
 from runs.kinds import RunData
-from study.fetches.figures.buckets import Bucket, Excluded, Panel
-from study.fetches.figures.cells import WindowChange
+from study.fetches.figures.buckets import Excluded, Panel
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
 from study.fetches.scenario.server import HTTP_3
-from study.fetches.scenario.trial import Trial
-from study.fetches.scenario.varied_parameters import setting_words
 from study.fetches.verify import notes
 from study.fetches.verify.integrity import is_modelled
 from study.fetches.verify.record import Record
@@ -53,14 +50,11 @@ def _expected(records: Sequence[Record]) -> int:
     return sum(record.failed_as_expected for record in records)
 
 
-def run_sentences(run: RunData, judged: Sequence[JudgedPanel],
-                  changes: Sequence[WindowChange]) -> list[str]:
-    """The most important first; changes: of a run that covers no figure."""
-    cells = [change.base.requested for change in changes]
+def run_sentences(run: RunData, judged: Sequence[JudgedPanel]) -> list[str]:
+    """The most important first."""
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
             *_held(judged), *sentence_of_run([made.panel for made in judged]),
-            *_differences(panel.panel for panel in judged),
-            *(_change(change, cells) for change in changes[:3]), *_against_model(run),
+            *_differences(panel.panel for panel in judged), *_against_model(run),
             *_sent_again(run.records)]
 
 
@@ -134,20 +128,6 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
     return [" ".join(parts)] if parts else []
 
 
-def _change(change: WindowChange, others: Sequence[Trial]) -> str:
-    """others: the trials that its cell is distinguished from."""
-    requested = change.base.requested
-    verb = "less" if change.absolute_ms >= 0 else "more"
-    limits = dict.fromkeys(note for row in (change.base, change.experiment)
-                           for note in map(notes.limit_note, row.counting) if note)
-    limited = f" {'; '.join(limits)}." if limits else ""
-    return (f"At {', '.join(setting_words(requested, others))},"
-            f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
-            f" {short(change.experiment_ms)} ms instead of"
-            f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
-            f" {short(abs(change.percent))} % {verb}.{limited}")
-
-
 def _against_model(run: RunData) -> list[str]:
     """How near the model is, where nothing was retransmitted: elsewhere it does not claim to be."""
     late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
@@ -219,26 +199,3 @@ def _best_window(panel: Panel) -> str:
         level, label = min(known)
         text += f"; published: {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
     return text + "."
-
-
-def described(panel: Panel) -> str:
-    """The figure in words and numbers, for who cannot see it."""
-    figure, unit = panel.figure, panel.metric.unit
-    if panel.is_sweep:
-        values = "; ".join(
-            f"{panel.named(bucket)}: {short(bucket.experiment)} {unit}"
-            + (f" (published {short(bucket.published.level)} {unit})"
-               if bucket.published.level is not None else "") for bucket in panel.buckets)
-        return f"Mean {panel.metric.label or panel.metric.head} by initial window. {values}."
-    bars = "; ".join(f"{panel.named(bucket)}: {short(bucket.absolute)} {unit},"
-                     f" {short(bucket.percent)} %{_published_bar(bucket, unit)}"
-                     for bucket in panel.buckets)
-    return (f"Bars of the improvement by {panel.by.head}, {figure.baseline_initcwnd} to"
-            f" {figure.experiment_initcwnd} segments. {bars}.")
-
-
-def _published_bar(bucket: Bucket, unit: str) -> str:
-    parts = [f"{short(value)} {its_unit}" for value, its_unit in
-             ((bucket.published.absolute, unit), (bucket.published.percent, "%"))
-             if value is not None]
-    return f" (published {', '.join(parts)})" if parts else ""

@@ -137,7 +137,7 @@ def packets(analysis: Analysis, figure: Figure) -> Made | None:
     if not lines:
         return None
     return Made(Finding(
-        figure.name, figure.title, text="; ".join(line.text for line in lines),
+        figure.name, figure.title,
         sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
         chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines)))
 

@@ -120,7 +120,7 @@ def test_what_does_not_count_is_left_out() -> None:
     told = comparison.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
     assert told.summary[1] == "two: +6.0 ms (−110.5 … 122.5, over 2 repeats) in the mean of 1 cells."
-    assert finding.text.endswith(told.summary[1]) and (told.verified, told.count) == (8, 9)
+    assert (told.verified, told.count) == (8, 9)
     assert (told.title, told.source, told.path) == ("one beside two", "", "")
     assert finding.tables[1].column("cells") == [1]
     assert finding.tables[2].column("95 % interval", "difference") == finding.tables[1].column(

@@ -10,9 +10,8 @@ import numpy
 
 from base.stats import Estimate
 from findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line, LineChart,
-                             Mark, PacketsChart, Plot, SideChart, SidePlot, Square, SquareChart,
-                             SquareMap, StepChart, TimeBar, TimeChart, Timeline, TraceChart,
-                             TraceRow, WaterfallStep)
+                             Mark, PacketsChart, Plot, Square, SquareChart, SquareMap, StepChart,
+                             TimeBar, TimeChart, Timeline, TraceChart, TraceRow, WaterfallStep)
 
 
 def words(mark: str = "", alarm: str = "") -> dict[str, Any]:
@@ -93,18 +92,6 @@ def grid_chart(mark: str = "") -> GridChart:
                      diagonals=((8000.0, f"BDP 1000 B{mark}"), (1e9, "outside")))
 
 
-SIDES = ("published", "clean", "as they measured it")
-
-
-def side_chart(mark: str = "") -> SideChart:
-    groups = ((f"20{mark}", (0.0, 6.8, 8.9)), (f"3000{mark}", (-0.4, 2975.0, 0.0)),
-              (f"5000{mark}", (None, 33.0, 0.0)))
-    return SideChart(**words(mark), sides=tuple(f"{side}{mark}" for side in SIDES),
-                     axis=f"RTT (ms){mark}", plots=(
-                         SidePlot(f"saved (ms){mark}", groups, even=False),
-                         SidePlot(f"saved (%){mark}", groups)))
-
-
 def step_chart(mark: str = "") -> StepChart:
     return StepChart(**words(mark), axis=f"agree{mark}", most=28, steps=(
         WaterfallStep(f"none{mark}", 10, "start"),
@@ -174,7 +161,7 @@ def packets_chart(mark: str = "") -> PacketsChart:
 
 
 CHARTS: tuple[Callable[[str], Chart], ...] = (
-    bar_chart, time_chart, bar_page, line_chart, trace_chart, grid_chart, side_chart, step_chart,
+    bar_chart, time_chart, bar_page, line_chart, trace_chart, grid_chart, step_chart,
     group_chart, square_chart, level_chart, window_chart, published_chart, packets_chart)
 
 

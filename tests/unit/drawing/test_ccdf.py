@@ -62,7 +62,7 @@ def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
 
 def test_it_is_found_by_its_name_and_stands_beside_the_findings_own_figure() -> None:
     with drawing.style.settings():
-        names = [name for name, _ in drawing.figures(report(findings=(FINDING,)))]
+        names = [name for name, _ in drawing.figures(report(findings=(FINDING,), timelines=()))]
     assert names == ["tail", "tail_ccdf"]
 
 

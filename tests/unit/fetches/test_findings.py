@@ -59,7 +59,7 @@ def test_a_figure_without_its_cells_says_how_to_get_them(stored: list[Record]) -
     missing = [each.missing for each in report.findings if each.missing]
     assert len(missing) == 3 and all("./run.sh --scenario zhao2019" in why for why in missing)
     assert report.findings[0].name == "cells"  # where no figure has rows, the cells speak
-    assert "10 instead of 3 segments took" in " ".join(report.sentences)
+    assert "3 → 10. Of 2 comparisons: 1 faster" in report.answer.sentence
     spoiled = zhao([failed(record) if record.trial.rtt_ms == 20 else record for record in stored])
     assert "bucket 20 counts (16 failed transfers)" in finding(spoiled, "fig5_rtt").missing
     assert finding(spoiled, "fig5_bw").chart is not None

@@ -54,6 +54,6 @@ def test_every_kind_of_figure_has_one_of_goodput() -> None:
 def test_no_kind_of_figure_calls_a_rate_a_time() -> None:
     report = stored_questions.goodput()
     told = text.text(report) + str([
-        (each.sentence, each.text, each.chart) for each in report.findings])
+        (each.sentence, each.chart) for each in report.findings])
     for wrong in ("saved", "fastest", "total time", "Mean time", "kbit/s less"):
         assert wrong not in told.replace("where times are saved", ""), wrong

@@ -31,7 +31,7 @@ def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
     first, mix, last = data.loads(data.dumps(whole)).findings
     assert (first.tables, first.bars, first.published) == (
         FINDINGS[0].tables, FINDINGS[0].bars, FINDINGS[0].published)
-    assert (first.sentence, first.text, first.samples, first.measured) == ("", "", (), "")
+    assert (first.sentence, first.samples, first.measured) == ("", (), "")
     assert first.chart == Chart("", ()) and last.chart is None
     assert mix.statements == FINDINGS[1].statements and last.missing == FINDINGS[2].missing
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from base.errors import FirstFlightError
+from findings.charts import PacketsChart
 from findings.findings import Finding, Statement
 from findings.render import page, page as pages
 from tests.golden import rendering
@@ -91,14 +92,14 @@ def test_what_a_report_does_not_have_is_not_on_its_page() -> None:
                                      settings=None, timelines=(), sentences=(), findings=()), {}))
     ids = [attributes["id"] for attributes in bare.of("h2")]
     assert ids == ["findings", "figures", "verdicts", "provenance"]
-    assert not bare.of("table") and not bare.of("svg") and not bare.of("details")
+    assert not bare.of("table") and not bare.of("details")
     assert "No trial failed." in bare.text and "Not in this run" not in bare.text
 
 
 def test_a_finding_has_its_words_drawings_and_table(shown: Outline) -> None:
     images = shown.of("img")
     assert [image["alt"] for image in images] == [
-        "Bars: 20 ms: 6.9 ms.", "Improvement by RTT: cdf", "all panels"]
+        "10 instead of 3 segments save 6.9 ms.", "Improvement by RTT: cdf", "all panels"]
     assert all(image["src"].startswith("data:image/png;base64,") for image in images)
     for said in ("6.9 ms.", "10 instead of 3 segments", "−224.5", "5.0 … 8.5", "438 ± 24",
                  "averaged over bandwidth", "“Faster.” Here: the mean falls", "In no cell."):
@@ -115,9 +116,8 @@ def test_a_result_that_too_few_data_leave_open_says_so_in_a_statement() -> None:
     assert "word undecided" in [each.get("class") for each in told.of("span")]
 
 
-def test_a_chart_that_is_not_drawn_says_so(shown: Outline) -> None:
-    assert shown.text.count("Not drawn; ./report.py draws it.") == 1  # of the mix
-    without = pages.page(report(findings=(Finding("cells", "What was asked"),)), {})
+def test_what_has_no_chart_is_not_drawn() -> None:
+    without = pages.page(report(findings=(Finding("cells", "What was asked"),), timelines=()), {})
     assert "Not drawn" not in without
 
 
@@ -174,32 +174,14 @@ def test_every_failure_has_its_reason(shown: Outline) -> None:
 
 # On the wire -------------------------------------------------------------------------
 
-def test_a_timeline_is_drawn_to_its_scale(shown: Outline) -> None:
-    drawn = page.timeline_drawing(TIMELINE)
-    assert [bar.kind for bar in drawn.bars] == ["lost", "data", "again"]
-    # 494 units for 400 ms from 52 on, 248 for 2500 bytes up from 262.
-    assert (drawn.bars[1].x, drawn.bars[1].bottom, drawn.bars[1].top) == (127.3, 162.7, 63.5)
-    assert drawn.acknowledged == "496.6,262.0 496.6,63.5"
-    assert [tick.label for tick in drawn.x_ticks] == ["0", "100", "200", "300", "400"]
-    assert [tick.label for tick in drawn.y_ticks] == ["0", "0.5", "1", "1.5", "2", "2.5"]
-    assert [tick.place for tick in drawn.y_ticks] == [262.0, 212.4, 162.8, 113.2, 63.6, 14.0]
-    assert [tick.place for tick in drawn.x_ticks] == [52.0, 175.5, 299.0, 422.5, 546.0]
-    assert shown.of("svg")[0]["aria-label"].startswith("IW3: RTT 20 ms: 3 data")
-    assert len([each for each in shown.of("line") if each["class"] != "grid"]) == 3
-    assert " R " in shown.text and " × " in shown.text
-
-
-@pytest.mark.parametrize("highest", [0.0, 0.0004, 1.0, 59.9, 61.0, 1e6, 1e15])
-def test_ticks_are_few_and_within_the_axis(highest: float) -> None:
-    ticks = page.steps(highest)
-    assert ticks[0] == 0 and len(ticks) <= 7 and ticks[-1] <= highest
-
-
-@pytest.mark.parametrize(("highest", "step", "count"), [
-    (6.0, 1, 7), (6.01, 2, 4), (12.01, 5, 3), (0.004, 0.001, 5), (30.1, 10, 4), (6e11, 1e11, 7),
-    (1e15, 1e15, 2)])
-def test_ticks_are_as_many_as_fit(highest: float, step: float, count: int) -> None:
-    assert page.steps(highest) == pytest.approx([step * place for place in range(count)])
+def test_the_packets_of_kept_captures_are_shown_once(text: str, shown: Outline) -> None:
+    assert shown.text.count("Not drawn; ./report.py draws it.") == 2  # of the mix, and of packets
+    assert "IW3: RTT 20 ms: 3 data segments, 1 retransmitted." in shown.text
+    drawn = Outline(page.page(report(), {"on_the_wire": PIXEL}))
+    assert [image["alt"] for image in drawn.of("img")] == ["On the wire"]
+    own = replace(FINDINGS[0], chart=PacketsChart("", (), timelines=(TIMELINE,)))
+    assert report(findings=(own,)).packets is None and 'id="wire"' not in page.page(
+        report(findings=(own,)), {})
 
 
 # What it must not do -----------------------------------------------------------------

@@ -45,8 +45,7 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
                    and isinstance(finding.chart, BarChart))
     made = [Finding("fig5", "The panels together", chart=bar_page(
         f"Figure 5 of the paper, {of_shares[0].baseline_initcwnd} →"
-        f" {of_shares[0].experiment_initcwnd} segments", charts),
-        text="The panels together. Their numbers are in the tables of the single figures.")
+        f" {of_shares[0].experiment_initcwnd} segments", charts))
             ] if charts else []
     try:
         levels = explained(drawn, records)
@@ -75,10 +74,6 @@ def _causes(levels: Sequence[Step]) -> Finding:
         sentence=f"From {levels[0].title} to everything, the bars near the paper's are "
                  + ", ".join(str(step.near) for step in levels)
                  + f" of {levels[0].count}. {slower}",
-        text="What each cause adds. " + " ".join(
-            f"{step.title}: {number(step.base_ms - step.experiment_ms)} ms saved of"
-            f" {number(step.base_ms)} ms, {step.near} of {step.count} bars near."
-            for step in levels),
         chart=SquareChart(
             "What each cause adds to Figure 5",
             (f"Milliseconds saved by {levels[-1].windows[-1]} segments, of the panel's own"
@@ -167,7 +162,7 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
                 Column("off", "%", f"IW {window}", signed=True))),
             Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
             Column("window alone", "ms", "saved")), tuple(rows)),
-        _where_from(panel, float(str(rows[0][-1])), printed_ms)), sentence=sentence, text=sentence)
+        _where_from(panel, float(str(rows[0][-1])), printed_ms)), sentence=sentence)
 
 
 def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
@@ -221,7 +216,7 @@ def _held_out(judged: Sequence[JudgedPanel], drawn: Populations) -> list[Finding
             *(Column(name, "", group) for group in groups for name in ("near", REPRODUCED))),
             tuple(rows), (f"Near: within {WITHIN_PERCENT:.0f} % and {WITHIN_POINTS:.0f} points,"
                           " whatever the interval. Reproduced: the whole interval.",)),),
-        sentence=sentence, text=sentence)]
+        sentence=sentence)]
 
 
 def _found(judged: JudgedPanel) -> tuple[int, int]:
@@ -248,7 +243,7 @@ def _joints(name: str) -> list[Finding]:
             x_label=quantity("rtt_ms").axis, y_label=quantity("bandwidth_kbps").axis,
             colour_label="share of responses per grid cell (%)",
             diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES))
-        made.append(Finding(f"joint_{datacenter}", title, chart=chart, text=f"{title}: {how}."))
+        made.append(Finding(f"joint_{datacenter}", title, chart=chart))
     return made
 
 

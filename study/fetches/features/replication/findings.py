@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from base.words import number
-from findings.charts import Line, LineChart, Plot, SideChart, SidePlot, StepChart, WaterfallStep
+from findings.charts import Line, LineChart, Plot, StepChart, WaterfallStep
 from findings.claims import NOT_REPRODUCED, REPRODUCED
 from findings.findings import Cell, Column, Finding, Report, Rounded, Statement, Table, Tile
 from runs import reporting
@@ -23,6 +22,8 @@ from study.fetches.verify.record import Record
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
+ASIDE = 0.26  # of the distance between bars
+LEAST = 1.0  # of a logarithmic axis
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
@@ -31,7 +32,7 @@ def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -
     findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
-        sentences=(*sentences, *summary.run_sentences(run, (), ())), tiles=tiles,
+        sentences=(*sentences, *summary.run_sentences(run, ())), tiles=tiles,
         trials=trials_table(run.records), causes=causes_table(run.records))
 
 
@@ -98,13 +99,12 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
     steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
         WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
         for cause, count in zip(setup.causes, agree[1:])))
-    text = "; ".join(f"{step.label}: {step.value:g} of {total}" for step in steps)
     # What is only calibrated or inferred never counts as a word.
     certain = groups[0][1]
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     return Finding("causes", TITLE, tables=(summed, table),
                    statements=(constants,) if constants else (), bars=words,
-                   text=f"{title}. {text}.", chart=StepChart(
+                   chart=StepChart(
                        title, (context,), steps=steps, most=total,
                        foot=f"{constants.says} {constants.found}" if constants else "",
                        axis=f"published numbers that agree, of {total}; {_bounds(setup)}"))
@@ -133,16 +133,35 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
               *(_word(row, level) for level in (0, -1))) for place, row in enumerate(rows)]
     what = "time" if of_times else f"saved by {figure.experiment_initcwnd} instead of" \
         f" {figure.baseline_initcwnd} segments"
-    plots = [SidePlot(f"{what if of_times else 'saved'} ({its_unit})", tuple(
-        (row.label, values[place]) for place, row in enumerate(rows)),
-        even=of_times or its_unit == "%") for _, its_unit, values in kinds]
+    plots = [_plot(panel.by.axis, f"{what if of_times else 'saved'} ({its_unit})",
+                   [row.label for row in rows], values, not of_times and its_unit != "%")
+             for _, its_unit, values in kinds]
+    below = any(value == LEAST for plot in plots if plot.y_ends for line in plot.lines
+                for value in line.y)
     return Finding(
         figure.name, figure.title,
         tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
-        statements=_statements(scenario, figure, levels), text=_rendered(figure.title, rows),
-        chart=SideChart(f"{figure.title}, {what}" if not of_times else figure.title,
-                        (context,), sides=SIDES, plots=tuple(plots),
-                        axis=panel.by.axis))
+        statements=_statements(scenario, figure, levels),
+        chart=LineChart(f"{figure.title}, {what}" if not of_times else figure.title, (context,),
+                        f"Points at {LEAST:g} {unit} lie there, or below." if below else "",
+                        columns=(tuple(plots),), legend=True))
+
+
+def _plot(x_label: str, y_label: str, labels: Sequence[str],
+          values: Sequence[Sequence[float | None]], is_log: bool) -> Plot:
+    """A point for each side of each bar, next to each other; no line of a side without any."""
+    lines = []
+    for side, name in enumerate(SIDES):
+        known = [(place + ASIDE * (side - 1), max(value, LEAST) if is_log else value)
+                 for place, bar in enumerate(values) if (value := bar[side]) is not None]
+        if known:
+            x, y = zip(*known)
+            lines.append(Line(name, x, y, look=side, style="points" if side else "published"))
+    return Plot(x_label, y_label, tuple(lines), ticks=tuple(
+        (float(place), label) for place, label in enumerate(labels)),
+        y_scale="log" if is_log else "linear", zero=not is_log, y_ends=(
+            LEAST, 2 * max((value for line in lines for value in line.y), default=LEAST))
+        if is_log else None)
 
 
 def _values(row: Item, place: int) -> tuple[float | None, float | None, float | None]:
@@ -169,15 +188,6 @@ def _statements(scenario: Scenario, figure: Figure,
                  for before, after in zip(clean, last))
 
 
-def _rendered(title: str, rows: Sequence[Item]) -> str:
-    parts = []
-    for row in rows:
-        sides = zip(SIDES, (row.published, row.ours[0], row.ours[-1]))
-        known = [f"{name} {number(side.ms, 0)} ms" for name, side in sides if side.ms is not None]
-        parts.append(f"{row.label}: {', '.join(known)}")
-    return f"{title}. {'; '.join(parts)}."
-
-
 # Raw values ----------------------------------------------------------------------------
 
 EVERY_CELL = "Every cell: published, clean, and as they measured it"
@@ -196,13 +206,8 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
         Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
         Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
         limit=(1.0, "as published"))
-    agree = counts([row for row in rows if not row.constant])
-    return Finding("cells", EVERY_CELL,
-                   tables=(Table(EVERY_CELL, columns, cells),),
-                   text=f"{title}: of {sum(not row.constant for row in rows)} that are times of a"
-                        f" transfer {agree[0]} agree clean, {agree[-1]} with all causes.",
-                   chart=LineChart(title, (context,),
-                                   columns=((plot,),), legend=True))
+    return Finding("cells", EVERY_CELL, tables=(Table(EVERY_CELL, columns, cells),),
+                   chart=LineChart(title, (context,), columns=((plot,),), legend=True))
 
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -18,6 +18,7 @@ from base.resampling import Numbers, resampling_factors, statistics
 from base.stats import Estimate, percentile_interval
 from base.words import between
 from net.segments import MSS
+from study.fetches.figures.drawn_panels import responses_of
 from study.fetches.scenario.users import PART, Users
 from study.fetches.verify.record import Record
 
@@ -98,7 +99,7 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
 
     part: of SCALES; users whose bandwidth is known are the same in each.
     """
-    by_user = {**_by_user(records, PART), **_by_user(records, part)}
+    by_user = {**responses_of(PART, records), **responses_of(part, records)}
     whole = {sample: rows for sample, rows in sorted(by_user.items())
              if all(window in rows and rows[window].counts and rows[window].total_ms is not None
                     for window in users.initcwnd)}
@@ -117,15 +118,6 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
         segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
                               for rows in whole.values()], dtype=float),
         left_out=len(users.rtt_ms) - len(whole))
-
-
-def _by_user(records: Sequence[Record], part: str) -> dict[int, dict[int, Record]]:
-    """The records of a part by user and window."""
-    by_user: dict[int, dict[int, Record]] = {}
-    for record in records:
-        if record.trial.part == part:
-            by_user.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
-    return by_user
 
 
 def verdict(users: Measured, baseline: int) -> Verdict:

@@ -69,7 +69,7 @@ class _Connection:
             return
         self.acked, self.acked_s = acked, at_s
 
-    def row(self) -> Row | str | None:
+    def row(self) -> Row | None:
         """None for a connection without a handshake or a response."""
         if self.rtt_s is None or not self.sent_bytes:
             return None
@@ -105,8 +105,7 @@ def read(file: BinaryIO, where: str) -> Users:
     connections: dict[tuple[Endpoint, Endpoint], _Connection] = {}
     for at_s, ip in _packets(file, where):
         _add(connections, at_s, ip)
-    rows = (connection.row() for connection in connections.values())
-    return collect((row for row in rows if row is not None), "a capture of a server", where,
+    return collect(connections.values(), _Connection.row, "a capture of a server", where,
                    dict(ESTIMATED))
 
 

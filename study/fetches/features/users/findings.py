@@ -57,9 +57,7 @@ def users_findings(scenario: Scenario, users: Users,
          Statement("What cannot change?", f"{number(whole.fits_percent)} % of the responses fit in"
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users))),
-        text=f"The mean saving against {users.baseline_initcwnd} segments, by"
-        f" window, with intervals. {sentence}", chart=(
-            _chart(scenario, users, verdicts, measured) if len(users.initcwnd) > 1 else None),
+        chart=_chart(scenario, users, verdicts, measured) if len(users.initcwnd) > 1 else None,
         answer=Answer(sentence, outcomes if len(verdicts) == 1 else _by_users(verdicts),
                       tuple(filter(None, notes)),
                       "" if keeps else window_commands.set_now(whole.initcwnd)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 
@@ -67,13 +67,13 @@ def read(lines: Iterable[str], where: str) -> Users:
     if "rtt_ms" in first.split("\n")[0].replace('"', "").replace(" ", "").split(","):
         return _csv(rest, where)
     if _SS_HEAD.match(first):
-        return collect(_ss(rest), "the output of ss -tin", where, {
+        return collect(rest, _ss, "the output of ss -tin", where, {
             "bandwidth_kbps": "delivery_rate of the kernel: what the connection reached, at most"
                               " the bandwidth"})
     for parse, form in ((_combined, "nginx's combined log with $tcpinfo_rtt"),
                         (_named, "a log with rtt=$tcpinfo_rtt and bytes=$body_bytes_sent")):
         if _understands(parse, first):
-            return collect(_each(parse, rest), form, where)
+            return collect(filter(str.strip, rest), parse, form, where)
     shown = first.strip()
     if not shown:
         raise UsageError(f"{where}: is empty")
@@ -89,40 +89,19 @@ def _understands(parse: Callable[[str], Row], line: str) -> bool:
     return True
 
 
-def _each(parse: Callable[[str], Row], lines: Iterable[str]) -> Iterator[Row | str]:
-    for line in lines:
-        if line.strip():
-            try:
-                yield parse(line)
-            except Skipped as why:
-                yield str(why)
-
-
 # Each format -------------------------------------------------------------------------
 
 def _csv(lines: Iterable[str], where: str) -> Users:
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
     try:
-        names = [name.strip() for name in reader.fieldnames or ()]
+        reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
+        for name in names:
+            if name not in COLUMNS:
+                raise UsageError(f"{where}: unknown column {name!r}{nearest(name, COLUMNS)}; known:"
+                                 f" {', '.join(COLUMNS)}")
+        return collect(reader, _csv_row, "CSV", where)
     except csv.Error as error:
         raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
-    reader.fieldnames = names
-    for name in names:
-        if name not in COLUMNS:
-            raise UsageError(f"{where}: unknown column {name!r}{nearest(name, COLUMNS)}; known:"
-                             f" {', '.join(COLUMNS)}")
-
-    def rows() -> Iterator[Row | str]:
-        try:
-            for row in reader:
-                try:
-                    yield _csv_row(row)
-                except Skipped as why:
-                    yield str(why)
-        except csv.Error as error:
-            raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
-
-    return collect(rows(), "CSV", where)
 
 
 def _csv_row(row: dict[str, str]) -> Row:
@@ -158,17 +137,12 @@ def _response(rtt_us: str, sent_bytes: str, group: str = EVERYBODY) -> Row:
     return Row(microseconds / 1000, None, size, group)
 
 
-def _ss(lines: Iterable[str]) -> Iterator[Row | str]:
+def _ss(line: str) -> Row | None:
     """A connection is a line with its addresses, which are not looked at, and one with its TCP."""
-    for line in lines:
-        rtt, size = _SS_RTT.search(line), _SS_BYTES.search(line)
-        if rtt is None:
-            continue
-        rate = _SS_RATE.search(line)
-        try:
-            kbps = value_of(rate["rate"], "a delivery_rate") if rate else None
-            yield Row(value_of(rtt["rtt"], "an RTT"),
-                      kbps * _SI[rate["unit"]] if rate and kbps is not None else None,
-                      value_of(size["bytes"], "a size") if size else None)
-        except Skipped as why:
-            yield str(why)
+    rtt, size, rate = (form.search(line) for form in (_SS_RTT, _SS_BYTES, _SS_RATE))
+    if rtt is None:
+        return None
+    kbps = value_of(rate["rate"], "a delivery_rate") if rate else None
+    return Row(value_of(rtt["rtt"], "an RTT"),
+               kbps * _SI[rate["unit"]] if rate and kbps is not None else None,
+               value_of(size["bytes"], "a size") if size else None)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from findings.quantities import QUANTITIES
 from study.fetches.features.users.requested import QUANTITY_NAMES
 
 Numbers = NDArray[numpy.float64]
+T = TypeVar("T")
 
 MOST_SKIPPED = 0.1  # of all rows: a file with more of them is not what it was taken for
 MOST_CHARACTERS = 60  # of a group's name
@@ -72,22 +73,26 @@ class Users:
         return [name for name in QUANTITY_NAMES if bool(numpy.isnan(getattr(self, name)).any())]
 
 
-def collect(rows: Iterable[Row | str], form: str, where: str,
+def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, where: str,
             estimated: dict[str, str] | None = None) -> Users:
-    """The usable rows of a file; a string is the reason why a row was excluded.
+    """The usable rows of a file.
 
-    Raises UsageError where nothing is left, or more than MOST_SKIPPED is left out.
+    parse: of an item its row, None where it has none; raises Skipped. Raises UsageError where
+    nothing is left, or more than MOST_SKIPPED is left out.
     """
     columns: list[list[float]] = [[], [], [], []]
     groups: dict[str, int] = {}
     group: list[int] = []
     skipped: Counter[str] = Counter()
-    for row in rows:
-        why = row if isinstance(row, str) else _absurd(row)
-        if why:
-            skipped[why] += 1
+    for item in items:
+        try:
+            row = parse(item)
+            if row is None:
+                continue
+            _check(row)
+        except Skipped as why:
+            skipped[str(why)] += 1
             continue
-        assert isinstance(row, Row)
         for column, value in zip(columns, (*row[:3], row.weight)):
             column.append(math.nan if value is None else value)
         group.append(groups.setdefault(row.group, len(groups)))
@@ -106,15 +111,16 @@ def collect(rows: Iterable[Row | str], form: str, where: str,
                  tuple(groups), dict(skipped), estimated or {})
 
 
-def _absurd(row: Row) -> str:
-    """Why no network or response is like this; "" where one may be."""
+def _check(row: Row) -> None:
+    """Raises Skipped where no network or response is like this."""
     for name, value in zip(QUANTITY_NAMES, row[:3]):
         limits = QUANTITIES[name]
         if value is not None and not limits.lowest <= value <= limits.highest:
-            return f"with {limits.what} out of range"
+            raise Skipped(f"with {limits.what} out of range")
     if row.weight > MOST_WEIGHT:
-        return f"with a weight above {MOST_WEIGHT:g}"
-    return "" if row.weight > 0 else "with a weight that is not above 0"
+        raise Skipped(f"with a weight above {MOST_WEIGHT:g}")
+    if not row.weight > 0:
+        raise Skipped("with a weight that is not above 0")
 
 
 def value_of(text: str, what: str) -> float | None:

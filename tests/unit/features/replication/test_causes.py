@@ -199,6 +199,15 @@ def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     assert cells.column("clean").count("a constant") == 0
 
 
+def test_points_below_a_logarithmic_axis_lie_on_it_and_a_side_without_values_has_none() -> None:
+    plot = findings._plot("RTT (ms)", "saved (ms)", ["20", "50"],
+                          [(None, -0.4, 6.8), (None, 33.0, None)], is_log=True)
+    clean, measured = plot.lines
+    assert (clean.name, clean.x, clean.y) == ("clean", (0.0, 1.0), (1.0, 33.0))
+    assert (measured.name, measured.y, plot.y_ends) == ("as they measured it", (6.8,), (1.0, 66.0))
+    assert findings._plot("", "", ["20"], [(None, -0.4, 0)], is_log=False).lines[0].y == (-0.4,)
+
+
 def test_process_time_is_added_to_what_counts_alone() -> None:
     _, records = stored_fetches.raw_and_causes()
     read = [analysis.as_read(Reading(process_ms=8), record) for record in records]

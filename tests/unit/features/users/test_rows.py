@@ -9,11 +9,18 @@ import pytest
 
 from base.errors import UsageError
 from study.fetches.features.users import logs
-from study.fetches.features.users.rows import Row, Users, collect, summary
+from study.fetches.features.users.rows import Row, Skipped, Users, collect, summary
 
 COMBINED = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
             '{rtt}\n')
 SS_HEAD = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n"
+
+
+def parsed(item: Row | str) -> Row:
+    """A row, or the reason why there is none."""
+    if isinstance(item, str):
+        raise Skipped(item)
+    return item
 
 
 def users_of(*lines: str) -> Users:
@@ -117,26 +124,26 @@ def test_a_row_that_no_network_is_like_is_left_out(row: str, why: str) -> None:
 
 def test_a_tenth_may_be_left_out_and_no_more() -> None:
     good = Row(20.0, None, None)
-    assert collect([good] * 9 + ["why"], "f", "a file").skipped == {"why": 1}
+    assert collect([good] * 9 + ["why"], parsed, "f", "a file").skipped == {"why": 1}
     with pytest.raises(UsageError, match="^a file: 2 of 19 rows cannot be used, more than a tenth:"
                                          " 2 why$"):
-        collect([good] * 17 + ["why"] * 2, "f", "a file")
+        collect([good] * 17 + ["why"] * 2, parsed, "f", "a file")
     with pytest.raises(UsageError, match="^a file: has no usable row$"):
-        collect([], "f", "a file")
+        collect([], parsed, "f", "a file")
     with pytest.raises(UsageError, match="no usable row: 3 a; 2 b; 2 c$"):
-        collect([*"aaabbccd"], "f", "a file")
+        collect([*"aaabbccd"], parsed, "f", "a file")
 
 
 def test_the_summary_counts_what_was_read_and_what_was_not() -> None:
     rows = [Row(20.0, 1.0, 1.0)] * 10 + [Row(30.0, 1.0, 1.0)] * 11
-    assert summary(collect(rows, "CSV", "a file")) == "21 rows read as CSV; median RTT 30.0 ms"
-    assert summary(collect([*rows, "torn", Row(0.0, 1.0, 1.0)], "CSV", "a file")) == (
+    assert summary(collect(rows, parsed, "CSV", "a file")) == "21 rows read as CSV; median RTT 30.0 ms"
+    assert summary(collect([*rows, "torn", Row(0.0, 1.0, 1.0)], parsed, "CSV", "a file")) == (
         "21 rows read as CSV, 2 excluded (1 torn; 1 with an RTT out of range); median RTT 30.0 ms")
 
 
 def test_groups_are_numbered_as_they_come() -> None:
     users = collect([Row(1.0, 2.0, 3.0, "b", 4.0), Row(5.0, 6.0, 7.0, "a"),
-                     Row(8.0, None, 9.0, "b")], "CSV", "a file")
+                     Row(8.0, None, 9.0, "b")], parsed, "CSV", "a file")
     assert users.groups == ("b", "a") and users.group.tolist() == [0, 1, 0]
     assert users.weight.tolist() == [4, 1, 1] and users.response_bytes.tolist() == [3, 7, 9]
     assert numpy.isnan(users.bandwidth_kbps).tolist() == [False, False, True]
