@@ -149,7 +149,9 @@ def remove_dead(shared: Path) -> None:
         lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_folder(shared)
+            # The one that was opened may be gone, and another run's in its place.
+            if os.path.samestat(os.fstat(lock), os.lstat(shared)):
+                remove_folder(shared)
         finally:
             os.close(lock)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
@@ -194,6 +195,22 @@ def test_no_terminal_is_in_the_foreground(tmp_path: Path) -> None:
         assert in_foreground(file.fileno())
 
 
+def test_no_other_folder_is_removed_in_the_place_of_a_dead_ones(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, lock = tmp_path / ".guest", fcntl.flock
+    place.mkdir()
+
+    def lock_late(file: int, operation: int) -> None:
+        """Once the dead one's is gone, and another run has made its own."""
+        place.rmdir()
+        place.mkdir()
+        (place / "file").touch()
+        lock(file, operation)
+    monkeypatch.setattr("fcntl.flock", lock_late)
+    guest.remove_dead(place)
+    assert (place / "file").exists()
+
+
 @pytest.mark.parametrize("is_listed", [True, False])
 def test_all_of_a_session_and_no_other_process_is_found(
         is_listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +222,7 @@ def test_all_of_a_session_and_no_other_process_is_found(
             found = [*guest.session_processes(leader.pid)]
             own = [pid for pid, _, _ in found]
             assert len(own) == 3 and all(os.getsid(pid) == leader.pid for pid in own)
-            assert {state for _, state, _ in found} <= {"S", "R"} and leader.pid in own
+            assert {state for _, state, _ in found} <= set("RSD") and leader.pid in own
         finally:
             os.killpg(leader.pid, signal.SIGKILL)
 
