@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from base.errors import UsageError
 from findings.claims import DIRECTION, REPRODUCED
-from findings.findings import Statement
+from findings.findings import ON_THE_WIRE, Statement
 from runs import schema
 from runs.kinds import AnyTrial
 from runs.scenario_file import Head, ScenarioFile
@@ -157,8 +157,13 @@ def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
 
 def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[str, F]:
     """The [[figure]]s, by the place that names each in a message. Raises UsageError."""
-    return {f'{where}: [[figure]] "{figure.name}"': figure
-            for figure in schema.read_tables(kind, raw, "figure", where)}
+    figures = {f'{where}: [[figure]] "{figure.name}"': figure
+               for figure in schema.read_tables(kind, raw, "figure", where)}
+    for place, figure in figures.items():
+        if figure.name == ON_THE_WIRE:
+            raise UsageError(f"{place}: name: the drawing of kept captures has this name: choose"
+                             " another one")
+    return figures
 
 
 def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figure], where: str

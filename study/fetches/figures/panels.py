@@ -6,8 +6,11 @@ enters a number; all others are counted beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy
 
 from base import stats
 from base.errors import UsageError
@@ -223,8 +226,8 @@ def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
     else:
         base, experiment = (stats.resampled_means(side, weights, generator) for side in sides)
     absolute = sign * (base - experiment)
-    return (stats.percentile_interval(absolute),
-            stats.percentile_interval(absolute / base * 100))
+    parts = absolute / numpy.where(base, base, math.inf)  # of nothing: 0, as percent_of
+    return stats.percentile_interval(absolute), stats.percentile_interval(parts * 100)
 
 
 # What goes with what -----------------------------------------------------------------

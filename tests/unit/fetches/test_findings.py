@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 
 from findings.findings import Finding, Interval, Report
 from runs import runs
@@ -100,6 +102,17 @@ def test_causes_are_counted(stored: list[Record]) -> None:
     assert report.causes.rows == (("tail loss probe", 2), ("packets were lost", 1))
     assert any("3 of 128 transfers retransmitted data, 1 of them lost data" in sentence
                for sentence in report.sentences)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_metric_that_is_nothing_in_some_repeats_has_a_percentage(stored: list[Record]) -> None:
+    """Of a baseline that was resampled to nothing, too: it is none, not an error."""
+    network = stored[0].trial.bandwidth_kbps
+    repeats = [replace(record, trial=replace(record.trial, repeat=repeat), total_ms=float(
+        repeat == 1 and record.trial.bandwidth_kbps == network) * record.trial.initcwnd)
+        for record in stored for repeat in (1, 2)]
+    percents = finding(zhao(repeats), "fig5_rtt").tables[0].column("", "improved")
+    assert percents and all(value == value for value in percents)
 
 
 def test_repeats_give_intervals(stored: list[Record]) -> None:

@@ -121,6 +121,7 @@ def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], words: str
 @pytest.mark.parametrize(("tables", "words"), [
     ({"sweep": []}, "has no [[sweep]], so nothing to measure"),
     ({"figures": []}, "unknown key 'figures' (did you mean 'figure'?)"),
+    (figure(name="on_the_wire"), "the drawing of kept captures has this name"),
     (figure(kind="pie"), '[[figure]] "f": kind: unknown \'pie\''),
     (figure(sweep="onyl"), "sweep: unknown 'onyl' (did you mean 'only'?)"),
     (figure(windows=["3", "16"]), "windows: unknown '16'"),
