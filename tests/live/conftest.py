@@ -41,11 +41,12 @@ def results(tmp_path: Path) -> Path:
 def drive(results: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     """The driver with flags, its results and figures in a folder of the test's own.
 
-    It runs in this process, which has imported all of it by then; `command` is for tests that need
-    run.sh itself.
+    It runs in this process, which has imported all of it by then, and with one guest, since each
+    takes a second to start; `command` is for tests that need run.sh itself, or several.
     """
     def run(*flags: str) -> subprocess.CompletedProcess[str]:
-        words, heeded = command(results, *flags), (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        words = command(results, "--jobs", "1", *flags)
+        heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         handlers = [signal.getsignal(number) for number in heeded]
         with (redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
               monkeypatch.context() as patch, pytest.raises(SystemExit) as ended):

@@ -18,7 +18,7 @@ from tests.live.conftest import Driver, rows
 def test_a_question_is_measured_and_verified(results: Path, kernel: Path, flags: str) -> None:
     """In this process, which has imported all of it by then."""
     assert experiment.main(["--rtt", "50", "--bw", "5000", "--size", "60000", "--no-figures",
-                            "--results", str(results), *flags.split()]) == 0
+                            "--jobs", "1", "--results", str(results), *flags.split()]) == 0
     assert all(row["verdict"] == "pass" for row in rows(results, "own"))
 
 
@@ -35,8 +35,9 @@ def test_the_receive_window_is_named(drive: Driver, results: Path) -> None:
 def test_what_larger_windows_cost_the_others(
         results: Path, kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """In this process, where each of the eight loads lasts 8 s and not a quarter of an hour."""
-    monkeypatch.setattr(shared_link, "LONGEST_S", 8.0)
+    """In this process, where there are two loads and not eight, of 20 s each."""
+    monkeypatch.setattr(shared_link, "LONGEST_S", 20.0)
+    monkeypatch.setattr(shared_link, "SEEDS", 1)
     users = tmp_path / "near.csv"
     users.write_text("rtt_ms,bandwidth_kbps,response_bytes\n"
                      "30,50000,40000\n")
@@ -45,7 +46,7 @@ def test_what_larger_windows_cost_the_others(
     said = capsys.readouterr().out
     assert "What 40 segments for your users cost the others, who have 10:" in said
     shared = rows(results, "users_of_near_shared")
-    assert {row["window"] for row in shared} == {"10+10", "40+10"} and len(shared) == 8
+    assert {row["window"] for row in shared} == {"10+10", "40+10"} and len(shared) == 2
     by_window = {window: [float(row["arrivals"]) for row in shared if row["window"] == window]
                  for window in ("10+10", "40+10")}
     assert by_window["10+10"] == by_window["40+10"], "the same arrivals"

@@ -196,7 +196,7 @@ def test_nothing_hidden_is_read(place: Place, hidden: list[str]) -> None:
 
 
 def test_places_with_secrets_are_read_by_name_only(place: Place) -> None:
-    for folder in (place.home, place.home / ".ssh", Path("/etc"), Path("/etc/ssl")):
+    for folder in (place.home / ".ssh", Path("/etc")):
         done = place.ran("sh", "-c", "cat .ssh/id id shadow", folder=folder)
         assert (done.returncode, done.stdout) == (4, ""), done.stderr
         assert f"--readable {folder}" in done.stderr and done.stderr.count("\n") == 1
