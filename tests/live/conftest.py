@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+import experiment
+from base.command_line import run_main
 from runs import runs
 from vtime.uml import find_kernel
 
@@ -32,11 +38,24 @@ def results(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def drive(results: Path, kernel: Path) -> Driver:
-    """run.sh with flags, its results and figures in a folder of the test's own."""
-    def run(*flags: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command(results, *flags), capture_output=True, text=True,
-                              timeout=timeout_s, check=False)
+def drive(results: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """The driver with flags, its results and figures in a folder of the test's own.
+
+    It runs in this process, which has imported all of it by then, and with one guest, since each
+    takes a second to start; `command` is for tests that need run.sh itself, or several.
+    """
+    def run(*flags: str) -> subprocess.CompletedProcess[str]:
+        words = command(results, "--jobs", "1", *flags)
+        heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handlers = [signal.getsignal(number) for number in heeded]
+        with (redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
+              monkeypatch.context() as patch, pytest.raises(SystemExit) as ended):
+            patch.setattr(sys, "argv", words)
+            run_main("run.sh", experiment.main)
+        for number, handler in zip(heeded, handlers):
+            signal.signal(number, handler)  # which it leaves ignored
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), out.getvalue(),
+                                           err.getvalue())
     return run
 
 

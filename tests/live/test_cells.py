@@ -77,12 +77,11 @@ def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) ->
 
 
 def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path) -> None:
-    """With one guest, with two, and interrupted: each row, and their order."""
+    """With one guest, and with two that were interrupted: each row, and their order."""
     requested = ["--rtt", "30,300", "--bw", "100,20000", "--size", "9000,90000", "--iw", "3,30",
                  "--loss", "0,2", "--repeat", "1", "--quiet", "--no-figures"]
     runs_of = []
-    for name, flags in (("one", ["--jobs", "1"]), ("two", ["--jobs", "2"]),
-                        ("resumed", ["--jobs", "2"])):
+    for name, flags in (("one", ["--jobs", "1"]), ("resumed", ["--jobs", "2"])):
         folder = results / name
         if name == "resumed":
             with subprocess.Popen(watched(folder, *requested, *flags), stdout=subprocess.DEVNULL,
@@ -102,7 +101,7 @@ def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path)
         assert bool(facts.get("resumed")) == (name == "resumed")
         runs_of.append((rows, facts["trials"]["numbers_sha256"]))
     assert len(runs_of[0][0]) == 2 * 2 * 2 * 2 * 2
-    assert runs_of[0] == runs_of[1] == runs_of[2]
+    assert runs_of[0] == runs_of[1]
 
 
 def test_a_pause_is_as_long_after_another_trial(kernel: Path, tmp_path: Path) -> None:

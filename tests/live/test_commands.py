@@ -33,7 +33,7 @@ for host in hosts:
 net.start()
 print(hosts[0].cmd("ping -c 5 10.0.0.2"))
 hosts[1].cmd("iperf3 -s -D")
-print(hosts[0].cmd("iperf3 -c 10.0.0.2 -t 10"))
+print(hosts[0].cmd("iperf3 -c 10.0.0.2 -t 2"))
 net.stop()
 """
 
@@ -53,12 +53,6 @@ class Ended:
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
         self.kept = max((results / "commands").iterdir())
 
-    @staticmethod
-    def command(folder: Path, *flags: str) -> subprocess.CompletedProcess[bytes]:
-        """./run.sh with these flags alone."""
-        return subprocess.run([str(PROJECT / "run.sh"), *flags], cwd=folder, capture_output=True,
-                              stdin=subprocess.DEVNULL, timeout=300, check=False)
-
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = json.loads((self.kept / "command.json").read_text())
         return facts
@@ -70,16 +64,17 @@ def test_a_plain_script_runs_and_prints_the_same_bytes_twice(tmp_path: Path) -> 
     assert first.status == 0, first.err
     # Two links of 25 ms each, there and back; the first waits for the address as well.
     assert "rtt min/avg/max/mdev = 100.000/120.000/200.000/40.000 ms" in first.out
-    assert "0.00-10.00" in first.out and first.out == second.out
+    assert "0.00-2.00" in first.out and first.out == second.out
     assert (first.kept / "output.txt").read_bytes() == (second.kept / "output.txt").read_bytes()
     assert first.facts()["virtual_s"] == second.facts()["virtual_s"] and not first.facts()["files"]
 
 
 def test_iperf_over_a_link_without_a_rate_ends_and_says_what_its_number_is(tmp_path: Path) -> None:
-    ended = Ended(tmp_path, "mn", "--switch", "lxbr", "--controller", "none", "--test", "iperf")
+    ended = Ended(tmp_path, "mn", "--switch", "lxbr", "--controller", "none", "--test",
+                  "iperf,seconds=1")
     assert ended.status == 0 and "Results: ['" in ended.err, ended.err
     assert "packets passed without a rate limit" in ended.err
-    assert 5.0 < float(str(ended.facts()["virtual_s"])) < 8.0
+    assert 1.0 < float(str(ended.facts()["virtual_s"])) < 4.0
 
 
 def test_starting_a_program_costs_a_millisecond(tmp_path: Path) -> None:
@@ -129,7 +124,6 @@ def test_what_a_command_writes_comes_back(tmp_path: Path) -> None:
     (("no-such-program",), (), 127, "no-such-program: command not found"),
     (("./data",), (), 126, "Permission denied"),
     (("sleep", "100"), ("--timeout", "5"), 124, ""),
-    (("sh", "-c", "while :; do :; done"), ("--timeout", "1h,3"), 124, "timeout"),
     (("sh", "-c", "echo o > /proc/sysrq-trigger; poweroff -f; reboot -f;"
       " python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'"), (), 1, "guest")])
 def test_the_status_is_the_commands(words: tuple[str, ...], flags: tuple[str, ...], status: int,
@@ -164,12 +158,12 @@ def test_input_is_a_file_a_pipe_or_nothing(tmp_path: Path) -> None:
 
 def test_what_spins_gets_on_and_is_named(tmp_path: Path) -> None:
     spinning = ("import os, select, threading, time; r, w = os.pipe();"
-                "threading.Timer(3, os.write, (w, b'x')).start(); began = time.time()\n"
+                "threading.Timer(1, os.write, (w, b'x')).start(); began = time.time()\n"
                 "while not select.select([r], [], [], 0)[0]: pass\n"
                 "print(round(time.time() - began, 1))\n"
-                "while time.time() < began + 10: pass\n")
+                "while time.time() < began + 4: pass\n")
     ended = Ended(tmp_path, "python3", "-c", spinning)
-    assert (ended.status, ended.out) == (0, "3.0\n"), ended.err
+    assert (ended.status, ended.out) == (0, "1.0\n"), ended.err
     assert "python3 spins" in ended.err and ended.facts()["spinning"] == ["python3"]
 
 
@@ -262,6 +256,7 @@ def test_a_timeout_by_the_wall_brings_back_what_who_computes_for_ever_wrote(tmp_
                       flags=("--timeout", f"1h,{wall_s}"))
         if (ended.kept / "files" / "so_far").exists():
             break
+    assert "timeout" in ended.err
     assert ended.status == 124 and (ended.kept / "files" / "so_far").read_text() == "1\n"
 
 

@@ -16,13 +16,22 @@ from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
 from vtime import uml
 
-SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
+SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10",
+         "--keep-captures")
 
 
-def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
-    done = drive(*SMALL)
+@pytest.fixture(scope="module")
+def small(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a small part of a scenario, by run.sh itself."""
+    results = tmp_path_factory.mktemp("small") / "results"
+    done = subprocess.run(command(results, *SMALL), capture_output=True, text=True, timeout=300,
+                          check=False)
     assert done.returncode == 0, done.stderr
-    measured = rows(results)
+    return results
+
+
+def test_small_scenario_end_to_end(small: Path) -> None:
+    measured = rows(small)
     assert len(measured) == 8
     for row in measured:
         assert row["ok"] == "true" and row["verdict"] == "pass", row["verdict_reason"]
@@ -35,7 +44,7 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     total = {row["initcwnd"]: float(row["total_ms"]) for row in measured
              if row["rtt_ms"] == "100" and row["bandwidth_kbps"] == "1000"}
     assert 70 < total["3"] - total["10"] < 100
-    facts = json.loads((results / "zhao2019" / "latest-partial" / "run.json").read_text())
+    facts = json.loads((small / "zhao2019" / "latest-partial" / "run.json").read_text())
     assert facts["state"] == "complete" and facts["virtual_time"] is True
     assert facts["confined"] == uml.walls()
     assert facts["emulated_s"] > 3 * 0.1
@@ -52,7 +61,8 @@ def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) ->
 
 
 def test_values_outside_the_scenario_are_measured_of_wget_too(drive: Driver, results: Path) -> None:
-    done = drive("--rtt", "77", "--bw", "1234", "--iw", "4", "--size", "20000", "--client", "wget")
+    done = drive("--rtt", "77", "--bw", "1234", "--iw", "4", "--size", "20000", "--client", "wget",
+                 "--no-figures")
     assert done.returncode == 0, done.stderr
     (row,) = rows(results, "own")
     assert row["client"] == "wget" and row["verdict"] == "pass"
@@ -63,27 +73,22 @@ def test_values_outside_the_scenario_are_measured_of_wget_too(drive: Driver, res
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_disk_that_fills_up_is_no_failed_trial(results: Path, kernel: Path,
-                                                 tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_is_no_failed_trial(small: Path, results: Path) -> None:
     """Wherever it happens first: in a guest's folder, a capture, or the records."""
-    flags = (*SMALL, "--keep-captures", "--no-figures")
-    undisturbed = tmp_path / "undisturbed"
-    assert subprocess.run(command(undisturbed, *flags), capture_output=True, timeout=300,
-                          check=False).returncode == 0
     results.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=36k", "tmpfs", str(results)], check=True)
     try:
         for size in ("36k", "60k", "9m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)
-            done = subprocess.run(command(results, *flags), capture_output=True, text=True,
-                                  timeout=300, check=False)
+            done = subprocess.run(command(results, *SMALL, "--no-figures"),
+                                  capture_output=True, text=True, timeout=300, check=False)
             if size != "9m":
                 assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
                 assert "No space left on device" in done.stderr.splitlines()[-1], done.stderr
             assert all(row["verdict"] == "pass" for row in rows(results))
         assert done.returncode == 0, done.stderr
         found, meant = ([{name: value for name, value in row.items() if name != "measured_at"}
-                         for row in sorted(rows(home), key=str)] for home in (results, undisturbed))
+                         for row in sorted(rows(home), key=str)] for home in (results, small))
         assert sorted(found, key=str) == sorted(meant, key=str)
     finally:
         subprocess.run(["umount", "--lazy", str(results)], check=True)

@@ -123,7 +123,7 @@ bench.close()
 def test_the_driver_measures_a_single_cell_and_says_what_came_of_it(
         drive: Driver, results: Path) -> None:
     flags = ("--scenario", "ietf78_losses", "--load", "0.5", "--iw", "10", "--repeat", "1",
-             "--rtt", "40", "--bw", "2000")
+             "--rtt", "40", "--bw", "2000", "--no-figures")
     done = drive(*flags)
     assert done.returncode == 0, done.stderr
     (row,) = rows(results, "ietf78_losses")

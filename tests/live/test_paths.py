@@ -11,11 +11,11 @@ from tests.live.conftest import PROJECT
 def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_path: Path) -> None:
     name = "-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)" + "x" * 100
     done = subprocess.run(
-        [str(PROJECT / "run.sh"), "--scenario", "handley1999_nagle", f"--results={name}/r",
+        [str(PROJECT / "run.sh"), "--rtt", "25", "--iw", "3,10", f"--results={name}/r",
          f"--figures={name}/f"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
         check=False)
     assert done.returncode == 0, done.stderr
-    (run,) = (tmp_path / name / "r" / "handley1999_nagle").glob("*-uml")
+    (run,) = (tmp_path / name / "r" / "own").glob("*-uml")
     assert (run / "trials.csv").read_text().count("\n") > 1
     figures = list((tmp_path / name / "f").iterdir())
     assert figures and f"{name}/f" in done.stdout

@@ -75,12 +75,12 @@ def test_write_back_replaces_links_and_follows_none(work: Path) -> None:
 
 
 @pytest.mark.parametrize(("forged", "flags", "said", "status"), [
-    ("send(*[frame(b'!', b'm' * 100)] * 50000)", (), "more such lines", 0),
+    ("send(*[frame(b'!', b'm' * 100)] * 50000, *[frame(b'x', b'0')] * 100000)", (), "more such lines",
+     0),
     ("send(*(file(name) for name in (b'../up', b'/etc/passwd', b'keys/k', b'a\\x1bb')),"
      " link(b'l', b'../../.ssh'), link(b'm', b'/etc/passwd'))", (), "leads elsewhere", 1),
     ("send(b'no frame at all.')", (), "the message is not a frame", 1),
     ("send(frame(b'f', b'no head'))", (), "not the head of a file", 1),
-    ("send(*[frame(b'x', b'0')] * 100000)", (), "", 0),
     ("file = open(at['/'] + '/evil', 'wb')\nwhile True: file.write(bytes(1 << 20))",
      ("--limit", "1M"), "more into its folder than --limit", 1)])
 def test_what_a_command_forges_is_counted_here(work: Path, forged: str, flags: tuple[str, ...],
@@ -177,10 +177,10 @@ def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
     """Each wrote aside under one name: two of four failed."""
     running = [subprocess.Popen(
         [str(PROJECT / "run.sh"), "--write-back", "--results", str(work.parent.parent / "r"), "--",
-         "sh", "-c", f"for n in $(seq 200); do echo {number} > f$n; done; echo {number} > g{number}"],
+         "sh", "-c", f"for n in $(seq 50); do echo {number} > f$n; done; echo {number} > g{number}"],
         cwd=work, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for number in range(4)]
     assert [process.wait(300) for process in running] == [0] * 4
-    assert {(work / f"f{number}").read_text() for number in range(1, 201)} <= {
+    assert {(work / f"f{number}").read_text() for number in range(1, 51)} <= {
         f"{number}\n" for number in range(4)}
     assert all((work / f"g{number}").read_text() == f"{number}\n" for number in range(4))
     assert not list(work.glob(".first-flight*"))
@@ -195,7 +195,9 @@ def test_what_a_full_disk_of_results_loses_is_told(work: Path) -> None:
         ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
                       results=results)
         assert ended.status == 1 and "No space left on device" in ended.err, ended.err
-        assert "the guest did not hand over all" in ended.err or "z: No space" in ended.err
+        z = ended.kept / "files" / "z"  # for which there is room if all before has been taken
+        assert ("the guest did not hand over all" in ended.err or "z: No space" in ended.err
+                or z.read_text() == "z\n")
         assert (ended.kept / "files" / "a").read_text() == "a\n"
         assert not (ended.kept / "files" / "big").exists()
     finally:
