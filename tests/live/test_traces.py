@@ -11,7 +11,7 @@ import pytest
 from runs import scenario_file
 from runs.results.records import PASS, SKIPPED
 from study.trace.record import TraceRecord
-from study.trace.scenario import read_scenario
+from study.trace.scenario import expand, read_scenario
 from study.trace.trial import TraceTrial
 from study.trace.verify import judge_trace
 from testbed.guests import UmlEngine
@@ -69,7 +69,7 @@ def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(kernel: Path, tmp_pat
 
 
 def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Path) -> None:
-    trials = [trial for trial in read_scenario(scenario_file.find("handley1999_modem5")).trials()
+    trials = [trial for trial in expand(read_scenario(scenario_file.find("handley1999_modem5")))
               if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = measured(kernel, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records
