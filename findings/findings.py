@@ -225,7 +225,7 @@ class Report:
         if not self.timelines or any(isinstance(finding.chart, PacketsChart)
                                      for finding in self.findings):
             return None
-        return PacketsChart("On the wire", (), timelines=self.timelines, y_label="kB of the data")
+        return PacketsChart("Packets at the server", (), timelines=self.timelines, y_label="kB of the data")
 
     @property
     def caption(self) -> str:

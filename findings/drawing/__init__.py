@@ -142,10 +142,10 @@ def figures(report: Report) -> Iterator[tuple[str, Figure]]:
 
 def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
          ) -> list[Path]:
-    """Write the figures in these formats. Raises FirstFlightError."""
+    """Write the figures in these formats; only a page has ON_THE_WIRE. Raises FirstFlightError."""
     return files.save_all(folder, {
         files.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
-        for name, contents in drawn.items() for form in formats})
+        for name, contents in drawn.items() if name != ON_THE_WIRE for form in formats})
 
 
 def check(requested: Mapping[str, Sequence[str]]) -> None:

@@ -233,8 +233,10 @@ def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
     width = axes.get_position().width * style.WIDTH_INCHES
     small = [line for text in (timeline.text.partition(";")[0], network.strip())
              for line in style.fitted(text, style.SMALL, width)]
-    for place, line in enumerate((*reversed(small), f"{window}{done}")):
+    title = f"{window}{done}"
+    fits = len(style.fitted(title, style.MEDIUM, width, bold=True)) == 1
+    for place, line in enumerate((*reversed(small), title)):
         bold = place == len(small)
         axes.text(0, 1 + (0.1 + 0.15 * place) / P_HIGH, style.literal(line), va="center",
-                  fontsize=style.MEDIUM if bold else style.SMALL, transform=axes.transAxes,
-                  weight="bold" if bold else "normal")
+                  fontsize=style.MEDIUM if bold and fits else style.SMALL,
+                  transform=axes.transAxes, weight="bold" if bold else "normal")

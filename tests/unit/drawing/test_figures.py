@@ -185,8 +185,9 @@ def test_another_drawing_of_a_finding_stands_beside_its_figure(
     assert requested == [("t", ["IW 3"], "ms")]
 
 
-def test_kept_captures_are_drawn_and_timelines_of_unlike_axes_have_their_own_ticks() -> None:
-    like = samples.timeline("IW3")
+def test_kept_captures_are_drawn_and_timelines_of_unlike_axes_have_their_own_ticks(
+        tmp_path: Path) -> None:
+    like = replace(samples.timeline("IW3"), to_ms=16000.0, end_ms=15020.0)
     for other, labels in ((like, [True, False]), (replace(like, to_bytes=9000), [True, True])):
         report = replace(report_of(), timelines=(like, other))
         (name, drawn), = drawing.figures(report)
@@ -195,6 +196,7 @@ def test_kept_captures_are_drawn_and_timelines_of_unlike_axes_have_their_own_tic
             bool(axes.yaxis.get_major_ticks()[0].label1.get_visible()) for axes in drawn.axes]
         assert [bool(axes.get_ylabel()) for axes in drawn.axes] == labels
         samples.check_fits(drawn)
+    assert drawing.save("sample", {name: {"png": b"only the page's"}}, tmp_path) == []
 
 
 def test_a_drawing_that_there_is_not_is_named_before_anything_is_written(tmp_path: Path) -> None:
