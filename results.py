@@ -224,8 +224,8 @@ def in_gallery(report: Report) -> Report:
     charts = [finding.chart for finding in drawn if isinstance(finding.chart, BarChart)]
     if isinstance(first.chart, BarChart) and 1 < len(charts) <= MOST_ON_A_PAGE:
         first = replace(first, chart=bar_page(report.title, charts))
-    return replace(report, findings=tuple(replace(finding, also=()) for finding in (
-        first, *(finding for finding in drawn if finding.name in FURTHER.get(report.name, ())))))
+    return replace(report, findings=(first, *(finding for finding in drawn if finding.name in
+                                              FURTHER.get(report.name, ()))))
 
 
 def in_readme(path: Path, reports: Iterable[Report]) -> str:

@@ -173,14 +173,10 @@ def status_of(run: RunData) -> int:
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
     """A scenario and all that can be known before measuring; "" for flags. Raises UsageError."""
     requested = overrides_of(arguments)
-    study = (registry.study_of(allowed(part_of(name, arguments), arguments), requested,
-                               arguments.seed)
-             if name else
-             registry.own_question(arguments.name or "own", requested, arguments.seed))
-    if study.drawings:
-        from findings import drawing  # and with it matplotlib: only where it is needed
-        drawing.check(study.drawings)
-    return study
+    return (registry.study_of(allowed(part_of(name, arguments), arguments), requested,
+                              arguments.seed)
+            if name else
+            registry.own_question(arguments.name or "own", requested, arguments.seed))
 
 
 def part_of(name: str, arguments: argparse.Namespace) -> ScenarioFile:

@@ -1,7 +1,6 @@
 """Charts: what figures show, as points with their units; findings/drawing draws each class.
 
-Nothing here knows of ink or paper. A kind of study fills these in. A new picture of the values
-behind a finding needs no class, but a function of a SampleChart.
+Nothing here knows of ink or paper. A kind of study fills these in.
 """
 
 from __future__ import annotations
@@ -40,29 +39,6 @@ class Chart:
     alarm: str = ""
     caption: str = field(default="", kw_only=True)
     compared: str = field(default="", kw_only=True)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The values behind a finding, for whoever draws their distribution.
-
-    values, weights: arrays of one length; the values in the finding's unit.
-    """
-
-    name: str
-    values: Any
-    weights: Any
-
-
-@dataclass(frozen=True)
-class SampleChart(Chart):
-    """The values behind a finding, for a drawing of their distribution (Finding.also).
-
-    measured: what they are of, as on an axis.
-    """
-
-    samples: tuple[Sample, ...] = ()
-    measured: str = ""
 
 
 # Bars --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from base.stats import Estimate
-from findings.charts import Chart, PacketsChart, Sample, Timeline
+from findings.charts import Chart, PacketsChart, Timeline
 from findings.claims import WORDS, in_full
 
 
@@ -137,9 +137,7 @@ class Finding:
     name: of the figure, figures/<scenario>_<name>.png. sentence: what it
     shows, in words with numbers, also for who cannot see it.
     missing: why there is nothing, "" where there is. bars: how many published
-    bars have which word. chart: what is drawn; samples: the values behind it,
-    measured: what they are of, as on an axis; also: other drawings of them,
-    by their names in findings/drawing.
+    bars have which word. chart: what is drawn.
     published: where the published values are from; held_out: no parameter was chosen by them.
     answer: where it answers the question of the whole run.
     """
@@ -152,9 +150,6 @@ class Finding:
     missing: str = ""
     bars: Mapping[str, int] = field(default_factory=dict)
     chart: Chart | None = None
-    samples: tuple[Sample, ...] = ()
-    measured: str = ""
-    also: tuple[str, ...] = ()
     published: str = ""
     held_out: bool = False
     answer: Answer | None = None
@@ -225,7 +220,8 @@ class Report:
         if not self.timelines or any(isinstance(finding.chart, PacketsChart)
                                      for finding in self.findings):
             return None
-        return PacketsChart("Packets at the server", (), timelines=self.timelines, y_label="kB of the data")
+        return PacketsChart("Packets at the server", (), timelines=self.timelines,
+                            y_label="kB of the data")
 
     @property
     def caption(self) -> str:

@@ -138,8 +138,7 @@ class Kind:
     seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
     where a file is missing. guest_s: wall seconds of a trial in a guest, roughly: so that batches
     take about as long as each other. checks: the table that its verdicts rest on.
-    drawings: names of further drawings of figures of a scenario, by the figure
-    (Finding.also). covers: whether a scenario's trials are all among others, for its figures.
+    covers: whether a scenario's trials are all among others, for its figures.
     all_captures: every trial's packets are kept.
     """
 
@@ -150,7 +149,6 @@ class Kind:
     report: Callable[[Study, RunData], Report]
     guest_s: Callable[[Any], float]
     checks: Callable[[], Sequence[Check[Any, Any]]]
-    drawings: Callable[[Any], Mapping[str, Sequence[str]]] = lambda scenario: {}
     covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
     all_captures: bool = False
 
@@ -180,10 +178,6 @@ class Study:
         """Title, claim, source, text, sysctls."""
         head: Head = self.scenario.head
         return head
-
-    @property
-    def drawings(self) -> Mapping[str, Sequence[str]]:
-        return self.kind.drawings(self.scenario)
 
     def report(self, run: RunData) -> Report:
         return self.kind.report(self, run)

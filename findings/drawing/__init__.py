@@ -1,8 +1,7 @@
 """Figures: a report's findings on paper. The only room that imports matplotlib.
 
 Each file draws some classes of findings.charts, alike ones; `figure_of` knows which function draws
-which. Of samples there are several pictures, for which a finding asks by name (`also`). Nothing is
-computed here but where things stand.
+which. Nothing is computed here but where things stand.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from base import files, forked
-from base.errors import FirstFlightError, UsageError
-from base.words import nearest
-from findings.charts import Chart, SampleChart
-from findings.drawing import bars, ccdf, connections, groups, lines, squares, style
+from findings.charts import Chart
+from findings.drawing import bars, connections, groups, lines, squares, style
 from findings.findings import ON_THE_WIRE, Report
 
-__all__ = ["check", "draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
+__all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
@@ -30,8 +27,6 @@ PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
-
-DISTRIBUTIONS = {"ccdf": ccdf.draw}  # of a finding's samples, by the name that asks for them
 
 
 @singledispatch
@@ -55,14 +50,13 @@ figure_of.register(squares.draw_squares)
 def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Draw and save every figure of a report; the files, figures/<scenario>_<name>.<format>.
 
-    Raises FirstFlightError where a finding asks for what there is not, before
-    anything is written, and where a file cannot be written.
+    Raises FirstFlightError where a file cannot be written.
     """
     return save(report.name, images(report, formats), folder, formats)
 
 
 def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
-    """Every figure of a report, drawn once, on all processors. Raises FirstFlightError."""
+    """Every figure of a report, drawn once, on all processors."""
     planned = plans(report)
     with style.settings():
         contents = forked.results([partial(_contents, make, formats) for _, make in planned])
@@ -99,24 +93,12 @@ def _webp(png: bytes) -> bytes:
 
 
 def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
-    """Each figure by its name, and what draws it. Raises FirstFlightError."""
-    planned: list[tuple[str, Callable[[], Figure]]] = []
-    for finding in report.findings:
-        around = finding.chart or Chart("", ())
-        if finding.chart is not None:
-            planned.append((finding.name,
-                            partial(figure_of, replace(finding.chart, caption=report.caption))))
-        check({finding.name: finding.also})
-        if finding.also and not finding.samples:
-            raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is"
-                                   " no distribution to draw")
-        planned += [(f"{finding.name}_{name}", partial(DISTRIBUTIONS[name], SampleChart(
-            finding.title, around.context, caption=report.caption, compared=around.compared,
-            samples=finding.samples, measured=finding.measured))) for name in finding.also]
+    """Each figure by its name, and what draws it."""
+    charts = [(finding.name, finding.chart) for finding in report.findings if finding.chart]
     if report.packets is not None:
-        planned.append((ON_THE_WIRE, partial(
-            figure_of, replace(report.packets, caption=report.caption))))
-    return planned
+        charts.append((ON_THE_WIRE, report.packets))
+    return [(name, partial(figure_of, replace(chart, caption=report.caption)))
+            for name, chart in charts]
 
 
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -146,16 +128,3 @@ def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("
     return files.save_all(folder, {
         files.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
         for name, contents in drawn.items() if name != ON_THE_WIRE for form in formats})
-
-
-def check(requested: Mapping[str, Sequence[str]]) -> None:
-    """Raises UsageError where a figure asks for a drawing that there is not.
-
-    requested: names of further drawings, by the figure (Study.drawings).
-    """
-    for figure, names in requested.items():
-        for name in names:
-            if name not in DISTRIBUTIONS:
-                raise UsageError(f"also of figure {figure!r}: there is no drawing {name!r} of a"
-                                 f" distribution{nearest(name, DISTRIBUTIONS)}; there are"
-                                 f" {', '.join(DISTRIBUTIONS)}")

@@ -30,8 +30,8 @@ KIND = "is"  # the key that names a value's class
 def dumps(report: Report) -> str:
     """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
     facts = {name: report.facts[name] for name in FACTS if name in report.facts}
-    findings = tuple(replace(finding, sentence="", samples=(), measured="",
-                             answer=None, chart=Chart("", ()) if finding.chart else None)
+    findings = tuple(replace(finding, sentence="", answer=None,
+                             chart=Chart("", ()) if finding.chart else None)
                      for finding in report.findings)
     small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
                    report.verified, report.count, findings, report.summary,

@@ -93,9 +93,7 @@ def section(scenario: str, finding: Finding) -> list[str]:
     bars = claims.summary(finding.bars)
     about = [f"{bars}."] if bars else []
     if finding.chart is not None:
-        files = [code(f"figures/{scenario}_{name}.png") for name in
-                 (finding.name, *(f"{finding.name}_{also}" for also in finding.also))]
-        about.append(f"Drawn in {', '.join(files)}.")
+        about.append(f"Drawn in {code(f'figures/{scenario}_{finding.name}.png')}.")
     parts += [" ".join(about)] if about else []
     for table in finding.tables:
         parts += _table(table, finding.title)

@@ -41,24 +41,19 @@ class Picture:
 def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     """The whole page.
 
-    drawings: PNG or WebP files by name; one named <finding> or <finding>_<also>
-    stands with that finding, another one after all findings.
+    drawings: PNG or WebP files by name; one named as a finding stands with it, another one after
+    all findings.
     """
     shown = [finding for finding in report.findings if not finding.missing]
-    pictures: dict[str, list[Picture]] = {finding.name: [] for finding in shown}
-    others, packets = [], None
-    for name in sorted(drawings):
-        owner = _owner(name, report)
-        if name == ON_THE_WIRE:
-            packets = _picture("On the wire", "", drawings[name])
-        elif owner is None:
-            others.append(_picture(name.replace("_", " "), "", drawings[name]))
-        elif not owner.missing:
-            pictures[owner.name].append(_picture_of(owner, name, drawings[name]))
+    pictures = {finding.name: _picture_of(finding, drawings[finding.name])
+                for finding in shown if finding.name in drawings}
+    others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
     return _environment().get_template(TEMPLATE).render(
-        report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
+        report=report, answer=answer_of(report), findings=shown, pictures=pictures,
+        others=[_picture(name.replace("_", " "), "", drawings[name]) for name in others],
         missing=[finding for finding in report.findings if finding.missing],
-        packets=packets)
+        packets=_picture("On the wire", "", drawings[ON_THE_WIRE])
+        if ON_THE_WIRE in drawings else None)
 
 
 def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
@@ -66,18 +61,9 @@ def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
     return files.save(folder, PAGE, page(report, drawings))
 
 
-def _owner(drawing: str, report: Report) -> Finding | None:
-    """The finding that a drawing is of: that of its name, or of the longest beginning of it."""
-    named = [finding for finding in report.findings
-             if f"{drawing}_".startswith(f"{finding.name}_")]
-    return max(named, key=lambda finding: len(finding.name)) if named else None
-
-
-def _picture_of(finding: Finding, name: str, drawing: bytes) -> Picture:
-    also = name[len(finding.name) + 1:].replace("_", " ")
+def _picture_of(finding: Finding, drawing: bytes) -> Picture:
     numbers = "; its numbers are in the tables below" if finding.tables else ""
-    return _picture(f"{finding.title}: {also}" if also else finding.title,
-                    "" if also else finding.sentence or f"{finding.title}{numbers}.", drawing)
+    return _picture(finding.title, finding.sentence or f"{finding.title}{numbers}.", drawing)
 
 
 def _picture(title: str, text: str, drawing: bytes) -> Picture:

@@ -59,7 +59,7 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     figures = kinds.figures(analysis)
     judged = [made.judged for _, made in figures if made.judged is not None]
     findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
-             *(made.finding for _, made in figures)]
+             *(finding for _, made in figures for finding in (made.finding, *made.further))]
     tiles = _tiles([made.panel for made in judged])
     further, more_tiles = _further(study.scenario, analysis, findings, judged)
     findings += further

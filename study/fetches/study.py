@@ -140,5 +140,4 @@ def _report(study: Study, run: RunData) -> Report:
 
 
 KIND = Kind(Record, read_scenario, expand, _judge, _report,
-            lambda trial: GUEST_FETCH_S[trial.client], every_check, lambda scenario: {
-                figure.name: figure.also for figure in scenario.figures if figure.also}, covers)
+            lambda trial: GUEST_FETCH_S[trial.client], every_check, covers)

@@ -20,7 +20,7 @@ from study.trace.scenario import Request, Schedule, Write
 def text() -> str:
     """A paragraph a class: each of its fields that has a default."""
     drawn: tuple[Any, ...] = (
-        charts.Chart, charts.SampleChart, charts.Bar, charts.BarChart, charts.TimeBar,
+        charts.Chart, charts.Bar, charts.BarChart, charts.TimeBar,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
         charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
         charts.SquareChart, charts.StepChart, charts.Timeline, charts.PacketsChart)

@@ -25,7 +25,7 @@ from tests.golden import (defaults, judged, quantities, requested, stored_fetche
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
 CELLS = 40  # records of a run of a part of a scenario
-TOLD = ("sentence", "missing", "bars", "measured", "also", "published")  # of a finding
+TOLD = ("sentence", "missing", "bars", "published")  # of a finding
 
 
 def page_of(report: Report) -> str:
@@ -47,8 +47,6 @@ def parts_of(report: Report) -> str:
         lines += [f"{finding.name}.{part}: {told}" for part in TOLD
                   if (told := getattr(finding, part))]
         lines += [f"{name}: {value}" for name, value in _values(finding.name, finding.chart)]
-        lines += [f"{name}: {value}" for place, sample in enumerate(finding.samples)
-                  for name, value in _values(f"{finding.name}.samples[{place}]", sample)]
         lines += [_column(f"{finding.name}.table", column)
                   for table in finding.tables for column in table.columns]
     for name in ("trials", "checks", "failures", "causes", "settings"):

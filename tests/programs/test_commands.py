@@ -63,7 +63,7 @@ def made_by_hand(study: Study, run: Any) -> Report:
 def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind whose report is made by hand."""
     monkeypatch.setattr(fetches, "KIND", replace(
-        fetches.KIND, record=Measured, report=made_by_hand, drawings=lambda scenario: {},
+        fetches.KIND, record=Measured, report=made_by_hand,
         read=lambda file, overrides: Scenario(file.head()),
         expand=lambda scenario, overrides, seed: ["of a network"]))
 

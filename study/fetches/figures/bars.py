@@ -10,7 +10,7 @@ from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart, is_wide
 from findings.claims import LEAST_DRAWS, UNDECIDED
 from findings.findings import Cell, Column, Finding, Table
 from findings.quantities import quantity
-from study.fetches.figures import summary
+from study.fetches.figures import ccdf, summary
 from study.fetches.figures.buckets import Bucket, NoPanel, Panel
 from study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
 from study.fetches.figures.figure import Analysis, Made, fixed, interval
@@ -22,6 +22,8 @@ TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with th
              " own week. The baseline's week has more far and slow responses. The window alone:"
              " the same responses under both windows. This is what the window does.")
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
+
+ALSO = {"ccdf": ccdf.chart}  # further charts of what is behind the bars, by their names
 
 Filled = tuple[Column, Callable[[JudgedBar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
@@ -43,14 +45,16 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
         claim for claim in scenario.claims if analysis.is_whole  # else the highest is not known
         or claim.highest_percent is None and labels.issuperset((*claim.larger, *claim.equal))],
         analysis.run.exact)
+    drawn = chart(scenario, of_figure)
     return Made(Finding(
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
         statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
-        bars=of_figure.counts, chart=chart(scenario, of_figure),
-        samples=of_figure.panel.samples,
-        measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
+        bars=of_figure.counts, chart=drawn,
+        held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
-        if figure.is_published else ""), of_figure)
+        if figure.is_published else ""), of_figure, tuple(
+            Finding(f"{figure.name}_{name}", further.title, chart=further)
+            for name in figure.also for further in [ALSO[name](panel, drawn)]))
 
 
 def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from typing import Any
 
 from base.errors import FirstFlightError, UsageError
 from base.words import plain
-from findings.charts import Ends, Sample
+from findings.charts import Ends
 from findings.quantities import quantity
 from findings.quantity import Quantity
 from runs.results.cells import grouped
@@ -150,6 +151,18 @@ class Bucket:
     @property
     def median_absolute(self) -> float:
         return self.sign * (self.base_median - self.experiment_median)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values behind one window of a panel, for a drawing of their distribution.
+
+    values, weights: arrays of one length; the values in the unit of the panel's metric.
+    """
+
+    name: str
+    values: Any
+    weights: Any
 
 
 @dataclass(frozen=True)

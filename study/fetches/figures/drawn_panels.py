@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from base.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from base.stats import percentile_interval, portions
-from findings.charts import Sample
 from study.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published,
-                                           SameResponses, published_bars, sign_of)
+                                           SameResponses, Sample, published_bars, sign_of)
 from study.fetches.scenario.population import Populations, percentile_of
 from study.fetches.scenario.scenario import Figure
 from study.fetches.scenario.trial import Trial

@@ -50,10 +50,14 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Made:
-    """A figure as a finding; judged: its bars beside what was published, None of other kinds."""
+    """A figure as a finding; judged: its bars beside what was published, None of other kinds.
+
+    further: findings that show the same otherwise.
+    """
 
     finding: Finding
     judged: JudgedPanel | None = None
+    further: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
         raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
     if kind.is_of_pairs and not figure.experiment_initcwnd:
         raise UsageError(f"{where}: experiment_initcwnd is missing")
+    for name in figure.also:
+        schema.one_of(name, list(bars.ALSO) if kind.claims == OF_BARS else [], f"{where}: also")
     if figure.weights and figure.weights == figure.by:
         raise UsageError(f"{where}: weights: has to be another axis than by")
 

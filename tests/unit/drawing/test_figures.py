@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from base.command_line import PICTURES
 from base.errors import FirstFlightError
 from findings import drawing
-from findings.charts import Chart, Line, Plot, Sample, SampleChart, SquareChart, TimeChart
+from findings.charts import Chart, Line, Plot, SquareChart, TimeChart
 from findings.drawing import lines, squares, style
 from findings.findings import Finding, Report
 from study import registry
@@ -72,7 +72,7 @@ def test_all_charts_are_all_that_there_are() -> None:
     for name in registry.KINDS:
         registry.kind(name)
     charts = samples.all_charts()
-    assert {*map(type, charts)} == {*every_class(Chart)} - {SampleChart}
+    assert {*map(type, charts)} == {*every_class(Chart)}
     with pytest.raises(TypeError, match="no figure of Chart"):
         drawing.figure_of(Chart("", ()))
     scales = get_args(get_type_hints(SquareChart)["scale"])
@@ -168,23 +168,6 @@ def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
     assert drawing.pngs(drawn) == {"fig2": drawn["fig2"]["png"]}
 
 
-def test_another_drawing_of_a_finding_stands_beside_its_figure(
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    requested: list[Any] = []
-
-    def draw(chart: SampleChart) -> Any:
-        requested.append((chart.title, [sample.name for sample in chart.samples], chart.measured))
-        return "a figure"
-
-    monkeypatch.setitem(drawing.DISTRIBUTIONS, "dots", draw)
-    drawing.check({"fig2": ("dots",)})
-    report = report_of(Finding("fig2", "t", chart=samples.time_chart(), also=("dots",),
-                               samples=(Sample("IW 3", [1.0], [1.0]),), measured="ms"))
-    drawn = dict(drawing.figures(report))
-    assert list(drawn) == ["fig2", "fig2_dots"] and drawn["fig2_dots"] == "a figure"
-    assert requested == [("t", ["IW 3"], "ms")]
-
-
 def test_kept_captures_are_drawn_and_timelines_of_unlike_axes_have_their_own_ticks(
         tmp_path: Path) -> None:
     like = replace(samples.timeline("IW3"), to_ms=16000.0, end_ms=15020.0)
@@ -199,14 +182,6 @@ def test_kept_captures_are_drawn_and_timelines_of_unlike_axes_have_their_own_tic
     assert drawing.save("sample", {name: {"png": b"only the page's"}}, tmp_path) == []
 
 
-def test_a_drawing_that_there_is_not_is_named_before_anything_is_written(tmp_path: Path) -> None:
-    good = Finding("good", "", chart=samples.time_chart())
-    with pytest.raises(FirstFlightError, match="also of figure 'fig9': there is no drawing 'ccfd' of a"
-                                               r" distribution \(did you mean 'ccdf'\?\); there are"):
-        drawing.draw(report_of(good, Finding("fig9", "", also=("ccfd",))), tmp_path / "figures")
-    assert not (tmp_path / "figures").exists()
-
-
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
@@ -216,9 +191,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_every_caption_says_n_kernel_engine_and_date() -> None:
     facts = {"kernel": "7.2.11", "engine": "uml", "finished_at": "2026-11-21T23:50:13+00:00"}
-    report = replace(report_of(Finding("fig2", "", chart=samples.time_chart(), also=("ccdf",),
-                                       samples=(Sample("IW 3", [1.0, 2.0], [1.0, 1.0]),))),
-                   facts=facts, count=12, verified=11)
+    report = replace(report_of(Finding("fig2", "", chart=samples.time_chart())),
+                     facts=facts, count=12, verified=11, timelines=(samples.timeline("IW3"),))
     with style.settings():
         for name, drawn in drawing.figures(report):
             words = [text.get_text() for text in drawn.texts]

@@ -26,12 +26,12 @@ def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> N
 
 
 def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
-    whole = report(findings=(replace(FINDINGS[0], samples=((1.0,),), measured="ms"),
+    whole = report(findings=(FINDINGS[0],
                              *FINDINGS[1:]))
     first, mix, last = data.loads(data.dumps(whole)).findings
     assert (first.tables, first.bars, first.published) == (
         FINDINGS[0].tables, FINDINGS[0].bars, FINDINGS[0].published)
-    assert (first.sentence, first.samples, first.measured) == ("", (), "")
+    assert first.sentence == ""
     assert first.chart == Chart("", ()) and last.chart is None
     assert mix.statements == FINDINGS[1].statements and last.missing == FINDINGS[2].missing
 

@@ -9,30 +9,30 @@ import numpy
 import pytest
 from matplotlib.text import Text
 
-from base.errors import FirstFlightError
 from findings import drawing
-from findings.charts import Sample
-from findings.drawing import ccdf
-from findings.findings import Finding
+from study.fetches.figures import bars, ccdf
+from study.fetches.figures.buckets import Panel, Sample
+from study.fetches.scenario.scenario import Figure
 from tests.unit.drawing import samples
-from tests.unit.render.reports import report
 
 SLOW = Sample("IW 3", [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
 FAST = Sample("IW 10", numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
-FINDING = Finding("tail", "Latency", chart=samples.bar_chart(), samples=(SLOW, FAST),
-                  measured="Latency (ms)", also=("ccdf",))
+PANEL = Panel(Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
+                     baseline_initcwnd=3, experiment_initcwnd=10, metric="latency_ms"),
+              (), "curl", "cubic", samples=(SLOW, FAST))
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return dict(drawing.figures(report(findings=(FINDING,))))["tail_ccdf"]
+    with drawing.style.settings():
+        yield drawing.figure_of(ccdf.chart(PANEL, samples.bar_chart()))
 
 
-@pytest.mark.parametrize("name", drawing.DISTRIBUTIONS)
+@pytest.mark.parametrize("name", bars.ALSO)
 def test_nothing_is_clipped_or_on_another(name: str) -> None:
-    """Of any drawing of a distribution."""
-    finding = replace(FINDING, also=(name,))
-    samples.check_fits(dict(drawing.figures(report(findings=(finding,))))[f"tail_{name}"])
+    """Of any further chart of what is behind the bars."""
+    with drawing.style.settings():
+        samples.check_fits(drawing.figure_of(bars.ALSO[name](PANEL, samples.bar_chart())))
 
 
 def test_a_curve_is_the_weight_above_each_value() -> None:
@@ -42,9 +42,8 @@ def test_a_curve_is_the_weight_above_each_value() -> None:
 
 
 def test_its_face_speaks_of_curves() -> None:
-    finding = replace(FINDING, chart=replace(samples.bar_chart(), compared="two weeks"))
-    figure = dict(drawing.figures(report(findings=(finding,))))["tail_ccdf"]
-    words = " ".join(text.get_text() for text in figure.findobj(Text))
+    chart = ccdf.chart(PANEL, replace(samples.bar_chart(), compared="two weeks"))
+    words = " ".join(text.get_text() for text in drawing.figure_of(chart).findobj(Text))
     assert "Curves: two weeks" in words and "Triangles" not in words
 
 
@@ -58,14 +57,3 @@ def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
     assert axes.get_xlabel() == "Latency (ms)"
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == ["IW 3", "IW 10"]
-
-
-def test_it_is_found_by_its_name_and_stands_beside_the_findings_own_figure() -> None:
-    with drawing.style.settings():
-        names = [name for name, _ in drawing.figures(report(findings=(FINDING,), timelines=()))]
-    assert names == ["tail", "tail_ccdf"]
-
-
-def test_a_finding_without_samples_is_named() -> None:
-    with pytest.raises(FirstFlightError, match="bare has no samples"):
-        drawing.images(report(findings=(Finding("bare", "t", also=("ccdf",)),)))

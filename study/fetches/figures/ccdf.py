@@ -7,31 +7,30 @@ slowest responses, which a mean hides, have the room of the others.
 from __future__ import annotations
 
 import numpy
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from findings.charts import Line, LineChart, Plot, Sample, SampleChart
-from findings.drawing import lines
+from findings.charts import Chart, Line, LineChart, Plot
+from study.fetches.figures.buckets import Panel, Sample
 
 LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
 
-def draw(chart: SampleChart) -> Figure:
-    """One curve for each sample."""
-    counts = ", ".join(f"n = {len(sample.values)} with {sample.name}" for sample in chart.samples)
-    curves = [curve(sample) for sample in chart.samples]
+def chart(panel: Panel, bars: Chart) -> LineChart:
+    """One curve for each sample; bars: the chart of the panel's bars."""
+    counts = ", ".join(f"n = {len(sample.values)} with {sample.name}" for sample in panel.samples)
+    curves = [curve(sample) for sample in panel.samples]
     ends = (min(float(values[0]) for values, _ in curves) * 0.9,
             max(float(values[percent > LEAST_PERCENT].max(initial=values[0]))
                 for values, percent in curves) * 1.1)
-    plot = Plot(chart.measured, "responses that take longer (%)", tuple(
+    plot = Plot(panel.metric.axis, "responses that take longer (%)", tuple(
         Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look, style="curve")
-        for look, (sample, (values, percent)) in enumerate(zip(chart.samples, curves))),
+        for look, (sample, (values, percent)) in enumerate(zip(panel.samples, curves))),
         x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100))
-    return lines.draw(LineChart(
-        f"{chart.title}: how many take longer",
-        (*chart.context, *([f"Curves: {chart.compared}"] if chart.compared else [])),
-        f"{counts}; weighted by what each stands for", caption=chart.caption,
-        columns=((plot,),), plot_inches=4.4, legend=True))
+    return LineChart(
+        f"{panel.figure.title}: how many take longer",
+        (*bars.context, *([f"Curves: {bars.compared}"] if bars.compared else [])),
+        f"{counts}; weighted by what each stands for", columns=((plot,),), plot_inches=4.4,
+        legend=True)
 
 
 def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
