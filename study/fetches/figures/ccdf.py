@@ -6,11 +6,14 @@ slowest responses, which a mean hides, have the room of the others.
 
 from __future__ import annotations
 
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from findings.charts import Chart, Line, LineChart, Plot
 from study.fetches.figures.buckets import Panel, Sample
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
@@ -35,6 +38,7 @@ def chart(panel: Panel, bars: Chart) -> LineChart:
 
 def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """The values in order, and what part of the weight lies above each, in percent."""
+    import numpy
     order = numpy.argsort(sample.values, kind="stable")
     values, weights = numpy.asarray(sample.values)[order], numpy.asarray(sample.weights)[order]
     above = numpy.maximum(weights.sum() - numpy.cumsum(weights), 0.0)

@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy
-
 from base import stats
 from base.errors import UsageError
 from findings.charts import Ends
@@ -219,6 +217,7 @@ def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
         means = [stats.weighted_mean([cell[0] for cell in side], weights) for side in sides]
         percent = percent_of(means[0], means[1], sign)
         return (sign * (means[0] - means[1]),) * 2, (percent,) * 2
+    import numpy
     generator = stats.generator(seed=1)
     if all(pair.matched for pair in pairs):
         base, experiment = stats.resampled_pairs([pair.matched for pair in pairs], weights,
