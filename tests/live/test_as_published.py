@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.live.conftest import Driver, rows
+from tests.live.conftest import Driver, command, rows
 
 # A cell of each, a column that only its last cause fills, the size of its body there, and what IW 10
 # takes then, in ms: published are 370 (with 8 ms of processes) and 665 (with 13 ms, within 10 %).
@@ -28,13 +29,12 @@ def test_a_cell_of_a_set_up_is_measured_under_every_cause(
     assert float(last["total_ms"]) == pytest.approx(total_ms, abs=0.1)
 
 
-def test_a_cell_that_has_to_fail_fails_without_a_packet(drive: Driver, results: Path) -> None:
-    done = drive("--as-published", "zhao2019", "--rtt", "3000", "--bw", "1000", "--iw", "3",
-                 "--no-figures")
+def test_a_cell_that_has_to_fail_fails_without_a_packet(results: Path, kernel: Path) -> None:
+    done = subprocess.run(command(results, "--as-published", "zhao2019", "--rtt", "3000", "--bw",
+                                  "1000", "--iw", "3", "--no-figures"),
+                          capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 of 5 trials do not count:" in done.stdout
-    # Its milliseconds may differ by one, and then have a line each.
-    assert re.search("- failed as expected(, [234] trials)?: curl", done.stdout)
+    assert "- failed as expected, 4 trials: curl" in done.stdout
     measured = rows(results, "zhao2019_as_published")
     assert {(row["arp_ms"], row["ok"], row["verdict"]) for row in measured} == {
         ("0", "true", "pass"), ("940", "false", "pass")}
