@@ -79,6 +79,8 @@ def test_write_back_replaces_links_and_follows_none(work: Path) -> None:
      0),
     ("send(*(file(name) for name in (b'../up', b'/etc/passwd', b'keys/k', b'a\\x1bb')),"
      " link(b'l', b'../../.ssh'), link(b'm', b'/etc/passwd'))", (), "leads elsewhere", 1),
+    ("for _ in range(200): send(*[frame(b'n', b'1 2 name\\n' * 500)] * 20)", (),
+     "more than 1000 network namespaces", 0),
     ("send(b'no frame at all.')", (), "the message is not a frame", 1),
     ("send(frame(b'f', b'no head'))", (), "not the head of a file", 1),
     ("file = open(at['/'] + '/evil', 'wb')\nwhile True: file.write(bytes(1 << 20))",

@@ -44,6 +44,9 @@ STOP_S = 10.0  # for which a guest may hand over what its command wrote, once th
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
 MOST_TROUBLES = 1000  # lines about one command
+# Network namespaces that one command names: its guest sends no more (inside.py), but the command
+# is root there and may send frames of its own.
+MOST_NAMESPACES = inside.MOST_SPACES
 # What a guest's folder may hold: names, and bytes besides its packets and unread frames.
 MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
@@ -105,6 +108,7 @@ class CommandEnd:
     unsaved: bool = False
     spinning: list[str] = field(default_factory=list)  # names of processes
     namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
+    has_dropped_namespaces: bool = False  # there were more than MOST_NAMESPACES
 
     def note(self, trouble: str) -> None:
         """Keep a line for the user; of very many the first, and how many follow."""
@@ -112,6 +116,16 @@ class CommandEnd:
             self.troubles.append(trouble)
         else:
             self.untold += 1
+
+    def keep_namespaces(self, content: bytes) -> None:
+        """Keep the lines about network namespaces, MOST_NAMESPACES in all."""
+        room = MOST_NAMESPACES - len(self.namespaces)
+        lines = content.split(b"\n", room)  # the last one is the rest, which is not split
+        self.namespaces += map(quoted, filter(None, lines[:room]))
+        if any(lines[room:]) and not self.has_dropped_namespaces:
+            self.has_dropped_namespaces = True
+            self.note(f"more than {MOST_NAMESPACES} network namespaces were named: the report has"
+                      " no names for the others")
 
     def lose(self, trouble: str) -> None:
         """Note that something could not be saved, and why."""
@@ -427,7 +441,7 @@ class CommandGuest:
             else:
                 self.outcome.note(quoted(frame.content))
         elif frame.kind == NAMES:
-            self.outcome.namespaces += map(quoted, frame.content.splitlines())
+            self.outcome.keep_namespaces(frame.content)
         elif frame.kind == ALL_SENT:
             self.has_sent_all = True
         elif frame.kind == ENDED:

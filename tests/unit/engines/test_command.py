@@ -48,6 +48,17 @@ def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Pa
     assert made["PATH"].split(":")[-1] == "/opt/bin" and made["PATH"].count("/usr/bin") == 1
 
 
+def test_namespaces_that_a_guest_names_are_counted_here() -> None:
+    """Root in the guest can send as many frames as it likes, each with thousands of names."""
+    outcome = guest.CommandEnd()
+    outcome.keep_namespaces(b"1 2 h1\n3 4 h2\n")
+    assert outcome.namespaces == ["1 2 h1", "3 4 h2"] and not outcome.troubles
+    for _ in range(3):
+        outcome.keep_namespaces(b"\n".join([b"5 6 " + b"x" * 9000] * 900))
+    assert len(outcome.namespaces) == guest.MOST_NAMESPACES and len(outcome.troubles) == 1
+    assert max(map(len, outcome.namespaces)) < 400
+
+
 # What it wrote -----------------------------------------------------------------------
 
 def sent_of(folder: Path, most_bytes: int = 1000, most_files: int = 100
