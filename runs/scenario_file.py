@@ -19,6 +19,11 @@ SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
+# A key of many parts between dots: a TOML reader takes the square of their number. Parts stand at
+# the beginning of a line, and in a table within one line.
+_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?:^|[{{,])[ \t]*\[{{0,2}}[ \t]*{_PART}"
+                       rf"(?:[ \t]*\.[ \t]*{_PART}){{{MOST_LEVELS}}}", re.MULTILINE | re.ASCII)
 MOST_BYTES = 16 << 20  # of a file; half a million users take as many
 MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
@@ -175,6 +180,8 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
         import tomli as tomllib
     where = named or f"scenarios/{name}.toml"
     try:
+        if _LONG_KEY.search(text):
+            raise RecursionError
         raw = tomllib.loads(text)
         if _is_deeper(raw, MOST_LEVELS):
             raise RecursionError

@@ -152,3 +152,25 @@ def test_a_file_of_ones_own_with_a_name_that_cannot_be(tmp_path: Path, name: str
         (tmp_path / name).write_text(TEXT, encoding="utf-8")
     with pytest.raises(UsageError, match=words):
         scenario_file.find(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("text", [
+    "{}", "title = 1\n{} = 2", "[{}]", "  [[ {} ]]", "x = {{{} = 1}}", "x = {{y = 1, {} = 2}}"])
+@pytest.mark.parametrize("part", ["a", "a-1", '"a.b"', "'a'", r'"a\"b"', "a "])
+def test_a_key_of_many_parts_is_refused_before_it_is_read(
+        text: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TOML readers take the square of their number: minutes for a file of 200 kB."""
+    tomllib = pytest.importorskip("tomllib")
+    monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("it is read"))
+    with pytest.raises(UsageError, match="more than 20 deep in each other"):
+        scenario_file.parsed("long", text.format(".".join([part] * 60_000)))
+
+
+def test_what_only_looks_like_a_long_key_is_read() -> None:
+    text = f'note = "{".".join("abcdefghijklmnopqrstuvwxyz")}"\nnumber = [1.5, 2.5]\na.b.c = 1\n'
+    assert scenario_file.parsed("short", text).raw["a"] == {"b": {"c": 1}}
+
+
+def test_both_kinds_of_container_engines_leave_out_the_same() -> None:
+    project = scenario_file.SCENARIOS.parent
+    assert (project / ".dockerignore").read_bytes() == (project / ".containerignore").read_bytes()
