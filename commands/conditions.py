@@ -7,18 +7,21 @@
 A column of docs/COLUMNS.md stands for its mean over the verified trials, in the column's unit; in
 parentheses the initial window, in segments, of the trials that are meant. Such means, numbers, +,
 -, * and / stand on each side of one comparison. It is read before anything is measured; nothing
-of it is run as Python.
+of it is run as Python. A condition that cannot be computed ends with status 3, as a verdict that
+failed does.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from base.errors import FirstFlightError, UsageError
+from base.errors import VERDICT, FirstFlightError, UsageError
 from base.words import nearest
 from runs.kinds import Study
 from runs.results.records import Record, columns_of, hints_of, trial_class, value_of
@@ -30,6 +33,12 @@ _COMPUTED: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv}
 _NUMBERS = (int, float, int | None, float | None)
+
+
+class UndeterminedError(FirstFlightError):
+    """A condition that has no answer: nobody may take it for one that does not hold."""
+
+    exit_status = VERDICT
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,12 @@ class Condition:
                                  f" {', '.join(map(str, windows)) or 'one for each connection'}")
 
     def holds(self, records: Sequence[Record]) -> tuple[bool, str]:
-        """Whether it holds, and both sides in a line. Raises FirstFlightError without a value."""
+        """Whether it holds, and both sides in a line. Raises UndeterminedError without a value."""
         left, right = (self._value(side, records) for side in (self.left, self.right))
+        for side, value in ((self.left, left), (self.right, right)):
+            if not math.isfinite(value):
+                raise UndeterminedError(f"--fail-if {self.text!r}: {ast.unparse(side)} is not a"
+                                        " number that can be compared")
         holds = _COMPARED[type(self.comparison)](left, right)
         return holds, (f"--fail-if {self.text}: {'holds' if holds else 'does not hold'}"
                        f" ({left:.6g} against {right:.6g})")
@@ -73,31 +86,36 @@ class Condition:
             try:
                 return _COMPUTED[type(expression.op)](left, right)
             except ZeroDivisionError:
-                raise FirstFlightError(f"--fail-if {self.text!r}: divides by a mean of 0"
-                                       ) from None
+                raise UndeterminedError(f"--fail-if {self.text!r}: divides by a mean of 0"
+                                        ) from None
         ((column, window),) = _means((expression,))
         values = [value for record in records if record.counts
                   and (window is None or value_of(record, "initcwnd") == window)
                   and (value := value_of(record, column)) is not None]
         if not values:
-            raise FirstFlightError(f"--fail-if {self.text!r}: no verified trial has a value of"
-                                   f" {ast.unparse(expression)}")
+            raise UndeterminedError(f"--fail-if {self.text!r}: no verified trial has a value of"
+                                    f" {ast.unparse(expression)}")
         return fmean(values)
 
 
 def read(text: str) -> Condition:
     """A condition as it was typed. Raises ValueError with what is wrong."""
+    text = text.strip()
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"a condition has at most {MOST_CHARACTERS} characters")
+    if not text.isprintable():  # it stands in lines that go to a terminal
+        raise ValueError(f"{text!r} has characters that cannot be printed, or several lines")
     try:
-        parsed = ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():  # of Python's compiler, about words that are none of ours
+            warnings.simplefilter("ignore")
+            parsed = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         parsed = None
     if (not isinstance(parsed, ast.Compare) or len(parsed.ops) != 1
             or type(parsed.ops[0]) not in _COMPARED):
         raise ValueError(f"{text!r} is not a condition such as 'total_ms(10) > 300': two sides, and"
                          " one of > >= < <= between them")
-    condition = Condition(text.strip(), parsed.left, parsed.ops[0], parsed.comparators[0])
+    condition = Condition(text, parsed.left, parsed.ops[0], parsed.comparators[0])
     if not list(_means((condition.left, condition.right))):
         raise ValueError(f"{text!r} names no column of trials.csv")
     return condition
@@ -116,6 +134,7 @@ def _means(expressions: Sequence[ast.expr]) -> Iterator[tuple[str, int | None]]:
               and len(each.args) == 1 and not each.keywords
               and isinstance(each.args[0], ast.Constant) and type(each.args[0].value) is int):
             yield each.func.id, each.args[0].value
-        elif not (isinstance(each, ast.Constant) and type(each.value) in (int, float)):
+        elif not (isinstance(each, ast.Constant) and type(each.value) in (int, float)
+                  and math.isfinite(each.value)):
             raise ValueError(f"{ast.unparse(each)!r} is neither a number nor a column such as"
                              " total_ms or total_ms(10)")
