@@ -8,7 +8,6 @@ if __name__ == "__main__":
     quietly("run.sh")
 
 import argparse
-import os
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,9 +19,9 @@ from commands import without_trials
 from commands.flags import QUESTIONS, parse
 from commands.runners import check_rights
 
-# run.sh sets it where something has to be installed first: what is wrong with the flags is reported
-# before that, as far as it can be known without what is missing.
-READ_ONLY = "FIRST_FLIGHT_READ_ONLY"
+# run.sh puts it before the flags where something has to be installed first: what is wrong with them
+# is reported before that, as far as it can be known without what is missing.
+READ_ONLY = "--only-read-flags"
 # Commands with flags of their own, by the word that selects them, the first that is there: modules
 # that have read() and run() of the whole command line.
 PROGRAMS = {"--": "commands.virtual.command",  # what stands behind it is somebody's command
@@ -37,7 +36,8 @@ WITHOUT_TRIALS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def main(argv: Sequence[str]) -> int:
     heed(signal.SIGTERM, signal.SIGHUP)
-    reads_only = READ_ONLY in os.environ
+    reads_only = list(argv[:1]) == [READ_ONLY]
+    argv = argv[reads_only:]
     flags = {word if word.startswith("--=") else word.partition("=")[0] for word in argv}
     if program := next((name for flag, name in PROGRAMS.items() if flag in flags), ""):
         module = import_module(program)

@@ -41,7 +41,7 @@ if (( status == 4 )); then  # this machine cannot: it says why
     "$here/install.sh" "${needed[@]}"
 elif (( status != 0 )); then
     [[ -x $python ]] || install --only-python
-    FIRST_FLIGHT_READ_ONLY=1 "${start[@]}" "$@" || exit
+    "${start[@]}" --only-read-flags "$@" || exit
     install "${needed[@]}"
 fi
 exec "${start[@]}" "$@"

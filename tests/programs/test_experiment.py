@@ -217,9 +217,8 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
     """-S: without the packages that install.sh brings. Nothing is measured."""
     if flags[0] in ("zhao2019", "dukkipati2010", "--rtt") and sys.version_info < (3, 11):
         pytest.skip("a scenario is read with a package")
-    done = subprocess.run([sys.executable, "-S", "-B", PROJECT / "experiment.py", *flags], cwd=tmp_path,
-                          capture_output=True, text=True, check=False, timeout=300,
-                          env={**os.environ, experiment.READ_ONLY: "1"})
+    done = subprocess.run([sys.executable, "-S", "-B", PROJECT / "experiment.py", experiment.READ_ONLY,
+                           *flags], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == status, done.stderr
     assert done.stderr.startswith(line) and done.stderr.count("\n") == bool(line)
     assert not list(tmp_path.iterdir())

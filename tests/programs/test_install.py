@@ -552,8 +552,8 @@ def driver(tmp_path: Path) -> Path:
                                          ' while :; do sleep 0.1; done; }\n')
     (tmp_path / "install.sh").chmod(0o755)
     (tmp_path / "experiment.py").write_text(
-        f"import os, sys\nread = 'FIRST_FLIGHT_READ_ONLY' in os.environ\n"
-        f"open('{tmp_path}/called', 'a').write(f\"{{'read' if read else 'measure'}} {{' '.join(sys.argv[1:])}}\\n\")\n"
+        "import sys\nread = sys.argv[1:2] == ['--only-read-flags']\nwords = ' '.join(sys.argv[1 + read:])\n"
+        f"open('{tmp_path}/called', 'a').write(f\"{{'read' if read else 'measure'}} {{words}}\\n\")\n"
         "sys.exit(2 if 'bad' in sys.argv else 0)\n")
     (tmp_path / "missing").write_text("1")
     return tmp_path / "run.sh"

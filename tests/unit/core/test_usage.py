@@ -110,10 +110,8 @@ def test_what_no_flag_means(line: str, here: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("line", ["--readable folder -- true", "--readable file -- true"])
-def test_what_may_be_read_is_accepted(line: str, here: Path,
-                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(experiment.READ_ONLY, "1")
-    assert experiment.main(line.split()) == 0
+def test_what_may_be_read_is_accepted(line: str, here: Path) -> None:
+    assert experiment.main([experiment.READ_ONLY, *line.split()]) == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
