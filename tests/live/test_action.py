@@ -14,7 +14,7 @@ from vtime.uml import find_kernel
 
 yaml = pytest.importorskip("yaml")
 ACTION = yaml.safe_load((PROJECT / "action.yml").read_text())
-QUESTION = "--rtt 50ms --bw 10M --iw 3,10 --quiet"
+QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet\n"  # as YAML's | has it, several lines
 
 
 def runs(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
@@ -60,6 +60,9 @@ def test_the_cache_is_of_these_kernels(tmp_path: Path) -> None:
     assert cache["with"]["key"].endswith(f"steps.{step['id']}.outputs.digest }}}}")
 
 
-def test_nothing_to_measure_is_told(tmp_path: Path) -> None:
-    done = runs(tmp_path)
-    assert done.returncode == 2 and done.stdout.startswith("::error::first-flight: give one of")
+@pytest.mark.parametrize(("given", "said"), [
+    ({}, "give one of"), ({"question": " \n "}, "give one of"), ({"command": "\t\n"}, "give one of"),
+    ({"fail_if": "total_ms > 1"}, "fail-if is about what a question measures")])
+def test_nothing_to_measure_is_told(tmp_path: Path, given: dict[str, str], said: str) -> None:
+    done = runs(tmp_path, **given)
+    assert done.returncode == 2 and done.stdout.startswith(f"::error::first-flight: {said}")
