@@ -44,9 +44,7 @@ STOP_S = 10.0  # for which a guest may hand over what its command wrote, once th
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
 MOST_TROUBLES = 1000  # lines about one command
-# Network namespaces that one command names: its guest sends no more (inside.py), but the command
-# is root there and may send frames of its own.
-MOST_NAMESPACES = inside.MOST_SPACES
+MOST_NAMESPACES = inside.MOST_SPACES  # the same there, where the command is root
 # What a guest's folder may hold: names, and bytes besides its packets and unread frames.
 MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
