@@ -76,6 +76,12 @@ def between(ends: tuple[float, float] | None, digits: int = 1) -> str:
     return f"{number(ends[0], digits)} … {number(ends[1], digits)}" if ends else UNKNOWN
 
 
+def joined(words: Sequence[str]) -> str:
+    """Words as a sentence lists them: "a, b and c"."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def span(values: Iterable[float | None], unit: str) -> str:
     """From the least to the most of the values that are known."""
     known = [value for value in values if value is not None]

@@ -377,6 +377,9 @@ def add_how(parser: Parser) -> None:
              " every 30 s elsewhere)")
     add("--full", action="store_true",
         help="print every table of a run (default: the answer, at most 20 rows, and the paths)")
+    add("--no-reasons", action="store_true",
+        help="measure no trial besides those requested (default: at most 40 more, without some of"
+             " their limits, show why a window changes a time or does not)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
     add("--results", type=command_line.output_folder, default=files.PROJECT / "results",
         metavar="DIR", help="where results go (default results)")

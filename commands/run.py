@@ -156,7 +156,8 @@ def options_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
     kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
     return MeasureOptions(
         arguments.results, arguments.seed, arguments.fresh, kept,
-        {"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)}, arguments.quiet)
+        {"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)}, arguments.quiet,
+        reasons=not arguments.no_reasons)
 
 
 def status_of(run: RunData) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -93,18 +94,34 @@ class Overrides:
 NOTHING = Overrides({}, many=True)  # the scenario as it stands
 
 
+def is_what_if(trial: AnyTrial) -> bool:
+    """Whether a trial was measured to find a reason, besides those that were requested."""
+    return bool(getattr(trial, "what_if", ""))
+
+
 @dataclass(frozen=True)
 class RunData:
     """A run as it was measured: what its report is made of.
 
-    folder: of the run; facts: run.json. changed: what somebody did to its
-    records since they were measured, "" for nothing.
+    folder: of the run; facts: run.json; measured: all of its records. changed: what somebody did
+    to its records since they were measured, "" for nothing.
     """
 
     folder: Path
     facts: Mapping[str, Any]
-    records: Sequence[Any]
+    measured: Sequence[Any]
     changed: str = ""
+
+    @cached_property
+    def records(self) -> Sequence[Any]:
+        """The records of the trials that were requested: every mean, count and condition is of
+        these."""
+        return [record for record in self.measured if not is_what_if(record.trial)]
+
+    @cached_property
+    def what_ifs(self) -> Sequence[Any]:
+        """Those of the trials that were measured besides, to find the reason of a difference."""
+        return [record for record in self.measured if is_what_if(record.trial)]
 
     @property
     def exact(self) -> bool:
@@ -125,6 +142,10 @@ class Judge(Protocol):
                  known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]: ...
 
 
+def _asks_nothing(study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
+    return ()
+
+
 def _covers(trials: Sequence[AnyTrial], measured: Sequence[AnyTrial]) -> bool:
     return set(trials) <= set(measured)
 
@@ -138,8 +159,9 @@ class Kind:
     seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
     where a file is missing. guest_s: wall seconds of a trial in a guest, roughly: so that batches
     take about as long as each other. checks: the table that its verdicts rest on.
-    covers: whether a scenario's trials are all among others, for its figures.
-    all_captures: every trial's packets are kept.
+    covers: whether a scenario's trials are all among others, for its figures. ask: the trials that
+    would show the reasons of what was measured (all records so far), those that are measured
+    already among them. all_captures: every trial's packets are kept.
     """
 
     record: type[Record]
@@ -150,6 +172,7 @@ class Kind:
     guest_s: Callable[[Any], float]
     checks: Callable[[], Sequence[Check[Any, Any]]]
     covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
+    ask: Callable[[Study, Sequence[Any]], Sequence[AnyTrial]] = _asks_nothing
     all_captures: bool = False
 
     def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:

@@ -23,6 +23,7 @@ CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
 MOST_RUNS = 20  # stored ones that are looked at, for the expected time
 FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
+MOST_ROUNDS = 3  # of trials that show reasons, each with what the one before has shown
 
 
 class Engine(Protocol):
@@ -135,7 +136,8 @@ class Refining:
 class MeasureOptions:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
-    facts: what else run.json is to hold. quiet: without progress.
+    facts: what else run.json is to hold. quiet: without progress. reasons: whether trials are added
+    that show the reasons of what was measured.
     """
 
     results: Path
@@ -145,6 +147,7 @@ class MeasureOptions:
     facts: Mapping[str, object]
     quiet: bool = False
     refining: Refining | None = None
+    reasons: bool = True
 
 
 def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
@@ -169,7 +172,8 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         if requested.refining and not (run.resumed or requested.fresh):
             _take_earlier(run, study, requested, requested.refining)
         _measure_missing(run, study, measurer, requested)
-        run.order(study.trials)
+        asked = _ask(run, study, measurer, requested)
+        run.order([*study.trials, *asked])
         run.finish()
         return RunData(run.folder, run.facts, run.records())
     except BaseException as error:
@@ -201,6 +205,35 @@ def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: R
     if taken and not requested.quiet:
         say(f"{taken} of {len(study.trials)} trials are measured already (--fresh measures them"
             " again)")
+
+
+def _ask(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
+         ) -> list[AnyTrial]:
+    """Measure the trials that show reasons, round after round; all of them, in their order.
+
+    What to ask follows from the records alone: an interrupted run asks the rest.
+    """
+    asked: dict[AnyTrial, None] = {}
+    for _ in range(MOST_ROUNDS if requested.reasons and measurer.exact else 0):
+        records = run.records()
+        asked |= dict.fromkeys(study.kind.ask(study, records))
+        missing = [*(asked.keys() - {record.trial for record in records})]
+        if not missing:
+            break
+        missing.sort(key=list(asked).index)
+        _append(run, study, measurer, missing)
+    return list(asked)
+
+
+def _append(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTrial]) -> None:
+    """Append the records of a few trials, without progress and without their packets."""
+    file = run.open_records()
+    try:
+        for judged in measurer.judged(study, trials, set(), run.work_folder):
+            file.append(judged.record)
+    finally:
+        run.seal(file)
+        file.close()
 
 
 def _captured(study: Study, requested: MeasureOptions) -> set[str]:

@@ -14,7 +14,8 @@ from study.fetches.figures.cell_tables import changes_table
 from study.fetches.figures.cells import CellSetting, WindowChange, where
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.figure import Analysis, Made
-from study.fetches.figures.limiting_factors import explained, queue_hints, reasons
+from study.fetches.figures.queue_hints import queue_hints
+from study.fetches.figures.reasons import WhatIfs, asked_about, explained, reasons
 from study.fetches.scenario.scenario import Figure
 from study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
 
@@ -31,20 +32,22 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
     figures: as they were made of the run; findings: all of it.
     """
     own = next((made.answer for made in findings if made.answer is not None), None)
+    why = tuple(explained(asked_about(analysis.compared, analysis.scenario.cells),
+                          analysis.what_ifs)[:MOST_REASONS])
     answers = [made.finding.sentence for figure, made in figures
                if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
     if own is None and answers:
-        own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
+        own = Answer(" ".join(answers), notes=why)
     bars = [made.judged for _, made in figures if made.judged is not None]
     if own is None and analysis.cells and not analysis.scenario.cells and any(
             judged.panel.n + judged.panel.excluded.total == sum(
                 record.trial.initcwnd in judged.windows for record in analysis.records)
             for judged in bars):  # a figure has all that a part measured
-        own = Answer(table=figures_table(bars), notes=(*explained(
-            analysis.changes)[:MOST_REASONS], *_tolerance(bars)))
+        own = Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
     if own is None and analysis.cells:
-        own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
-    return own or Answer(table=figures_table(bars), notes=_tolerance(bars))
+        own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
+                              analysis.what_ifs)
+    return own or Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
 
 
 def _tolerance(judged: Sequence[JudgedPanel]) -> tuple[str, ...]:
@@ -58,7 +61,7 @@ def _tolerance(judged: Sequence[JudgedPanel]) -> tuple[str, ...]:
 # Of single cells ---------------------------------------------------------------------
 
 def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
-                    is_question: bool) -> Answer:
+                    is_question: bool, what_ifs: WhatIfs = WhatIfs()) -> Answer:
     """What larger windows change, the largest effect first, and why.
 
     is_question: by flags; a scenario has chosen its queues.
@@ -71,9 +74,10 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     if not changes:
         return Answer(_single(cells), _times(cells), notes)
     networks = {change.base.requested for change in changes}
-    sentence = _one_network(changes) if len(networks) == 1 else _networks(changes)
-    return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS)),
-                  (*explained(changes, known=sentence)[:MOST_REASONS], *notes))
+    sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
+    why = explained(asked_about(changes, is_question), what_ifs, known=sentence)
+    return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
+                  (*why[:MOST_REASONS], *notes))
 
 
 def _single(cells: Sequence[CellSetting]) -> str:
@@ -142,7 +146,7 @@ def _half(saved: Estimate) -> str:
     return f" ± {short((saved.interval[1] - saved.interval[0]) / 2)}"
 
 
-def _networks(changes: Sequence[WindowChange]) -> str:
+def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
     """The largest gain and the largest loss, the greater first, and how many have neither."""
     ordered = sorted(changes, key=lambda change: change.absolute_ms)
     worst, best = ordered[0], ordered[-1]
@@ -157,8 +161,7 @@ def _networks(changes: Sequence[WindowChange]) -> str:
     parts = []
     for change in ends:
         why = ("" if change.effect > 0 else
-               next((f": {reason.text}" for reason in reasons(change)
-                     if reason.kind.startswith("queue")), ""))
+               next((f": {reason.text}" for reason in reasons(change, what_ifs)), ""))
         verb = "saves" if change.effect > 0 else "takes"
         longer = "" if change.effect > 0 else " longer"
         parts.append(f"{verb} up to {short(abs(change.absolute_ms))}{_half(change.saved_ms)} ms"

@@ -15,7 +15,7 @@ from study.fetches.figures.cell_tables import causes_table, cells_finding, trial
 from study.fetches.figures.cells import changes, settings
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.figure import Analysis
-from study.fetches.figures.limiting_factors import explained
+from study.fetches.figures.reasons import WhatIfs, explained
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.scenario.varied_parameters import order, words_of
 from study.fetches.verify import notes
@@ -46,11 +46,12 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
             any(kinds.shows_all(figure, panels) for figure in scenario.figures)
             or scenario.users is not None))
     words = words_of(scenario.sweeps)
-    cells = [] if is_covered else settings(sorted(
+    all_cells = [] if is_covered and not scenario.is_grid else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))
-    changed = changes(cells)
-    return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
-                    timelines.run_timelines(scenario, run, changed))
+    compared = changes(all_cells)
+    cells, changed = ([], []) if is_covered else (all_cells, compared)
+    return Analysis(scenario, run, is_whole, panels, missing, cells, changed, compared,
+                    WhatIfs(run.what_ifs), timelines.run_timelines(scenario, run, changed))
 
 
 def rendered(study: Study, analysis: Analysis) -> Report:
@@ -58,7 +59,8 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)
     judged = [made.judged for _, made in figures if made.judged is not None]
-    findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
+    findings = [*([cells_finding(analysis.cells, analysis.changes, analysis.what_ifs)]
+                  if analysis.cells else []),
              *(finding for _, made in figures for finding in (made.finding, *made.further))]
     tiles = _tiles([made.panel for made in judged])
     further, more_tiles = _further(study.scenario, analysis, findings, judged)
@@ -68,7 +70,7 @@ def rendered(study: Study, analysis: Analysis) -> Report:
         published = raw_cells.published_cells(scenario, run.records)
     except NoPanel:
         published = None
-    why = explained(analysis.changes) if scenario.cells else []
+    why = explained(analysis.changes, analysis.what_ifs) if scenario.cells else []
     return reporting.report_of(
         study, run, findings, tiles=tiles, timelines=analysis.timelines,
         answer=answer.answer_of_run(analysis, figures, findings),

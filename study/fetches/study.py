@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from base.errors import UsageError
@@ -14,6 +15,8 @@ from runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from runs.scenario_file import ScenarioFile, check_count
 from study.fetches import reading
 from study.fetches.figures import kinds as figure_kinds
+from study.fetches.figures import reasons
+from study.fetches.figures.cells import changes, settings
 from study.fetches.scenario.population import Populations
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.scenario.server import OWN, OwnServer
@@ -125,6 +128,16 @@ def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
     return settings(trials) <= settings(measured)
 
 
+def ask(study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
+    """What-if trials for the reasons of the answer; a drawn population and users have none."""
+    scenario = study.scenario
+    if not scenario.is_grid:
+        return ()
+    run = RunData(Path(), {}, measured)
+    compared = reasons.asked_about(changes(settings(run.records)), scenario.cells)
+    return reasons.trials_to_ask(compared, reasons.WhatIfs(run.what_ifs))
+
+
 # The kind ----------------------------------------------------------------------------
 
 def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
@@ -140,4 +153,4 @@ def _report(study: Study, run: RunData) -> Report:
 
 
 KIND = Kind(Record, read_scenario, expand, _judge, _report,
-            lambda trial: GUEST_FETCH_S[trial.client], every_check, covers)
+            lambda trial: GUEST_FETCH_S[trial.client], every_check, covers, ask)

@@ -34,7 +34,7 @@ from tests.golden import stored as stored_trials
 from tests.golden.stored_fetches import FACTS
 
 FOLDER = Path(__file__).resolve().parent / "fetches"
-QUESTIONS = ("bars", "map", "windows")
+QUESTIONS = ("bars", "map", "reasons", "windows")
 
 
 @cache
@@ -68,7 +68,7 @@ def compared() -> Report:
 
     (_, base), (_, without) = stored("bars", **sack("1", 1)), stored("no_sack", **sack("0", 2))
     return comparison.report([("bars", base), ("no_sack", without), (
-        "part", replace(base, records=base.records[12:]))])
+        "part", replace(base, measured=base.records[12:]))])
 
 
 @cache

@@ -12,8 +12,8 @@ from findings.findings import Cell, Column, Finding, Table
 from runs.reporting import MOST_ROWS
 from runs.results.cells import grouped
 from study.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
-from study.fetches.figures.limiting_factors import reasons
 from study.fetches.figures.raw_cells import PublishedCells
+from study.fetches.figures.reasons import WhatIfs, most_frequent, reasons
 from study.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from study.fetches.verify import notes
 from study.fetches.verify.record import Record
@@ -62,9 +62,11 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 
 # Cells -------------------------------------------------------------------------------
 
-def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange]) -> Finding:
+def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange],
+                  what_ifs: WhatIfs = WhatIfs()) -> Finding:
     """What was requested of each cell, what was observed, and what the windows changed."""
-    tables = [*([changes_table(changes, MOST_ROWS)] if changes else []), _settings(settings)]
+    tables = [*([changes_table(changes, MOST_ROWS, what_ifs)] if changes else []),
+              _settings(settings)]
     return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
 
 
@@ -89,7 +91,7 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
                  len(settings) - len(rows)).without_empty(unknown=False)
 
 
-def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
+def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs) -> Table:
     """A row for each comparison; of more than `most` those with the largest effect."""
     shown = changes
     if len(changes) > most:
@@ -104,21 +106,22 @@ def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
                Column("improved", "%"),
                Column("n", rank=1), Column("from", "", "flights", is_text=True, rank=2),
                Column("to", "", "flights", is_text=True, rank=2),
-               Column("limiting factor", is_text=True, is_filter=True, rank=3))
+               Column("reason", is_text=True, is_filter=True, rank=3))
     table = Table("What the larger window changed", columns, tuple(
         (*(show(change.base.requested) for _, show in requested),
          f"{change.base.requested.initcwnd} → {change.experiment.requested.initcwnd}",
          change.base_ms, change.experiment_ms, change.saved_ms, change.percent,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          _flights(change.base), _flights(change.experiment),
-         ", ".join(dict.fromkeys(reason.word for reason in reasons(change) if reason.word)))
+         ", ".join(dict.fromkeys(reason.word for reason in reasons(change, what_ifs)
+                                 if reason.word)))
         for change in shown)).without_empty()
     return replace(table, left_out=len(changes) - len(shown))
 
 
 def _flights(cell: CellSetting) -> str:
-    """Of its first transfer that counts; where chance decides, others may differ."""
-    return next((record.response_flights for record in cell.counting), "")
+    """Those that most of its transfers have."""
+    return most_frequent(cell, "response_flights") or ""
 
 
 # Every trial -------------------------------------------------------------------------

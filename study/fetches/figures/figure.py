@@ -14,6 +14,7 @@ from runs.kinds import RunData
 from study.fetches.figures.buckets import Panel
 from study.fetches.figures.cells import CellSetting, WindowChange
 from study.fetches.figures.claims import JudgedPanel
+from study.fetches.figures.reasons import WhatIfs
 from study.fetches.scenario.scenario import Figure, Scenario
 from study.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, OWN
 from study.fetches.scenario.sweep import SWEPT, Cell
@@ -31,7 +32,8 @@ class Analysis:
     is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
     of figures of bars by their names, and why the others have none. cells, changes: the cells in
     the order of what they vary, and what each larger window changes in them; empty where the
-    figures have all. timelines: of its kept captures.
+    figures have all. compared: the same of a grid, whether the figures have all or not. what_ifs:
+    what was measured to find reasons. timelines: of its kept captures.
     """
 
     scenario: Scenario
@@ -41,6 +43,8 @@ class Analysis:
     missing: Mapping[str, str]
     cells: Sequence[CellSetting] = ()
     changes: Sequence[WindowChange] = ()
+    compared: Sequence[WindowChange] = ()
+    what_ifs: WhatIfs = WhatIfs()
     timelines: tuple[Timeline, ...] = ()
 
     @property

@@ -212,6 +212,12 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
         return (sum(sweep.count for level in self.levels for sweep in level)
                 + sum(more.count for more in (self.users, self.drawn) if more))
 
+    @property
+    def is_grid(self) -> bool:
+        """Whether its cells can be compared one by one: they are no drawn population, no sample of
+        users, and no set-up whose causes are switched on in turn."""
+        return self.drawn is None and self.users is None and self.as_published is None
+
     def population(self, name: str) -> Population | None:
         """Whose trials figures of this `sweep` are of, None where they are a sweep's."""
         return self.drawn.population(name) if self.drawn else None

@@ -42,9 +42,12 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
             DrawnParameters):
     """What is requested of the network, TCP and the client for one fetch.
 
-    repeat: 1, 2, … for the same setting measured again. COLUMNS: of trials.csv, in the order that
-    stored runs have; later ones follow by subject.
+    repeat: 1, 2, … for the same setting measured again. what_if: of a trial that asks for the
+    reason of a difference, which limits of another trial it lifts (what_if.py); "" of all others.
+    COLUMNS: of trials.csv, in the order that stored runs have; later ones follow by subject.
     """
+
+    PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
@@ -54,9 +57,10 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         "kept", "idle_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
         "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
         "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
-        "key_share", "server", "http", "system", "own_server")
+        "key_share", "server", "http", "system", "own_server", "what_if")
     scenario: str
     repeat: int
+    what_if: str = ""
 
     @property
     def id(self) -> str:
@@ -82,7 +86,8 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         tls += f"-{self.system}" if self.system != HERE else ""
         return (f"{shape}{queue}{switches}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
                 f"-{self.congestion_control}-{self.client}{earlier}{tls}"
-                f"-{self.response_bytes}B{stages}-{self.repeat}")
+                f"-{self.response_bytes}B{stages}-{self.repeat}"
+                f"{'-without-' if self.what_if else ''}{self.what_if}")
 
     def _changed(self, columns: Iterable[Field[Any]]) -> list[tuple[Field[Any], Any]]:
         """Those that are not at their default, with their values."""

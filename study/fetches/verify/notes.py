@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from base.words import plain
 from study.fetches.scenario.server import BUILTIN, HTTP_3, OWN
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
+from study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from study.fetches.verify.observed import HOST, TCP
 from study.fetches.verify.record import Record
 from wire.delivery.packet_path import PATH
@@ -56,32 +55,17 @@ def _skipped(records: Sequence[Record]) -> list[str]:
 
 # What limited transfers -----------------------------------------------------------------
 
-LARGER_WINDOW = "set a larger initrwnd"
-
-
 def limit_note(record: Record) -> str:
-    """Such as "64 requested, first flight 27: limited by the receive window (…)"; "" for none."""
+    """Such as "64 requested, first flight 27: limited by the receive window"; "" for none."""
     if waited_later(record):
         return (f"{record.trial.initcwnd} requested, later flights waited"
                 f" {record.receive_window_waits} times for the client's receive window of"
                 f" {plain(record.least_offered_segments or 0)} to"
-                f" {plain(record.most_offered_segments or 0)} segments ({LARGER_WINDOW})")
+                f" {plain(record.most_offered_segments or 0)} segments")
     if not is_limited(record):
         return ""
-    remedy = remedy_of(record.trial, record.limited_by)
     return (f"{record.trial.initcwnd} requested, first flight {record.seen_first_flight}: limited"
-            " by"
-            f" the {record.limited_by}{f' ({remedy})' if remedy else ''}")
-
-
-def remedy_of(trial: Trial, limited_by: str) -> str:
-    """What to set so that it does not limit, "" for nothing."""
-    if limited_by == RECEIVE_WINDOW:
-        return (f"set initrwnd = {trial.initcwnd}" if trial.initrwnd < trial.initcwnd
-                else "set a larger net.ipv4.tcp_rmem")
-    larger = "SO_SNDBUF, or none" if trial.send_buffer_bytes else "net.ipv4.tcp_wmem"
-    return {SEND_BUFFER: f"set a larger {larger}",
-            PACING: "choose a congestion control that does not pace"}.get(limited_by, "")
+            f" by the {record.limited_by}")
 
 
 def limiting_notes(records: Sequence[Record]) -> tuple[str, ...]:
@@ -110,7 +94,7 @@ def _waits(records: Sequence[Record]) -> list[str]:
     most = max(waited, key=lambda record: record.receive_window_waits or 0)
     times = f"up to {most.receive_window_waits} times" if most.receive_window_waits != 1 else "once"
     return [f"In {len(waited)} of {len(records)} transfers later flights waited {times} for the"
-            f" client's receive window ({LARGER_WINDOW})."]
+            " client's receive window."]
 
 
 def _part(record: Record) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -32,6 +32,17 @@ HTB_UNSHAPED_PACKETS = 3
 INSTANT_NS = 10_000  # what leaves this close together leaves at once; pacing is slower
 # Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
 HOST, TCP = "host", "TCP"
+
+
+def _completed_ns(arrived: Iterable[Segment]) -> int:
+    """When the last data arrived that had not arrived before."""
+    received: set[int] = set()
+    last_ns = 0
+    for segment in arrived:
+        if segment.payload_bytes and segment.end not in received:
+            received.add(segment.end)
+            last_ns = segment.time_ns
+    return last_ns
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,28 @@ class Observed:
         """Segments of the first flight that left with its first one."""
         flight = self.wire.first_flight
         return sum(segment.time_ns - flight[0].time_ns <= INSTANT_NS for segment in flight) or None
+
+    @property
+    def link_idle_ms(self) -> float | None:
+        """How long the link to the client sent nothing while the client waited for its response.
+
+        Each packet that arrived in that time kept the link busy for its length. None where the
+        client reports no time, or where HTB shapes, whose packets leave in bursts.
+        """
+        total_ms = self.fetch.get("total_ms")
+        arrived = [segment for segment in self.wire.at_client if segment.to_client]
+        if total_ms is None or not arrived or self.trial.htb_burst_bytes:
+            return None
+        if self.trial.before or self.trial.resumed:  # the clock starts later than the connection
+            last_ns = _completed_ns(arrived)
+            first_ns = last_ns - round(total_ms * MS)
+        else:
+            first_ns = self.wire.at_client[0].time_ns
+            last_ns = first_ns + round(total_ms * MS)
+        # The client's clock is in microseconds, and the packet that ends it counts.
+        busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
+                      if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
+        return max(0.0, total_ms - busy_ms)
 
     @property
     def hears_late(self) -> bool:

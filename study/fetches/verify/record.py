@@ -63,6 +63,7 @@ class Record(records.Record):
     least_offered_segments, most_offered_segments: the smallest and the largest receive window that
         the client offered while data was to be sent.
     receive_window_waits: how often the server had filled the receive window and had more to send.
+    link_idle_ms: of total_ms, how long the link towards the client sent nothing.
     """
 
     trial: Trial
@@ -112,6 +113,7 @@ class Record(records.Record):
     receive_window_waits: int | None = None
     response_flights: str = ""
     first_burst_segments: int | None = None
+    link_idle_ms: float | None = None
     COMPARED: ClassVar[str] = "total_ms"
     PATTERNS: ClassVar[dict[str, str]] = {"response_flights": FLIGHTS}
 
@@ -180,4 +182,5 @@ def _with_packets(reported: Record, evidence: Evidence) -> Record:
         most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
         receive_window_waits=windows.waits if windows else None,
         response_flights=listed_flights(evidence.response_flights),
-        first_burst_segments=evidence.first_burst)
+        first_burst_segments=evidence.first_burst,
+        link_idle_ms=evidence.link_idle_ms)

@@ -39,7 +39,7 @@ def test_a_good_trial_fills_every_column(good: Stored) -> None:
                      "key_rtt_ms", "key_bandwidth_kbps", "limited_by", "queue_from",
                      "own_server", "unvalidated_bytes", "allowed_bytes",
                      "flight_datagrams", "accepted_early_bytes", "request_round_trips",
-                     "request_segments", "lost_packets"}
+                     "request_segments", "lost_packets", "what_if"}
 
 
 def with_drops(trial: Stored, queue: int, random: int, to_server: int = 0) -> Stored:

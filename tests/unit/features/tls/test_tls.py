@@ -12,8 +12,6 @@ from base.errors import UsageError
 from runs.kinds import Overrides
 from runs.results.records import PASS
 from runs.scenario_file import find
-from study.fetches.figures.cells import CellSetting, changes
-from study.fetches.figures.limiting_factors import reasons
 from study.fetches.figures.timelines import by_round_trips, timelines
 from study.fetches.scenario.trial import Trial
 from study.fetches.study import KIND
@@ -123,23 +121,6 @@ def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
     kinds = [mark.kind for mark in line.marks]
     assert kinds == ["handshake"] * 4 + ["ticket"] + ["data"] * (len(kinds) - 5)
     assert len(kinds) > 20 and "behind a chain of 4000" in line.title
-
-
-@pytest.mark.parametrize(("small", "large", "words"), [
-    ((3, 500.0), (2, 400.0), "takes 3 round trips with 3 segments and 2 with 10"),
-    ((1, 400.0), (1, 400.2), "the handshake takes 1 and the response takes"),
-    ((1, 400.0), (1, 300.0), "not known"), ((None, 400.0), (1, 300.0), "not known"),
-    ((3, 500.0), (2, 100.0), "not known")])
-def test_what_decided_on_a_handshake_is_said(small: tuple[int | None, float],
-                                             large: tuple[int | None, float], words: str) -> None:
-    record = GOOD.judge()
-    settings = [CellSetting(replace(record.trial, initcwnd=window), [replace(
-        record, trial=replace(record.trial, initcwnd=window), handshake_round_trips=trips,
-        total_ms=total_ms, appconnect_ms=50.0 + 100.0 * (trips or 0))])
-        for window, (trips, total_ms) in ((3, small), (10, large))]
-    (change,) = changes(settings)
-    found = reasons(change)
-    assert words in " ".join(reason.text for reason in found)
 
 
 def test_a_staged_response_over_tls_has_no_model() -> None:
