@@ -63,13 +63,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of cells; left_out: how many rows are not shown."""
+    """Columns and rows of cells.
+
+    left_out: how many rows are not shown. wraps: heads, and text in the first column, are long, and
+    have several lines on a page.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     left_out: int = 0
+    wraps: bool = False
 
     def without_empty(self, unknown: bool = True) -> Table:
         """The table less the columns that hold nothing; unknown: nor any value that is known."""
@@ -182,8 +187,7 @@ class Report:
     retransmissions; settings: the sysctls. timelines: of kept captures.
     about, opening: of a whole run, the scenario's own words: what it measures and what is expected
     to agree, and what came out, whose numbers are quotes (findings/render/values.py). answer: what
-    is read first. alarms: what a reader must not miss, in red. files: beside the page; wire: what
-    its timelines are.
+    is read first. alarms: what a reader must not miss, in red. files: beside the page.
     """
 
     name: str
@@ -210,9 +214,6 @@ class Report:
     answer: Answer = Answer()
     alarms: tuple[str, ...] = ()
     files: tuple[str, ...] = ("trials.csv", "run.json")
-    wire: str = ("Kept captures of this run, seen at the server: each bar is a segment of data,"
-                 " from its first to its last byte, at the moment it left; the line is what the"
-                 " client has acknowledged.")
 
     @property
     def packets(self) -> PacketsChart | None:

@@ -24,20 +24,19 @@ LEAST_S = 5.0  # of wall time for a report, where the command has used up its ow
 PROGRESS_S = 5.0  # of wall time, between two lines
 COMMAND_JSON = "command.json"  # of a command's folder: what was run
 SHORT = """\
-usage: ./run.sh --report FOLDER [--connection NUMBER]
+usage: ./run.sh --report FOLDER
 
 Build report.html, links.csv and connections.csv again from capture.pcapng. FOLDER is the folder
 in results/commands of a command that ran with ./run.sh --capture -- COMMAND.
-
-  --connection N   draw the packets of connection N of connections.csv (default: of the one with
-                   most data)
 """
+SYNONYMS = {"--connection": "open capture.pcapng in Wireshark, which draws the packets of each"
+                            " connection: Statistics, TCP Stream Graphs"}
 
 
 def run(argv: Sequence[str]) -> int:
     """Build the page again. Raises UsageError, FirstFlightError."""
     arguments = parsed(argv)
-    write(arguments.report, stored_facts(arguments.report), arguments.connection)
+    write(arguments.report, stored_facts(arguments.report))
     return OK
 
 
@@ -49,12 +48,9 @@ def read(argv: Sequence[str]) -> int:
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """The flags; their folder has a capture. Raises UsageError."""
-    parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
+    parser = Parser(SYNONYMS, SHORT, prog="run.sh", allow_abbrev=False)
     parser.add_argument("--report", type=file_path, required=True)
-    parser.add_argument("--connection", type=int, default=0)
     arguments: argparse.Namespace = parser.parse_args(list(argv))
-    if arguments.connection < 0:
-        parser.error("--connection: write a number of connections.csv, such as --connection 1")
     requested = arguments.report
     if os.path.isfile(requested):
         arguments.report = requested.parent
@@ -109,14 +105,11 @@ def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | No
     return OK
 
 
-def write(folder: Path, stored: Mapping[str, object], connection: int = 0, quiet: bool = False
-          ) -> None:
+def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> None:
     """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 
-    connection: the one whose packets are drawn; 0 for those with most data. Raises
-    FirstFlightError, OSError.
+    Raises FirstFlightError, OSError.
     """
-    from findings import drawing  # and with it matplotlib
     capture = pcapng.read(folder / pcapng.NAME)
     next_s = time.monotonic() + PROGRESS_S
 
@@ -125,15 +118,11 @@ def write(folder: Path, stored: Mapping[str, object], connection: int = 0, quiet
         if not quiet and time.monotonic() >= next_s:
             next_s = time.monotonic() + PROGRESS_S
             say(f"run.sh: the report of {capture.packets.size} packets: {what}")
-    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, connection, proceed)
-    if connection and not rendered.report.timelines:
-        raise UsageError(f"--connection: there is no connection {connection} with data; see"
-                         " connections.csv for their numbers")
-    pictures = drawing.for_page(drawing.images(rendered.report))
+    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, proceed)
     *_, path = files.save_all(folder, {
         "links.csv": data.table_csv(rendered.links),
         "connections.csv": data.table_csv(rendered.connections),
-        page.PAGE: page.page(rendered.report, pictures)})
+        page.PAGE: page.page(rendered.report, {})})
     sys.stdout.flush()
     for line in text.brief(rendered.report, terminal_width()).splitlines():
         say(line)

@@ -50,6 +50,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer_of(report), findings=shown, pictures=pictures,
+        has_parts=bool(report.tiles or report.sentences),
         others=[_picture(name.replace("_", " "), "", drawings[name]) for name in others],
         missing=[finding for finding in report.findings if finding.missing],
         packets=_picture("On the wire", "", drawings[ON_THE_WIRE])

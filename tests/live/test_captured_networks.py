@@ -111,11 +111,9 @@ SCRIPTS = (
     Script("removed", "q add root netem delay 10ms; pings 2; q del root; pings 99",
            (("a", r"^netem delay 10 ms .*: removed 0\.\d+ s after it was set; [1-9] packets"),)),
     Script("down", "q add root netem delay 100ms; pings 30 & sleep 0.25; ip -n downa link set $D"
-           " down; sleep 0.1; ip -n downa link set $D up; wait $!; pings",
-           remarks="^[1-9]+[0-9]* packets were still in its queue when it was taken down"),
+           " down; sleep 0.1; ip -n downa link set $D up; wait $!; pings"),
     Script("gone", "q add root netem rate 64kbit; pings 20 0.001 1000 & sleep 0.5;"
-           " ip netns del gonea; ip netns del goneb; kill $!; wait $!",
-           remarks="packets were still in its queue when it was taken down"),
+           " ip netns del gonea; ip netns del goneb; kill $!; wait $!"),
     # Set, and never used; in the wrong place, in the wrong unit, against another queue.
     Script("band", "q add root handle 1: prio; q add parent 1:3 netem delay 50ms; pings; sends",
            (("a", rf"^netem delay 50 ms .*: ({NEVER}|only [1-9] of)"),)),
@@ -225,7 +223,7 @@ def test_mininets_links_are_told_as_they_were(tmp_path: Path) -> None:
     ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
     assert ended.status == 0 and "All 12 directions of links did what was set" in ended.err
     page = (ended.kept / "report.html").read_text()
-    assert "s1 → h2 (s1-eth2)" in page and "packets were still in its queue" in page
+    assert "s1-eth2" in page and "packets were still in its queue" not in page
 
 
 def test_parameters_of_plain_links_that_mininet_ignores_are_told(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from base.files import PROJECT
 from commands.virtual import captured
 from tests.programs import damage
-from tests.programs.damage import Draw, percent, pick
+from tests.programs.damage import Draw, percent
 
 FACTS: dict[str, Any] = {
     "command": ["python3", "net.py"], "folder": "/home/x", "seed": 1, "status": 0,
@@ -35,5 +35,4 @@ def of_commands(draw: Draw, folder: Path) -> Callable[[], object]:
                draw)
     damage.put(folder / "capture.pcapng",
                damage.data(content, draw) if how >= 60 else content, draw)
-    number = pick(draw, (*["0"] * 9, "1", "99", "9" * 30, "-1", "x"))
-    return lambda: captured.run(["--report", str(folder), "--connection", number])
+    return lambda: captured.run(["--report", str(folder)])

@@ -1,38 +1,31 @@
-"""What each TCP connection of a capture did: first flights, retransmissions, what limited it."""
+"""What each TCP connection of a capture did: first flights, and why segments were retransmitted."""
 
 from __future__ import annotations
 
-
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy
 
-from net.headers import ACK, FIN, OPTION_SACK, OPTION_SCALE, RST, SYN, tcp_options
+from net.headers import ACK, FIN, OPTION_SACK, RST, SYN
 from net.path import LEAST_TIMEOUT_US
 from net.segments import MS, MSS
 from wire.capture.conversations import Ends, TcpPackets
 from wire.capture.links import LinkDirection
 from wire.capture.pcapng import Flags, Numbers
 
-# What limits a transfer, in words.
-LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (
-    "the link", "the receive window", "the sender", "loss recovery", "the congestion window",
-    "the round trip")
 ARRIVED, UNDER_WAY = "the first copy had arrived", "the first copy was still under way"
 REFUSED, NOT_ANSWERED, RESET, BEFORE, OPEN = (
     "refused", "not answered", "reset", "begun before the capture", "not closed")
-_STATES = (LINK, RECOVERY, NOTHING, SENDER, RECEIVER, WINDOW)  # the first that applies
-_CAME, _SENT, _LOST, _WAIT = range(4)  # what an event is; those of one moment are in this order
-_WAITING_NS = 50_000  # beyond propagation and serialisation: it waited in the queue
+_CAME, _SENT, _LOST = range(3)  # what an event is; those of one moment are in this order
 _AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by it
 _MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
 _LEAST_MSS = 536  # RFC 9293, 3.7.1
 _LARGEST = 1 << 62
+
 
 class Flight(NamedTuple):
     """The data that a side sent before any of its data was acknowledged.
@@ -50,9 +43,8 @@ class Flight(NamedTuple):
 class Direction:
     """What one side of a connection sent.
 
-    bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. shares: of the
-    time from its first data to the last acknowledgement, by what limited it. goodput_kbps: of its
-    data in that time; None where it takes none.
+    bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. goodput_kbps:
+    of its data, from the first until all is acknowledged; None where that takes no time.
     """
 
     bytes: int = 0
@@ -60,29 +52,7 @@ class Direction:
     segments: int = 0
     first_flight: Flight | None = None
     retransmitted: Counter[str] = field(default_factory=Counter)
-    shares: Mapping[str, float] = field(default_factory=dict)
     goodput_kbps: float | None = None
-
-    @property
-    def limited_by(self) -> str:
-        """What limited it for the longest time; "" where it sent nothing."""
-        return max(self.shares, key=lambda name: self.shares[name]) if self.shares else ""
-
-
-class Seen(NamedTuple):
-    """The packets of a connection at one of its hosts, in order of time, as arrays.
-
-    own: whether the host sent it. seq, end: of its data, relative to its side's SYN; ack: relative
-    to the other's, -1 without one. window: in bytes.
-    """
-
-    time_ns: Numbers
-    own: Flags
-    seq: Numbers
-    end: Numbers
-    ack: Numbers
-    window: Numbers
-    payload_bytes: Numbers
 
 
 @dataclass(frozen=True)
@@ -90,8 +60,7 @@ class ObservedConnection:
     """One connection as it was observed. Times in ns since the epoch.
 
     begun_ns, ended_ns: of its first and its last packet. handshake_ms: None where it was not
-    observed. state: "" for one that was opened and closed, else what was missing. links: places of
-    those that it passed. at_client, at_server: its packets there.
+    observed. state: "" for one that was opened and closed, else what was missing.
     """
 
     ends: Ends
@@ -101,19 +70,11 @@ class ObservedConnection:
     to_client: Direction
     to_server: Direction
     state: str
-    links: frozenset[int]
-    at_client: Seen
-    at_server: Seen
-
-    @property
-    def is_to_client(self) -> bool:
-        """Whether most of its data went to the client."""
-        return self.to_client.bytes >= self.to_server.bytes
 
     @property
     def main(self) -> Direction:
         """The direction in which most of its data went."""
-        return self.to_client if self.is_to_client else self.to_server
+        return max(self.to_client, self.to_server, key=lambda direction: direction.bytes)
 
     @property
     def retransmitted(self) -> Counter[str]:
@@ -127,18 +88,13 @@ def observed(connections: Sequence[Ends], packets: TcpPackets, links: Sequence[L
     stream = _Stream(packets, links, data, len(connections))
     down, up = stream.directions()
     result: list[ObservedConnection | None] = []
-    ends = numpy.searchsorted(packets.connection, numpy.arange(len(connections) + 1)).tolist()
     states, handshakes = stream.states(), stream.handshakes_ns()
+    began, ended = stream.ends_ns()
     for number, names in enumerate(connections):
-        at_client, at_server = stream.seen(2 * number), stream.seen(2 * number + 1)
-        times = [int(seen.time_ns[end]) for seen in (at_client, at_server) if len(seen.own)
-                 for end in (0, -1)]
         waited_ns = int(handshakes[number])
         result.append(ObservedConnection(
-            names, min(times), max(times), waited_ns / 1e6 if waited_ns > 0 else None,
-            down[number], up[number], states[number],
-            frozenset(packets.link[ends[number]:ends[number + 1]].tolist()),
-            at_client, at_server) if times else None)
+            names, began[number], ended[number], waited_ns / 1e6 if waited_ns > 0 else None,
+            down[number], up[number], states[number]) if began[number] < _LARGEST else None)
     return result
 
 
@@ -146,8 +102,8 @@ class _Stream:
     """What happened to all connections, in one array of events by host and time.
 
     Host 2 × n is the client of connection n, and sends to the server; 2 × n + 1 is the server.
-    Events are packets that a host sent or that came to it, those of its own that were lost
-    anywhere, and when any of its own began and ended to wait in a queue.
+    Events are packets that a host sent or that came to it, and those of its own that were lost
+    anywhere.
     """
 
     def __init__(self, packets: TcpPackets, links: Sequence[LinkDirection], data: Numbers,
@@ -158,30 +114,21 @@ class _Stream:
         sent = _first_copies(packets.number, self.seq, numpy.flatnonzero(packets.is_sent))
         came = numpy.flatnonzero(packets.is_come)
         lost = numpy.flatnonzero(packets.dropped)
-        waiting, since_ns = self._waiting()
         parts = ((came, sender[came] ^ 1, packets.time_ns[came], _CAME),
                  (sent, sender[sent], packets.queued_ns[sent], _SENT),
-                 (lost, sender[lost], packets.time_ns[lost], _LOST),
-                 (waiting, sender[waiting], since_ns, _WAIT),
-                 (waiting, sender[waiting], packets.time_ns[waiting], _WAIT))
+                 (lost, sender[lost], packets.time_ns[lost], _LOST))
         rows, host, times = (numpy.concatenate([part[column] for part in parts])
                              for column in range(3))
         kinds = numpy.repeat([part[3] for part in parts], [len(part[0]) for part in parts])
-        waits = numpy.zeros(len(rows), numpy.int64)
-        waits[len(rows) - 2 * len(waiting):] = -1
-        waits[len(rows) - 2 * len(waiting):len(rows) - len(waiting)] = 1
         order = numpy.lexsort((times, host))
         self.row, self.host, self.time_ns, self.kind = (
             column[order] for column in (rows, host, times, kinds))
-        self.waits = numpy.cumsum(waits[order])
         self.begins = numpy.searchsorted(self.host, numpy.arange(self.hosts + 1))
         self.payload = packets.payload_bytes[self.row].astype(numpy.int64)
         self.end = self.seq[self.row] + self.payload
         self.is_data = (self.kind == _SENT) & (self.payload > 0)
         self.is_come = self.kind == _CAME
         self.flags = packets.flags[self.row]
-        self.window = packets.window[self.row].astype(numpy.int64) << numpy.where(
-            self.flags & SYN, 0, self._scales(data, sender)[self.host])
         self.highest = self._most(numpy.where(self.is_data, self.end, 1))
         self.highest_before = numpy.ones_like(self.highest)
         self.highest_before[1:] = numpy.where(self.host[1:] == self.host[:-1],
@@ -210,27 +157,6 @@ class _Stream:
         self.ack = numpy.full(len(sender), -1)
         self.ack[acks] = _unwrapped(packets.ack[acks], sender[acks] ^ 1, starts)
 
-    def _waiting(self) -> tuple[Numbers, Numbers]:
-        """Packets with data that waited in a queue, and since when each did."""
-        packets = self.packets
-        rows = numpy.flatnonzero(~packets.dropped & (packets.payload_bytes > 0) & (
-            packets.time_ns > packets.due_ns + _WAITING_NS))
-        return rows, packets.propagated_ns[rows]
-
-    def _scales(self, data: Numbers, sender: Numbers) -> Numbers:
-        """By how many bits the windows that come to a host are to be shifted."""
-        packets = self.packets
-        syns = numpy.flatnonzero(packets.flags & SYN)
-        scales = numpy.full(self.hosts, -1)
-        for row in syns[numpy.unique(sender[syns], return_index=True)[1]].tolist():
-            begin = int(packets.options[row])
-            options = tcp_options(bytes(data[begin:begin + int(packets.options_bytes[row])]))
-            with suppress(ValueError):  # it is damaged
-                scales[sender[row] ^ 1] = max((min(value[0], 14) for kind, value in options
-                                               if kind == OPTION_SCALE and value), default=-1)
-        both = (scales >= 0) & (scales[numpy.arange(self.hosts) ^ 1] >= 0)
-        return numpy.where(both, scales, 0)
-
     def _most(self, values: Numbers) -> Numbers:
         """The largest so far of each host's; values: -1 or more."""
         room = int(values.max(initial=0)) + 2
@@ -251,14 +177,6 @@ class _Stream:
         last[self.host[places]] = places
         return last
 
-    def seen(self, host: int) -> Seen:
-        """The packets at a host."""
-        places = numpy.arange(self.begins[host], self.begins[host + 1])
-        places = places[self.kind[places] <= _SENT]
-        rows = self.row[places]
-        return Seen(self.time_ns[places], self.kind[places] == _SENT, self.seq[rows],
-                    self.end[places], self.ack[rows], self.window[places], self.payload[places])
-
     def states(self) -> list[str]:
         """Of each connection."""
         packets = self.packets
@@ -272,6 +190,18 @@ class _Stream:
              by_server & SYN == 0, (by_client | by_server) & RST > 0,
              by_client & by_server & FIN > 0],
             [BEFORE, REFUSED, NOT_ANSWERED, RESET, ""], OPEN).tolist())
+
+    def ends_ns(self) -> tuple[list[int], list[int]]:
+        """When each connection's first packet was at one of its hosts, and its last one.
+
+        _LARGEST for the first where there is none.
+        """
+        there = self.kind <= _SENT
+        began = numpy.full(self.hosts // 2, _LARGEST)
+        ended = numpy.full(self.hosts // 2, -1)
+        numpy.minimum.at(began, self.host[there] // 2, self.time_ns[there])
+        numpy.maximum.at(ended, self.host[there] // 2, self.time_ns[there])
+        return began.tolist(), ended.tolist()
 
     def handshakes_ns(self) -> Numbers:
         """Of each connection, from the client's last SYN to the answer; 0 without both."""
@@ -291,17 +221,16 @@ class _Stream:
                             numpy.where(merged, MSS, _LEAST_MSS))
         segments = -(-self.payload // mss[self.host])
         count = numpy.bincount(self.host, segments * self.is_data, self.hosts).astype(int).tolist()
-        spent = self._spent(size + 1, mss)
+        took = self._took_ns(size + 1).tolist()
         flights = self._first_flights(mss, segments)
         again = set(self.host[self.is_data & (self.seq[self.row] < self.highest_before)].tolist())
         directions = []
-        for host, (bytes_sent, times) in enumerate(zip(size.tolist(), spent.tolist())):
-            whole = sum(times)
+        for host, (bytes_sent, took_ns) in enumerate(zip(size.tolist(), took)):
             directions.append(Direction(
                 bytes_sent, int(mss[host]), count[host], flights[host],
                 self._retransmitted(host, int(mss[host])) if host in again else Counter(),
-                {name: time / whole for name, time in zip(_STATES, times) if time},
-                bytes_sent * 8e6 / whole if whole else None) if count[host] else Direction())
+                bytes_sent * 8e6 / took_ns if took_ns > 0 else None)
+                if count[host] else Direction())
         return directions[1::2], directions[::2]
 
     def _whole(self, values: Numbers, chosen: Flags, least: int) -> Numbers:
@@ -310,27 +239,16 @@ class _Stream:
         numpy.maximum.at(most, self.host[chosen], values[chosen])
         return most
 
-    def _spent(self, end: Numbers, mss: Numbers) -> Numbers:
-        """Of each host the ns in each of _STATES, from its first data until all is acknowledged."""
-        acknowledged = self._most(numpy.where(self.is_come, self.ack[self.row], 1))
-        acknowledged = numpy.maximum(acknowledged, 1)
-        hole = self._most(numpy.where(
-            self.kind == _LOST, self.seq[self.row] + numpy.maximum(1, self.payload), 0))
-        places = numpy.arange(len(self.row))
-        last = numpy.maximum.accumulate(numpy.where(
-            self.is_come & (self.ack[self.row] >= 0), places, -1))
-        window = numpy.where(last >= self.begins[self.host], self.window[last], _LARGEST)
-        states = numpy.select(
-            [self.waits > 0, hole > acknowledged, self.highest >= end[self.host],
-             acknowledged >= self.highest,
-             self.highest - acknowledged + mss[self.host] > window], [0, 1, 2, 3, 4], 5)
-        goes_on = (places >= self._first(self.is_data)[self.host]) & (
-            acknowledged < end[self.host])
-        goes_on[:-1] &= self.host[1:] == self.host[:-1]
-        took = numpy.diff(self.time_ns, append=0) * goes_on
-        took[-1:] = 0
-        return numpy.bincount(self.host * len(_STATES) + states, took,
-                              self.hosts * len(_STATES)).reshape(-1, len(_STATES))
+    def _took_ns(self, end: Numbers) -> Numbers:
+        """Of each host the ns from its first data until all is acknowledged, or to its last event.
+
+        end: relative sequence number behind the last byte of each.
+        """
+        acknowledged = self._most(numpy.where(self.is_come, self.ack[self.row], 0))
+        first, last = self._first(self.is_data), self.begins[1:] - 1
+        done = numpy.minimum(self._first(acknowledged >= end[self.host]), last)
+        times = numpy.append(self.time_ns, 0)
+        return numpy.where(first < len(self.row), times[done] - times[first], 0)
 
     def _first_flights(self, mss: Numbers, segments: Numbers) -> list[Flight | None]:
         """Of each host; None where it sent no data."""

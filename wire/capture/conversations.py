@@ -40,9 +40,9 @@ class TcpPackets(NamedTuple):
 
     By connection, then in the order in which they came to queues. connection: its place. to_client:
     which way. is_sent, is_come: whether the link is its sender's, or its receiver's and it came.
-    link: place of the link in the list of all. propagated_ns, due_ns: as LinkDirection.due_ns. seq,
-    ack: as they stand in the packet. options: where TCP's options begin in the file, options_bytes:
-    as far as they were kept. number, dropped, at_once, discarded: as in Packets.
+    link: place of the link in the list of all. seq, ack: as they stand in the packet. options:
+    where TCP's options begin in the file, options_bytes: as far as they were kept. number, dropped,
+    at_once, discarded: as in Packets.
     """
 
     connection: Numbers
@@ -56,11 +56,8 @@ class TcpPackets(NamedTuple):
     seq: Numbers
     ack: Numbers
     flags: Numbers
-    window: Numbers
     payload_bytes: Numbers
     frame_bytes: Numbers
-    propagated_ns: Numbers
-    due_ns: Numbers
     options: Numbers
     options_bytes: Numbers
     dropped: Flags
@@ -73,7 +70,7 @@ class Flow:
     """Datagrams one way between two ends, or pings: how many left one host and came to the other.
 
     kind: "UDP" or "ping"; a ping comes when its answer does. delays_ms: of those that came, in that
-    order. sent_ns: when these were sent.
+    order.
     """
 
     kind: str
@@ -84,25 +81,16 @@ class Flow:
     sent: int = 0
     bytes: int = 0
     delays_ms: list[float] = field(default_factory=list)
-    sent_ns: list[int] = field(default_factory=list)
-
-
-class Resolution(NamedTuple):
-    """How long a node waited for the address of a neighbour (ARP)."""
-
-    node: str
-    wait_ns: int
 
 
 @dataclass
 class Conversations:
     """connections, flows: in the order in which they began. tcp: None without a connection.
-    resolutions: ARP requests that were answered. excluded: packets of none of them, by kind."""
+    excluded: packets of none of them, by kind."""
 
     connections: list[Ends] = field(default_factory=list)
     tcp: TcpPackets | None = None
     flows: list[Flow] = field(default_factory=list)
-    resolutions: list[Resolution] = field(default_factory=list)
     excluded: Counter[str] = field(default_factory=Counter)
 
 
@@ -112,15 +100,12 @@ class _Reader:
     def __init__(self, capture: Capture, headers: Headers, links: Sequence[LinkDirection]) -> None:
         packets = capture.packets
         link = numpy.full(packets.size, -1)
-        propagated_ns, due_ns = numpy.zeros((2, packets.size), numpy.int64)
         for place, direction in enumerate(links):
             if direction.receiver:
                 link[direction.places] = place
-                propagated_ns[direction.places], due_ns[direction.places] = direction.due_ns()
         chosen = numpy.lexsort((packets.number, packets.queued_ns))
         chosen = chosen[link[chosen] >= 0]
         self.link = link[chosen]
-        self.propagated_ns, self.due_ns = propagated_ns[chosen], due_ns[chosen]
         self.packets, self.headers = packets.at(chosen), headers.at(chosen)
         self.dropped = self.packets.is_dropped
         names = list(dict.fromkeys(node for direction in links
@@ -132,8 +117,7 @@ class _Reader:
                                     [each.to_node for each in links]))
         # Of an address: the node that first sent from it.
         self.home = numpy.full(len(headers.addresses) + 1, len(names))
-        sources = numpy.where(self.headers.protocol == OTHER, -1, self.headers.source)
-        found, first = numpy.unique(sources, return_index=True)
+        found, first = numpy.unique(self.headers.source, return_index=True)
         self.home[found] = self.from_node[first]
         self.home[-1] = len(names)
         self.result = Conversations()
@@ -150,12 +134,11 @@ class _Reader:
         self._datagrams(numpy.flatnonzero(headers.protocol == UDP))
         icmp = (headers.protocol == ICMP) | (headers.protocol == ICMPV6)
         self._pings(numpy.flatnonzero(icmp))
-        self._resolutions(numpy.flatnonzero((headers.kind == ARP) & (headers.source >= 0)))
         rest = (headers.protocol >= 0) & ~icmp & (headers.protocol != TCP) & (
             headers.protocol != UDP)
         excluded.update(f"IP protocol {protocol}" for protocol in headers.protocol[rest].tolist())
         excluded["fragments"] += int((headers.protocol == FRAGMENT).sum())
-        other = (headers.protocol == OTHER) & (headers.source < 0)
+        other = (headers.protocol == OTHER) & (headers.kind != ARP)
         excluded.update("packets that are cut" if kind in (IPV4, IPV6) else
                         f"EtherType 0x{kind:04x}" for kind in headers.kind[other].tolist())
         return self.result
@@ -227,8 +210,7 @@ class _Reader:
             connection, to_client, self.from_node[rows] == origin,
             (self.to_node[rows] == goal) & ~packets.is_dropped, link, packets.time_ns,
             packets.queued_ns, packets.number, seq, headers.u32(headers.body + 8), flags,
-            headers.u16(headers.body + 14), headers.payload_bytes, packets.frame_bytes,
-            self.propagated_ns[rows], self.due_ns[rows], headers.body + 20,
+            headers.payload_bytes, packets.frame_bytes, headers.body + 20,
             numpy.minimum(tcp_bytes, headers.kept) - 20,
             packets.is_dropped, packets.is_dropped_at_once, packets.is_discarded)))
 
@@ -289,22 +271,8 @@ class _Reader:
                 queue.append((flow, time_ns))
             elif queue:
                 flow, sent_ns = queue.popleft()
-                flow.sent_ns.append(sent_ns)
                 flow.delays_ms.append((time_ns - sent_ns) / 1e6)
         self.result.flows += flows.values()
-
-    def _resolutions(self, rows: Numbers) -> None:
-        headers, requested_ns = self.headers, dict[tuple[int, int], int]()
-        operation = headers.u16(headers.body[rows] + 6)
-        for row, kind in zip(rows.tolist(), operation.tolist()):
-            source, target = int(headers.source[row]), int(headers.destination[row])
-            if kind == 1:
-                requested_ns.setdefault((source, target), int(self.packets.queued_ns[row]))
-            elif not self.dropped[row] and self.to_node[row] == self.home[target]:
-                asked_ns = requested_ns.pop((target, source), None)
-                if asked_ns is not None:
-                    self.result.resolutions.append(Resolution(
-                        self.names[self.to_node[row]], int(self.packets.time_ns[row]) - asked_ns))
 
 
 def conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]

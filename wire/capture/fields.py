@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from net.headers import ARP, ETHERNET_BYTES, IPV4, IPV6, TCP, UDP
+from net.headers import ETHERNET_BYTES, IPV4, IPV6, TCP, UDP
 from wire.capture.pcapng import Capture, Flags, Numbers
 
 FRAGMENT, OTHER = -1, -2  # in place of a protocol: a fragment; no IP, or cut before its header
@@ -16,7 +16,6 @@ _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)
 _FRAGMENT_HEADER, _MOST_EXTENSIONS = 44, 8
 _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 4, 20, 40, 8, 20
-_ARP_BYTES = 28
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,9 @@ class Headers:
     """Arrays with one number for each packet.
 
     kind: EtherType behind VLANs. is_tagged: whether it has a VLAN. protocol: of IP, or FRAGMENT,
-    or OTHER. source, destination: places in `addresses`, -1 without IP or ARP for IPv4. from_port,
+    or OTHER. source, destination: places in `addresses`, -1 without IP. from_port,
     to_port: of TCP and UDP. header_bytes: of all headers, Ethernet's included; payload_bytes:
-    behind them. body: where the transport's header begins in the file, or ARP's; kept: bytes of it.
+    behind them. body: where the transport's header begins in the file; kept: bytes of it.
     identification: of IPv4. addresses: as text. byte, u16, u32: read the file at some places.
     """
 
@@ -107,11 +106,9 @@ def headers(capture: Capture) -> Headers:
     whole = numpy.where(whole == 0, packets.frame_bytes - (network - begin), whole)
     payload = numpy.where(is_ip, numpy.maximum(0, whole - (body - network) - transport), 0)
     has_ports = (protocol == TCP) | (protocol == UDP)
-    is_arp = (kind == ARP) & (network + _ARP_BYTES <= end) & (u16(network + 2) == IPV4)
     addresses = dict[bytes, int]()
     source, destination = numpy.full((2, packets.size), -1)
-    for chosen, places, size in ((is_ip & is_4, (12, 16), 4), (is_ip & is_6, (8, 24), 16),
-                                 (is_arp, (14, 24), 4)):
+    for chosen, places, size in ((is_ip & is_4, (12, 16), 4), (is_ip & is_6, (8, 24), 16)):
         for column, place in zip((source, destination), places):
             column[chosen] = _codes(data, (network + place)[chosen], size, addresses)
     small = (kind, protocol, numpy.where(has_ports, u16(body), 0),
@@ -122,7 +119,7 @@ def headers(capture: Capture) -> Headers:
         column.astype(numpy.int32) for column in small)
     return Headers(
         kind, network - begin > ETHERNET_BYTES, protocol, source, destination, from_port, to_port,
-        header_bytes, payload, numpy.where(is_arp, network, body), kept, identification,
+        header_bytes, payload, body, kept, identification,
         tuple(socket.inet_ntop(socket.AF_INET if len(address) == 4 else socket.AF_INET6, address)
               for address in addresses), byte)
 

@@ -107,16 +107,6 @@ class LinkDirection:
     def drops(self) -> int:
         return self.queue_drops + self.managed_drops + self.random_drops
 
-    def due_ns(self) -> tuple[Numbers, Numbers]:
-        """When each packet has propagated, and when it has left if it waits for no other one."""
-        settings = self.settings or (self.setting,)
-        under = numpy.maximum(numpy.searchsorted(
-            [setting.time_ns for setting in settings], self.packets.queued_ns, "right") - 1, 0)
-        delays = numpy.array([int(setting.delay_ms * 1e6) for setting in settings])
-        per_byte = numpy.array([8e6 / setting.rate_kbps for setting in settings])
-        propagated = self.packets.queued_ns + delays[under]
-        return propagated, propagated + (self.queue_bytes * per_byte[under]).astype(numpy.int64)
-
     def select(self, chosen: Flags) -> LinkDirection:
         """The same with some of its packets only."""
         return replace(self, packets=self.packets.at(chosen), places=self.places[chosen],
@@ -339,9 +329,6 @@ def _misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
             (link.wrong if under <= _FEW * came else link.remarks).append(words)
     delays_ns = {queue.delay_ms * 1e6 for setting in shaped for queue in setting.queues
                  if 0 < queue.delay_ms < 1}
-    if link.discarded:
-        link.remarks.append(f"{link.discarded} packets were still in its queue when it was taken"
-                            " down or replaced")
     link.short_delays = sorted(
         [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]
         + [(round(delay_ns / 1000), "µs") for delay_ns in delays_ns

@@ -1,4 +1,4 @@
-"""What a command's network really did, as findings: links, connections, flows, and what is special.
+"""What a command's network really did, as findings: links, connections, flows, and drops.
 
 `reported` makes all of it of a capture; findings.render and drawing write it.
 """
@@ -11,25 +11,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 
-from base.words import duration, short, span
-from findings.charts import Timeline
-from findings.findings import Answer, Cell, Column, Fact, Finding, Report, Statement, Table, Tile
-from wire.capture.charts import bottleneck_chart, slowest, throughput, timeline, waiting_ns
-from wire.capture.connections import (NOTHING, NOT_ANSWERED, REFUSED, RESET, Direction,
-                                      ObservedConnection, observed)
+from base.words import duration, span
+from findings.findings import Answer, Cell, Column, Fact, Finding, Report, Statement, Table
+from wire.capture.connections import (NOT_ANSWERED, REFUSED, RESET, Direction, ObservedConnection,
+                                      observed)
 from wire.capture.conversations import Conversations, Flow, conversations, written
 from wire.capture.fields import headers
 from wire.capture.links import MICROSECONDS, WITHOUT_UNIT, LinkDirection, Spaces, links
-from wire.capture.notes import notes
+from wire.capture.drops import drops
 from wire.capture.pcapng import Capture
 
-MOST_ROWS = 200  # of a table on the page; the CSV files have all
-MOST_TIMELINES = 2
-MOST_ALARMS = 40
+MOST_ROWS = 12  # of a table on the page, which fits on two screens; the CSV files have all
+MOST_ALARMS = 10
 MOST_LINES = 12  # of what the terminal has
 NAME = "command"
 
 _LINKS = (
+    Column("what differs", is_text=True),
     Column("from", is_text=True), Column("to", is_text=True), Column("device", is_text=True),
     Column("rate", "kbit/s", "as set"), Column("delay", "ms", "as set", 3),
     Column("jitter", "ms", "as set", 3), Column("loss", "%", "as set", 3),
@@ -39,12 +37,13 @@ _LINKS = (
     Column("dropped by the queue", "packets", "as seen", 0),
     Column("lost at random", "packets", "as seen", 0), Column("longest delay", "ms", "as seen", 3),
     Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
-    Column("since", "s", digits=3), Column("set", is_text=True, rank=3),
-    Column("what differs", is_text=True))
-# What answers comes first: a page of 1300 pixels shows the columns up to the data in bytes.
+    Column("since", "s", digits=3), Column("set", is_text=True, rank=3))
+_ON_THE_PAGE = (  # of links, on 1280 pixels
+    "what differs", "from", "to", "device", "rate", "delay", "loss", "queue", "highest rate",
+    "least delay", "longest delay", "most queued", "dropped by the queue", "lost at random")
 _CONNECTIONS = (
     Column("number", digits=0), Column("client", is_text=True), Column("server", is_text=True),
-    Column("state", is_text=True), Column("limited by", is_text=True),
+    Column("state", is_text=True),
     Column("retransmitted", "segments", digits=0), Column("why", is_text=True, rank=3),
     Column("initial window", "segments", "to client", 0),
     Column("initial window", "segments", "to server", 0),
@@ -52,6 +51,9 @@ _CONNECTIONS = (
     Column("data", "bytes", "to client", 0), Column("first flight", "segments", "to client", 0),
     Column("data", "bytes", "to server", 0), Column("first flight", "segments", "to server", 0),
     Column("begins", "s", digits=6), Column("takes", "s", digits=6))
+_OF_CONNECTIONS = ("number", "client", "server", "state", "retransmitted", "why", "initial window",
+                   "first flight", "data")  # on the page: Wireshark has the rest
+_SMALL = 0.01  # of the largest connection's data
 _FLOWS = (
     Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
     Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
@@ -70,11 +72,10 @@ class Reported:
 
 
 def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns: int,
-             chosen: int = 0, proceed: Callable[[str], None] = lambda what: None) -> Reported:
+             proceed: Callable[[str], None] = lambda what: None) -> Reported:
     """All that a capture shows.
 
     facts: command.json of the command; path: of its folder. origin_ns: when its clock began.
-    chosen: the number of a connection whose packets are drawn; 0 for those with most data.
     proceed: takes how far it is, while it is made.
     """
     spaces = Spaces(_listed(facts, "namespaces"))
@@ -86,28 +87,21 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
         talks.connections, talks.tcp, directions, capture.data) if connection]
     excluded = {**talks.excluded, "connections that could not be followed":
                 len(talks.connections) - len(connections)}
-    bottleneck = slowest(directions)
     wrong = _alarms(capture, directions, connections, facts)
-    link_table = Table("Links, both directions", _LINKS, tuple(
-        _link_row(link, origin_ns) for link in directions), _link_notes(directions))
+    link_table = Table("Links", _LINKS, tuple(
+        _link_row(link, origin_ns) for link in directions), _link_notes(directions), wraps=True)
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
         _connection_row(number, connection, origin_ns)
-        for number, connection in enumerate(connections, start=1)))
+        for number, connection in enumerate(connections, start=1)), _CONNECTION_NOTES, wraps=True)
     command = " ".join(_listed(facts, "command"))
     report = Report(
         NAME, "What the network really did", "What the network really did",
         f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
-        (*_bottleneck_finding(directions, bottleneck, connections, talks, origin_ns),
-         _links_finding(directions, link_table, origin_ns), _connections_finding(connection_table),
-         _flows_finding(talks), _notes_finding(capture, directions, talks, spaces)),
+        (_links_finding(link_table), *_connections_finding(connection_table, connections),
+         *_flows_finding(talks), *_drops_finding(capture, directions, spaces)),
         alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
-        timelines=_timelines(connections, chosen), wire=(
-            "Packets of a connection, as the host saw them that sent most: each bar is data, from"
-            " its first to its last byte, at the moment it left; the line is what the other side"
-            " has acknowledged. ./run.sh --report FOLDER --connection NUMBER draws another one."),
-        tiles=_tiles(directions, connections), answer=Answer(
-            _sentence(directions, connections, talks, bottleneck),
-            notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
+        answer=Answer(_sentence(directions, connections, talks), notes=tuple(wrong[:MOST_LINES]),
+                      table=_short_links(link_table)),
         provenance=_provenance(facts, capture, excluded))
     return Reported(report, link_table, connection_table)
 
@@ -146,28 +140,6 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection],
     return wrong
 
 
-def _bottleneck_finding(directions: Sequence[LinkDirection], link: LinkDirection | None,
-                        connections: Sequence[ObservedConnection], talks: Conversations,
-                        origin_ns: int) -> tuple[Finding, ...]:
-    if link is None:
-        return ()
-    passing = {number: connection for number, connection in enumerate(connections, start=1)
-               if directions.index(link) in connection.links}
-    return (Finding("bottleneck", "The slowest link", sentence=_bottleneck_words(link),
-                    chart=bottleneck_chart(link, passing, talks, origin_ns)),)
-
-
-def _bottleneck_words(link: LinkDirection) -> str:
-    sent = ~link.packets.is_dropped
-    longest = waiting_ns(link).argmax()
-    queued_ns = link.packets.queued_ns[sent][longest]
-    setting = max((setting for setting in link.settings if setting.time_ns <= queued_ns),
-                  key=lambda setting: setting.time_ns, default=link.setting)
-    return (f"Packets waited longest at {link.name} ({link.sender}; {setting.words}): up to"
-            f" {short(int(waiting_ns(link)[longest]) / 1e6)} ms in its queue, which held up to"
-            f" {link.most_queued} and dropped {link.queue_drops + link.managed_drops}.")
-
-
 # Links ----------------------------------------------------------------------------------
 
 def _finite(number: float) -> float | None:
@@ -176,13 +148,13 @@ def _finite(number: float) -> float | None:
 
 def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
     setting = link.setting
-    return (link.from_node, link.to_node, link.sender, _finite(setting.rate_kbps),
-            setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
+    return ("; ".join(link.wrong), link.from_node, link.to_node, link.sender,
+            _finite(setting.rate_kbps), setting.delay_ms or None, setting.jitter_ms or None,
+            setting.loss_percent or None,
             setting.queue_words, link.highest_kbps, link.least_ms, link.most_queued,
             link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms, link.sent,
             link.sent_bytes,
-            (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns),
-            "; ".join(link.wrong))
+            (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns))
 
 
 def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
@@ -196,15 +168,14 @@ def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
 
 def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
     judged = [link for link in directions if link.judged]
-    notes = ["As set: what the kernel said of the queues when the last packet had passed. As seen:"
-             " by each packet; the highest rate is over a second, a delay is from coming to the"
-             " queue until leaving the link. Where a link was set anew meanwhile, the row has its"
-             " last setting and the delays under it, and links.csv has all settings."]
+    notes = ["As set: the last setting under which packets came; links.csv has all. As seen: the"
+             " highest rate is over a second, a delay from coming to the queue until leaving the"
+             " link."]
     if judged:
         notes.append(
             f"{sum(link.judged for link in judged)} packets of {len(judged)} directions were"
-            " compared one by one with when their queue has to let them go, or to drop them;"
-            f" the largest difference was {max(link.worst_us for link in judged):.1f} µs.")
+            " compared one by one with what their queue has to do; the largest difference was"
+            f" {max(link.worst_us for link in judged):.1f} µs.")
     unjudged = sorted({link.unjudged for link in directions if link.unjudged})
     if unjudged:
         count = sum(1 for link in directions if link.unjudged)
@@ -218,20 +189,35 @@ def _short_links(table: Table) -> Table:
     names = (("from", ""), ("to", ""), ("rate", "as set"), ("highest rate", "as seen"),
              ("delay", "as set"), ("least delay", "as seen"), ("most queued", "as seen"),
              ("dropped by the queue", "as seen"), ("lost at random", "as seen"))
-    places = [next(place for place, column in enumerate(table.columns)
-                   if (column.name, column.group) == name) for name in names]
-    return replace(table, columns=tuple(table.columns[place] for place in places), notes=(),
-                   rows=tuple(tuple(row[place] for place in places)
-                              for row in table.rows)).first(MOST_LINES).without_empty()
+    return replace(_chosen(table, lambda column: (column.name, column.group) in names),
+                   notes=()).first(MOST_LINES).without_empty()
 
 
-def _links_finding(directions: Sequence[LinkDirection], table: Table, origin_ns: int) -> Finding:
-    chart = throughput(directions, origin_ns, "Throughput by link")
-    return Finding("links", "Links", (table.without_empty().first(MOST_ROWS),), chart=chart,
-                   missing="" if directions else "no link between two hosts or switches was made")
+def _chosen(table: Table, is_shown: Callable[[Column], bool]) -> Table:
+    """Some columns of a table."""
+    places = [place for place, column in enumerate(table.columns) if is_shown(column)]
+    return replace(table, columns=tuple(table.columns[place] for place in places),
+                   rows=tuple(tuple(row[place] for place in places) for row in table.rows))
+
+
+def _links_finding(table: Table) -> Finding:
+    """The directions that differ from what was set come first, then those that dropped most."""
+    dropped = [sum(number for number in cells if isinstance(number, int)) for cells in zip(
+        table.column("dropped by the queue", "as seen"), table.column("lost at random", "as seen"))]
+    order = sorted(range(len(table.rows)), key=lambda row: (
+        not table.rows[row][0], -dropped[row]))
+    shown = replace(table, rows=tuple(table.rows[row] for row in order))
+    shown = _chosen(shown, lambda column: column.name in _ON_THE_PAGE and column.unit != "bytes")
+    return Finding("links", "Links", (shown.without_empty().first(MOST_ROWS),), missing="" if
+                   table.rows else "no link between two hosts or switches was made")
 
 
 # Connections and flows ------------------------------------------------------------------
+
+_CONNECTION_NOTES = (
+    "First flight: the data that left before any of it was acknowledged; where the window ended it,"
+    " the initial window.",)
+
 
 def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
                     ) -> tuple[Cell, ...]:
@@ -242,7 +228,7 @@ def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
         _flight(side) for side in (connection.to_client, connection.to_server))
     return (number, f"{ends.client_node} {written(ends.client)}",
             f"{ends.server_node} {written(ends.server)}{also}", connection.state,
-            _limit(main), causes.total(), why, window, other_window, main.goodput_kbps,
+            causes.total(), why, window, other_window, main.goodput_kbps,
             connection.handshake_ms, connection.to_client.bytes, flight,
             connection.to_server.bytes, other_flight, (connection.begun_ns - origin_ns) / 1e9,
             (connection.ended_ns - connection.begun_ns) / 1e9)
@@ -256,25 +242,26 @@ def _flight(direction: Direction) -> tuple[Cell, Cell]:
     return flight.segments, flight.segments if flight.at_once else None
 
 
-def _limit(direction: Direction) -> str:
-    name = direction.limited_by
-    return f"{name} {100 * direction.shares[name]:.0f} %" if name else ""
+def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
+                         ) -> Iterable[Finding]:
+    """Those that carried data, failed or lost; of small ones, as iperf3's control, how many."""
+    least = _SMALL * max((connection.main.bytes for connection in connections), default=0)
+    kept = [number for number, connection in enumerate(connections) if connection.state in _FAILED
+            or connection.retransmitted or connection.main.bytes >= least]
+    kept.sort(key=lambda number: (connections[number].state not in _FAILED,
+                                  -connections[number].main.bytes))
+    shown = replace(_chosen(table, lambda column: column.name in _OF_CONNECTIONS),
+                    left_out=len(connections) - len(kept))
+    rows = tuple(shown.rows[number] for number in kept)
+    if rows:
+        yield Finding("connections", "TCP connections",
+                      (replace(shown, rows=rows).without_empty().first(MOST_ROWS),))
 
 
-def _connections_finding(table: Table) -> Finding:
-    notes = ("First flight: the data that left before any of it was acknowledged. Where the window"
-             " ended it, it is the initial window; else there was no more to send.",
-             f"Limited by: what held the data back for the longest part of the time; {NOTHING}:"
-             " all had been sent.")
-    return Finding("connections", "TCP connections",
-                   (replace(table, notes=notes).without_empty().first(MOST_ROWS),),
-                   missing="" if table.rows else "there was none")
-
-
-def _flows_finding(talks: Conversations) -> Finding:
+def _flows_finding(talks: Conversations) -> Iterable[Finding]:
     table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, talks.flows)))
-    return Finding("flows", "UDP and pings", (table.without_empty().first(MOST_ROWS),),
-                   missing="" if table.rows else "there was none")
+    if table.rows:
+        yield Finding("flows", "UDP and pings", (table.without_empty().first(MOST_ROWS),))
 
 
 def _flow_row(flow: Flow) -> tuple[Cell, ...]:
@@ -286,44 +273,46 @@ def _flow_row(flow: Flow) -> tuple[Cell, ...]:
             flow.sent, flow.sent - len(delays), flow.bytes, *measured)
 
 
-def _notes_finding(capture: Capture, directions: Sequence[LinkDirection], talks: Conversations,
-                   spaces: Spaces) -> Finding:
+def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces: Spaces
+                   ) -> Iterable[Finding]:
     statements = (*(Statement(f"{link.name} ({link.sender}):", f"{remark}.")
                     for link in directions for remark in link.remarks),
-                  *notes(capture, directions, talks, spaces))
-    return Finding("remarks", "What real machines would do otherwise", statements=statements,
-                   missing="" if statements else "nothing special was seen")
-
-
-def _timelines(connections: Sequence[ObservedConnection], chosen: int) -> tuple[Timeline, ...]:
-    numbered = sorted(enumerate(connections, start=1), key=lambda pair: -pair[1].main.bytes)
-    shown = [pair for pair in numbered if pair[0] == chosen or not chosen][:MOST_TIMELINES]
-    return tuple(timeline(number, connection) for number, connection in shown
-                 if connection.main.bytes)
-
-
-def _tiles(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection]
-           ) -> tuple[Tile, ...]:
-    right = sum(1 for link in directions if not link.wrong)
-    retransmitted = sum(connection.retransmitted.total() for connection in connections)
-    return (Tile(f"{right} of {len(directions)}", "directions of links as set"),
-            Tile(str(sum(link.sent for link in directions)), "packets that left a link's queue"),
-            Tile(str(sum(link.drops for link in directions)), "dropped or lost"),
-            Tile(str(len(connections)), "TCP connections"),
-            Tile(str(retransmitted), "segments retransmitted"))
+                  *drops(capture, directions, spaces))
+    if statements:
+        yield Finding("drops", "What else was dropped or unused, and why", statements=statements)
 
 
 # In words -------------------------------------------------------------------------------
 
 def _sentence(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
-              talks: Conversations, bottleneck: LinkDirection | None) -> str:
+              talks: Conversations) -> str:
     if not directions:
         return "The command made no link between two hosts or switches."
+    sentence = f"{_outcome(directions)}{_largest_loss(directions)}"
+    if connections:
+        states = Counter(connection.state for connection in connections
+                         if connection.state != RESET or not connection.main.bytes)
+        several = len(connections) > 1
+        bad = ", ".join(f"{states[state]} {state}" if several else state for state in _FAILED
+                        if states[state])
+        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
+        again = sum(connection.retransmitted.total() for connection in connections)
+        sentence += f", {bad}" if bad else ""
+        sentence += f"; {again} segments were retransmitted." if again > 1 else (
+            "; one segment was retransmitted." if again else ".")
+    pings = [delay for flow in talks.flows if flow.kind == "ping" for delay in flow.delays_ms]
+    if pings:
+        sentence += f" Pings took {span(pings, 'ms')}."
+    return sentence
+
+
+def _outcome(directions: Sequence[LinkDirection]) -> str:
+    """How many directions of links did what was set, and what all packets came to."""
     wrong = [link for link in directions if link.wrong]
     untested = sum(link.is_untested and not link.wrong for link in directions)
-    drops = sum(link.queue_drops + link.managed_drops for link in directions)
+    dropped = sum(link.queue_drops + link.managed_drops for link in directions)
     lost = sum(link.random_drops for link in directions)
-    packets = sum(link.sent for link in directions) + drops + lost
+    packets = sum(link.sent for link in directions) + dropped + lost
     if wrong:
         sentence = f"{len(wrong)} of {len(directions)} directions of links did not do what was set"
     elif untested:
@@ -336,26 +325,20 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
     if untested:
         sentence += (f", and on {untested} nothing shows what was set, since no packet"
                      " came")
-    sentence += (f": of {packets} packets {drops} {_were(drops)} dropped by queues and {lost}"
-                 f" {_were(lost)} lost at random.")
-    if connections:
-        states = Counter(connection.state for connection in connections
-                         if connection.state != RESET or not connection.main.bytes)
-        several = len(connections) > 1
-        bad = ", ".join(f"{states[state]} {state}" if several else state for state in _FAILED
-                        if states[state])
-        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
-        sentence += f", {bad}" if bad else ""
-        limit = _limit(max((connection.main for connection in connections),
-                           key=lambda main: main.bytes))
-        sentence += (f"; {'the largest' if several else 'it'} was limited by {limit} of its time."
-                     if limit else ".")
-    if bottleneck:
-        sentence += f" {_bottleneck_words(bottleneck)}"
-    pings = [delay for flow in talks.flows if flow.kind == "ping" for delay in flow.delays_ms]
-    if pings:
-        sentence += f" Pings took {span(pings, 'ms')}."
-    return sentence
+    return (f"{sentence}: of {packets} packets {dropped} {_were(dropped)} dropped by queues and"
+            f" {lost} {_were(lost)} lost at random.")
+
+
+def _largest_loss(directions: Sequence[LinkDirection]) -> str:
+    """The link that lost most, how, and what was set there; "" where no packet was lost."""
+    link = max(directions, key=lambda link: link.drops)
+    if not link.drops:
+        return ""
+    how = [f"{count} {words}" for count, words in (
+        (link.queue_drops + link.managed_drops, "by its queue"), (link.random_drops, "at random"))
+        if count]
+    return (f" Most were lost at {link.name} ({link.sender}; {link.setting.words}):"
+            f" {', '.join(how)}.")
 
 
 _FAILED = (REFUSED, NOT_ANSWERED, RESET)

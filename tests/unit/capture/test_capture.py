@@ -14,6 +14,7 @@ import numpy
 import pytest
 
 from base.errors import FirstFlightError
+from commands.virtual import captured
 from findings.render.data import table_csv
 from net.headers import TCP, UDP
 from wire.capture import pcapng
@@ -114,7 +115,7 @@ def test_a_packet_between_two_settings_may_spoil_the_last_one(
     assert after.judged == 0 and after.unjudged == "its settings changed meanwhile"
 
 
-def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> None:
+def test_connections_have_their_windows_and_losses(tmp_path: Path) -> None:
     capture = small(tmp_path)
     found = linked(capture)
     talks = conversations(capture, headers(capture), found)
@@ -126,9 +127,8 @@ def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> Non
     for each in (lossy, clean):
         assert each.to_client.bytes == 60203 and each.state == ""
         assert each.to_client.first_flight == (13235, 10, True)  # the header's segment is short
-        assert sum(each.to_client.shares.values()) == pytest.approx(1)
+        assert each.to_client.goodput_kbps and each.ended_ns > each.begun_ns
     assert lossy.to_client.retransmitted == {"lost at random, s1 → h2": 3}
-    assert lossy.to_client.limited_by == "loss recovery" and clean.to_client.limited_by == "the link"
     assert not clean.to_client.retransmitted and refused.state == "refused"
 
 
@@ -140,10 +140,20 @@ def test_the_answer_names_what_was_never_applied_and_the_files_have_all(tmp_path
     assert len(table_csv(made.links).splitlines()) == 7
     assert len(table_csv(made.connections).splitlines()) == 4
     assert "retransmitted_segments" in table_csv(made.connections).splitlines()[0]
-    said = " ".join(statement.says for finding in made.report.findings
-                    for statement in finding.statements)
-    assert "Offloads" in said and "ARP" in said
-    assert made.report.timelines
+    assert "Most were lost at s1 → h2 (s1-eth2; htb 50 Mbit/s → netem delay 5 ms loss 10 % limit" in \
+        made.report.answer.sentence and "): 7 at random." in made.report.answer.sentence
+    assert "Pings took 40.0 ms." in made.report.answer.sentence
+
+
+def test_the_page_shows_first_what_differs_and_what_was_dropped(
+        tmp_path: Path) -> None:
+    made = of(small(tmp_path))
+    links_shown, connections_shown = (finding.tables[0] for finding in made.report.findings[:2])
+    assert links_shown.columns[0].name == made.links.columns[0].name == "what differs"
+    assert "never used" in str(links_shown.rows[0][0]) and not links_shown.rows[1][0]
+    # Those that dropped most come next; what was refused is shown, however small.
+    assert [row[3] for row in links_shown.rows[1:3]] == ["s1-eth2", "h2-eth0"]
+    assert [row[0] for row in connections_shown.rows] == [3, 1, 2]
 
 
 def test_a_network_without_links_says_so() -> None:
@@ -224,6 +234,15 @@ def test_what_the_kernel_refused_is_told(tmp_path: Path) -> None:
 def test_a_capture_that_was_full_says_so(tmp_path: Path) -> None:
     assert "the capture was full" in of(small(tmp_path, content() + own_block(4, 0, b""))
                                         ).report.alarms[0]
+
+
+def test_the_flag_for_one_connections_packets_says_what_draws_them(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small(tmp_path)
+    with pytest.raises(SystemExit):
+        captured.run(["--report", str(tmp_path), "--connection", "3"])
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "open capture.pcapng in Wireshark" in err
 
 
 # Strangers' files -----------------------------------------------------------------------

@@ -17,12 +17,11 @@ import pytest
 
 from base.errors import OK
 from commands.virtual import captured, script
-from wire.capture.charts import _rtts
 from wire.capture.connections import ObservedConnection, observed
-from wire.capture.conversations import Conversations, Flow, conversations
+from wire.capture.conversations import conversations
 from wire.capture.fields import headers
 from wire.capture.links import LinkDirection, Spaces, _in_effect, links
-from wire.capture.notes import notes
+from wire.capture.drops import drops
 from wire.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
 from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
 from wire.capture.report import Reported, reported
@@ -152,7 +151,7 @@ def test_what_is_still_queued_when_its_link_goes_is_discarded() -> None:
     gone = Packet(0, 30, 1, 1000, took_ms=70, reason=TAKEN_DOWN)
     assert causes(gone, Packet(0, 200, 1, 1000)) == {"discarded, h1 → h2": 1}
     (link, *_) = found(made([*HANDSHAKE, gone]))
-    assert link.discarded == 1 and not link.wrong and "1 packets were still" in link.remarks[0]
+    assert link.discarded == 1 and not link.wrong and not link.remarks
 
 
 def test_what_is_discarded_has_filled_the_queue_until_then() -> None:
@@ -171,15 +170,6 @@ def test_a_packet_that_a_queue_cuts_is_its_segments() -> None:
                       segments=[2, 0, 0, 2], accepted=[0, 0, 0, 0])
     kept = _without_cut(rows)
     assert kept.number.tolist() == [7, 7, 8] and kept.accepted.tolist() == [True, False, False]
-
-
-def test_a_round_trip_that_waits_for_another_segment_is_none() -> None:
-    lost, behind = Packet(0, 30, 1, 1000, took_ms=0, reason=QUEUE_DROP), Packet(0, 31, 1001, 1000)
-    again, alone = Packet(0, 300, 1, 1000), Packet(0, 400, 2001, 1000)
-    (one,) = seen(made([*HANDSHAKE, lost, behind, again, Packet(1, 310, 1, 0, ack=2001), alone,
-                        Packet(1, 410, 1, 0, ack=3001)]))
-    times, rtts = _rtts(one.at_client)
-    assert times.tolist() == [400 * MS] and rtts.tolist() == [20]
 
 
 def test_a_connection_on_both_sides_of_a_nat_is_one() -> None:
@@ -340,16 +330,26 @@ def test_refused_connections_stand_in_the_first_sentence() -> None:
     assert "50 TCP connections, 48 refused" in sentence
 
 
-def test_answered_pings_are_no_drops_and_names_of_namespaces_are_used() -> None:
+def test_small_connections_stand_in_the_file_alone() -> None:
+    def of_port(port: int, size: int) -> list[Packet]:
+        data = Packet(0, 30, 1, size), Packet(1, 45, 1, 0, ack=1 + size)
+        return [packet._replace(ends=(port, 80)) for packet in (*HANDSHAKE, *data)]
+    refused = [Packet(0, 50, 0, 0, SYN, -1, ends=(9, 80)),
+               Packet(1, 60, 0, 0, RST | ACK, 1, ends=(9, 80))]
+    made_of = of(made([*of_port(7, 400), *of_port(8, 60_000), *refused]))
+    (shown,) = next(each for each in made_of.report.findings if each.name == "connections").tables
+    assert [row[0] for row in shown.rows] == [3, 2] and shown.left_out == 1
+    assert len(made_of.connections.rows) == 3
+
+
+def test_drops_outside_of_queues_have_their_reason_and_names_of_namespaces_are_used() -> None:
     capture = made(HANDSHAKE)
     spaces = ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]
-    ping = Flow("ping", ("10.0.0.1", 7), ("10.0.0.2", 7), "client", "h2", 4, 0, [1.0] * 3)
-    for count, said in ((3, []), (5, ["Dropped at client: 2 packets, since nothing listened on the"
-                                      " port (NO_SOCKET)."])):
-        capture.dropped = [(0, "NO_SOCKET", count)]
-        notes_of = notes(capture, found(capture), Conversations(flows=[ping]), Spaces(spaces))
-        assert [f"{each.says} {each.found}" for each in notes_of] == said
-    assert of(capture, namespaces=spaces).links.rows[0][0] == "client"
+    capture.dropped = [(0, "NO_SOCKET", 9), (0, "IP_OUTNOROUTES", 2)]
+    assert [f"{each.says} {each.found}" for each in drops(
+        capture, found(capture), Spaces(spaces))] == [
+            "Dropped at client: 2 packets, since there was no route (IP_OUTNOROUTES)."]
+    assert of(capture, namespaces=spaces).links.rows[0][1] == "client"
     state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
     named = Spaces(["1 1 before", "5 1 after"])
     assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
