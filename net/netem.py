@@ -24,6 +24,9 @@ _HEAD = struct.Struct("=6I")  # struct tc_netem_qopt
 _FOUR_WORDS = struct.Struct("=4I")  # struct tc_netem_rate, tc_netem_gemodel
 (_CORRELATION, _DELAY_DIST, _REORDER, _CORRUPT, _LOSS, _RATE, _ECN, _RATE64, _LATENCY64, _JITTER64,
  _SLOT, _SEED) = 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14
+# What no network here sets, by their names in NetemOptions.
+_NEVER_SET = ("duplicate", "overhead", "reorder", "corrupt", "is_correlated", "has_ecn",
+              "has_slots")
 _LOSS_GE = 2  # in _LOSS: the parameters of Gilbert's model
 
 
@@ -155,6 +158,13 @@ class Netem:
             if reported[parameter.name] != parameter.number:
                 yield (f"{parameter.name} {round(reported[parameter.name] * parameter.units, 3):g},"
                        f" requested {parameter.value:g}")
+        held = read_options(options)
+        for name in _NEVER_SET:
+            if value := getattr(held, name):
+                yield f"netem {name} {value}, requested none"
+        # Kernels before 6.6 have no seed, and report none.
+        if self.random and held.seed not in (0, self.seed):
+            yield f"seed {held.seed}, requested {self.seed}"
 
 
 def numbers_of(options: bytes) -> dict[str, int]:

@@ -33,7 +33,7 @@ _HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12
-_CAKE_FLOWS = 4
+CAKE_FLOWS = 4
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ def read_qdisc(answer: bytes) -> InstalledQdisc:
 class Bucket(NamedTuple):
     """The options of a class of HTB, or of tbf. Rates in bytes a second, bursts in ticks.
 
-    level: of HTB's, above 0 where there are classes below; limit_bytes: of tbf's queue.
+    level: of HTB's, above 0 where there are classes below; limit_bytes: of tbf's queue, peak_rate,
+    mtu: of its second bucket, 0 for none.
     """
 
     rate: int
@@ -121,6 +122,8 @@ class Bucket(NamedTuple):
     ceiling_burst: int
     level: int = 0
     limit_bytes: int = 0
+    peak_rate: int = 0
+    mtu: int = 0
 
 
 def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
@@ -137,9 +140,10 @@ def read_tbf(options: bytes) -> Bucket:
     parameters = fields.get(_TBF_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _TBF_LIMITS.size:
         raise ValueError(f"{len(options)} bytes are not options of tbf")
-    limit_bytes, burst, _ = _TBF_LIMITS.unpack_from(parameters, 2 * _RATESPEC.size)
+    limit_bytes, burst, mtu = _TBF_LIMITS.unpack_from(parameters, 2 * _RATESPEC.size)
     rate = _rate(parameters, fields.get(_TBF_RATE64))
-    return Bucket(rate, rate, burst, 0, limit_bytes=limit_bytes)
+    return Bucket(rate, rate, burst, 0, limit_bytes=limit_bytes,
+                  peak_rate=_rate(parameters[_RATESPEC.size:], None), mtu=mtu)
 
 
 HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default class 1
@@ -154,6 +158,17 @@ def htb_class(rate: int, burst_bytes: int) -> bytes:
     buffers = (htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES))
     large = u64(_HTB_RATE64, rate) + u64(_HTB_CEIL64, rate) if rate > MOST_U32 else b""
     return attribute(_HTB_PARMS, _ratespec(rate) * 2 + _HTB_BUFFERS.pack(*buffers, 0, 0, 0)) + large
+
+
+def has_htb_class(options: bytes) -> bool:
+    """Whether options hold those of a class."""
+    return _HTB_PARMS in attributes(options)
+
+
+def htb_default(options: bytes) -> int:
+    """The class that takes what no filter names; 1 where the options are a class's alone."""
+    held = attributes(options)
+    return int(_HTB_GLOB.unpack_from(held[_HTB_INIT])[2]) if _HTB_INIT in held else 1
 
 
 def read_htb_class(options: bytes) -> Bucket:
@@ -187,5 +202,5 @@ def fq_codel(limit_packets: int) -> bytes:
 def cake(rate: int, memory_bytes: int) -> bytes:
     """The options of cake as `bandwidth … raw flows memlimit …`. rate: bytes a second."""
     return (u64(_CAKE_BASE_RATE64, rate) + u32(_CAKE_ATM, 0)
-            + u32(_CAKE_FLOW_MODE, _CAKE_FLOWS) + u32(_CAKE_OVERHEAD, 0) + u32(_CAKE_RAW, 0)
+            + u32(_CAKE_FLOW_MODE, CAKE_FLOWS) + u32(_CAKE_OVERHEAD, 0) + u32(_CAKE_RAW, 0)
             + u32(_CAKE_AUTORATE, 0) + u32(_CAKE_MEMORY, memory_bytes))

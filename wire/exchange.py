@@ -131,6 +131,17 @@ def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
     return (low, high) if low <= high else None
 
 
+def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
+    """The phase from the least to the most of phases_ns that is nearest to the expected one.
+
+    Phases lie on a circle of a millisecond: one just before a tick is near to one just after it.
+    """
+    least, most = phases_ns
+    if least <= expected_ns % MS <= most:
+        return expected_ns % MS
+    return least if (least - expected_ns) % MS <= (expected_ns - most) % MS else most
+
+
 def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
     """The handshake at the client less what its two packets take to serialise.
 

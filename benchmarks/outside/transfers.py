@@ -20,7 +20,8 @@ With --crossed the transfers have everything that a question of one's own can as
 networks are such as people have, the others reach to the ends of what is modelled. Each other
 quantity is usual, or drawn by a coin of its own, so that any two of them meet: think times,
 queueing disciplines, queues of a packet and more, slower uplinks, earlier responses and pauses,
-small segments, TLS, random loss, bursts of it, jitter, BBR.
+small segments, TLS with sessions that are resumed, on slow links above all, random loss, bursts
+of it, jitter, BBR, curl, its library and wget, nginx.
 Memory does not grow with the number of transfers.
 """
 
@@ -93,6 +94,7 @@ def sample_crossed(seed: int, number: int) -> Trial:
         values["uplink_kbps"] = max(28.0, round(bandwidth_kbps / between(draw, 1, 50), 3))
     values.update(_queue(draw, rtt_ms, bandwidth_kbps))
     _draw_connection(draw, values)
+    _draw_programs(random.Random(f"programs {seed} {number}"), values)
     most = MOST_SEGMENTS * values["mss"] // (1 + values.get("kept", 0))
     size = int(between(draw, *((1, 2_000_000) if wide else (300, 200_000))))
     values["response_bytes"] = min(size, most)
@@ -117,6 +119,23 @@ def _draw_connection(draw: random.Random, values: dict[str, Any]) -> None:
     if kind == "earlier":
         values["earlier_bytes"] = min(int(between(draw, 1, 200_000)),
                                       MOST_SEGMENTS * values["mss"])
+
+
+def _draw_programs(draw: random.Random, values: dict[str, Any]) -> None:
+    """Who fetches and who answers, and sessions that are resumed: most of these on slow links."""
+    if values.get("chain_bytes"):
+        values["server"] = _sometimes(draw, "nginx", "builtin", 0.1)
+        if values["server"] == "nginx":
+            values.update(gap_ms=0.0, buffer_bytes=4096)
+        if values["tickets"] and draw.random() < 0.4:
+            values["resumed"] = 1
+            if draw.random() < 0.6:
+                values["bandwidth_kbps"] = between(draw, 28, 2000)
+                values["uplink_kbps"] = min(values["uplink_kbps"], values["bandwidth_kbps"])
+    elif not values.get("idle_ms"):
+        one_response = not (values.get("kept") or values.get("earlier_bytes"))
+        values["client"] = draw.choice(("libcurl", "libcurl", "curl",
+                                        "wget" if one_response else "curl"))
 
 
 def _queue(draw: random.Random, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
@@ -149,6 +168,8 @@ def command_of(trial: Trial) -> str:
     words = [f"{FLAGS[name].flag} {typed}" for name, value in values.items()
              if (typed := value if isinstance(value, str) else exact(value))
              != FLAGS[name].default and (name != "system" or value != HERE)]
+    if not trial.chain_bytes and trial.client != "libcurl":
+        words.append(f"--client {trial.client}")
     return (f"./run.sh {' '.join(words)}"
             + (f" --seed {trial.sample} --repeat 1" if trial.is_random else ""))
 

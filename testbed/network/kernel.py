@@ -123,12 +123,12 @@ class NodeKernel:
 
     def _with_classes(self, interface: str, installed: list[InstalledQdisc]
                       ) -> list[InstalledQdisc]:
-        """Of qdiscs that have a class its options in the place of their own."""
+        """Of qdiscs that have a class its options behind their own."""
         answers = self._ask({}, qdiscs.GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
         class_options = {qdisc.major: qdisc.options for qdisc in map(qdiscs.read_qdisc, answers)
                          if qdisc.kind == HtbShaper.kind}
-        return [replace(qdisc, options=class_options.get(qdisc.major, b""))
+        return [replace(qdisc, options=qdisc.options + class_options.get(qdisc.major, b""))
                 if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
     def install_routes(self, *requested: Route) -> None:

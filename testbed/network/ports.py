@@ -11,21 +11,26 @@ from dataclasses import dataclass
 from net import qdiscs
 from net.netem import Netem
 from net.qdiscs import InstalledQdisc
+from net.queues import option_differences
 from net.tc import HTB_CEILING_BURST_BYTES, bits
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Another qdisc, of which only the kind is read back."""
+    """Another qdisc. requested: its options by name, as net.queues compares them.
+
+    All others that net.queues knows of such a qdisc have to be at Linux's default.
+    """
 
     kind: str
     arguments: str
     options: bytes = b""
+    requested: tuple[tuple[str, int], ...] = ()
     random = False
     anew = True  # its memory outlives a transfer: when it dropped last, what a flow may send
 
     def differences(self, options: bytes) -> Iterator[str]:
-        return iter(())
+        return option_differences(self.kind, dict(self.requested), options)
 
 
 @dataclass(frozen=True)
@@ -55,13 +60,16 @@ class HtbShaper:
         return qdiscs.htb_class(bits(self.rate_kbps) // 8, self.burst_bytes)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """How the class that a kernel reports differs."""
-        if not options:
+        """How what a kernel reports differs. options: the qdisc's own, and behind them its class's.
+        """
+        if not qdiscs.has_htb_class(options):
             yield "htb has no class, requested one"
             return
         installed = qdiscs.read_htb_class(options)
         requested = qdiscs.read_htb_class(self.class_options)
-        for name, found, value in (("rate", installed.rate, requested.rate),
+        for name, found, value in (("default", qdiscs.htb_default(options), 1),
+                                   ("rate", installed.rate, requested.rate),
+                                   ("ceiling", installed.ceiling, requested.ceiling),
                                    ("burst", installed.burst, requested.burst),
                                    ("cburst", installed.ceiling_burst, requested.ceiling_burst)):
             if found != value:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from net import qdiscs
 from net.netem import Netem
 from net.qdiscs import InstalledQdisc
-from net.tc import FULL_FRAME_BYTES, bits
+from net.tc import FULL_FRAME_BYTES, TICK_NS, bits
 from testbed.network.ports import HtbShaper, Port, Queue
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
@@ -27,6 +27,7 @@ SERVER_PORT = "s1-eth2"  # to the server: the way back
 BOTTLENECK, WAY_BACK = "router-eth0", "router-eth1"  # the dumbbell's router's, to its two sides
 
 TBF_LIMIT_BYTES = 1_000_000_000  # never reached: its child has the queue
+SECOND = 1_000_000_000  # ns
 
 
 def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
@@ -188,11 +189,17 @@ def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem |
         # Bytes, since cake has no limit in packets; one host is not to have one share.
         memory_bytes = packets * FULL_FRAME_BYTES
         return (Queue("cake", f"bandwidth {rate}bit raw flows memlimit {memory_bytes}",
-                      qdiscs.cake(rate // 8, memory_bytes)),)
+                      qdiscs.cake(rate // 8, memory_bytes),
+                      (("rate", rate // 8), ("memory_bytes", memory_bytes),
+                       ("flow_mode", qdiscs.CAKE_FLOWS), ("raw", 0))),)
     if kind == "fq_codel":
         # netem would keep the queue to itself: a token bucket of one packet leaves it to its
         # child.
+        burst_ticks = FULL_FRAME_BYTES * SECOND // (rate // 8) // TICK_NS
         return (Queue("tbf", f"rate {rate}bit burst {FULL_FRAME_BYTES} limit {TBF_LIMIT_BYTES}",
-                      qdiscs.tbf(rate // 8, FULL_FRAME_BYTES, TBF_LIMIT_BYTES)),
-                Queue("fq_codel", f"limit {packets} noecn", qdiscs.fq_codel(packets)))
+                      qdiscs.tbf(rate // 8, FULL_FRAME_BYTES, TBF_LIMIT_BYTES),
+                      (("rate", rate // 8), ("limit_bytes", TBF_LIMIT_BYTES),
+                       ("burst_ticks", burst_ticks))),
+                Queue("fq_codel", f"limit {packets} noecn", qdiscs.fq_codel(packets),
+                      (("limit", packets), ("ecn", 0))))
     return (bottleneck(rate_kbps, packets),)

@@ -345,6 +345,7 @@ def _connection(frame: Frame) -> bytes:
 # What every kind compares -------------------------------------------------------------
 
 SIDES = ("to_client", "to_server")
+EITHER = "either"  # a drop by the queue or at random
 PATH = "path"  # of what a record's column judged_by names
 NAME = "path"
 WHY = ("each packet arrives to the microsecond when delay, rate and queue let it, or is dropped"
@@ -356,16 +357,20 @@ def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[st
              ) -> Iterable[Compared]:
     """Each packet, and as many dropped as the qdiscs counted; nothing where it is not judged.
 
-    path: to client and to server, None in real time. drops: by side, then by cause, {} where
-    nobody counted.
+    path: to client and to server, None in real time. drops: by side, then by cause, which is
+    "queue", "random", or EITHER where the counters do not distinguish them; {} where nobody
+    counted.
     """
     for side, delivery in zip(SIDES, path or ()):
         way, deviations = side.replace("_", " "), delivery.deviations
         yield Compared(not deviations, f"{len(deviations)} of {delivery.sent} packets {way} differ"
                        f" ({examples(deviations)})", "none")
-        if dropped := drops.get(side):
-            counted = sum(dropped.values())
-            yield Compared(delivery.dropped == counted, f"{delivery.dropped} lost {way}",
+        observed = {"queue": (len(delivery.queue_drops), " by the queue"),
+                    "random": (len(delivery.random_drops), " at random"),
+                    EITHER: (delivery.dropped, "")}
+        for cause, counted in drops.get(side, {}).items():
+            lost, words = observed[cause]
+            yield Compared(lost == counted, f"{lost} lost {way}{words}",
                            f"{counted} as the network dropped")
 
 

@@ -21,7 +21,7 @@ from study.fetches.verify.observed import HOST, TCP, Observed
 from study.fetches.verify.transfers import secure_of, transfer_of
 from wire.delivery.packet_path import PATH
 from wire.delivery.qdiscs import CHOOSING
-from wire.exchange import clock_phases_ns, server_rtt_us
+from wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
 
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.
 _NEAR_MS = 0.1
@@ -131,8 +131,8 @@ class Evidence(Observed):
         """What the model computes of the transfer.
 
         Where the times disagree the model computes it once more with the phase of the
-        kernel's clock that the packets show, the one nearest to where trials
-        begin: without it predictions can be shared among repeats.
+        kernel's clock that the packets show, the one nearest to where its connection
+        began: without it predictions can be shared among repeats.
         """
         first = predict(self.transfer)
         observed = self.fetch.get("total_ms"), self.latency_ms
@@ -142,7 +142,9 @@ class Evidence(Observed):
         phases_ns = clock_phases_ns(self.wire)
         if phases_ns is None:
             return first
-        nearest_ns = min(max(self.transfer.clock_phase_ns, phases_ns[0]), phases_ns[1])
+        expected_ns = self.expected_phase_ns
+        nearest_ns = nearest_phase_ns(phases_ns, self.transfer.clock_phase_ns
+                                      if expected_ns is None else expected_ns)
         return predict(replace(self.transfer, clock_phase_ns=nearest_ns))
 
     @property

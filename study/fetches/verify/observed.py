@@ -18,7 +18,8 @@ from testbed.messages import Drops, Fetch, Response
 from wire.delivery.host import find_uncaused
 from wire.delivery.packet_path import Delivery
 from wire.delivery.qdiscs import CHOOSING
-from wire.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
+from wire.exchange import (Exchange, bandwidth_behind, clock_phases_ns, nearest_phase_ns,
+                           seen_rtt_ms)
 from wire.flights import flights
 from wire.messages import Early, Messages
 from wire.retransmissions import Retransmission, explain
@@ -336,11 +337,15 @@ class Observed:
                 *find_uncaused(self.wire, False, tick_ns, (self.trial.idle_ms,)))
 
     @property
+    def expected_phase_ns(self) -> int | None:
+        """How far into a tick of the kernel's clock its first packet left, by tick_ns."""
+        sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), None)
+        return None if sent is None or not self.tick_ns else sent - self.tick_ns
+
+    @property
     def _tick_ns(self) -> int:
         """A tick of the kernel's clock: the one that the time stamps allow nearest to tick_ns."""
-        phases = clock_phases_ns(self.wire)
-        sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), self.tick_ns)
-        if phases is None:
+        phases, expected_ns = clock_phases_ns(self.wire), self.expected_phase_ns
+        if phases is None or expected_ns is None:
             return self.tick_ns
-        phase_ns = (sent - self.tick_ns) % MS
-        return sent - min(max(phase_ns, phases[0]), phases[1])
+        return self.tick_ns + expected_ns - nearest_phase_ns(phases, expected_ns)

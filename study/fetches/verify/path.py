@@ -18,7 +18,7 @@ from study.fetches.scenario.trial import Trial
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.record import Record
 from wire.delivery import packet_path
-from wire.delivery.packet_path import PATH, deliveries
+from wire.delivery.packet_path import EITHER, PATH, deliveries
 from wire.delivery.qdiscs import Way
 from wire.exchange import read_exchanges
 
@@ -26,7 +26,11 @@ STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first p
 
 
 def compare_packets(evidence: Evidence) -> Iterable[Compared]:
-    return packet_path.compare_path(evidence.path, evidence.drops)
+    """Every packet, and the counters. HTB counts what its netem loses at random as its queue's."""
+    trial, drops = evidence.trial, evidence.drops
+    if trial.htb_burst_bytes and trial.loss_percent:
+        drops = {side: {EITHER: sum(dropped.values())} for side, dropped in drops.items()}
+    return packet_path.compare_path(evidence.path, drops)
 
 
 def ways(trial: Trial) -> tuple[Way, Way]:
@@ -101,3 +105,6 @@ def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Comp
         counted = sum(dropped.values())
         yield Compared(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
                        f"{counted} as the network dropped")
+        if not (evidence.trial.loss_percent and side == "to_client"):
+            yield Compared(not dropped["random"], f"{dropped['random']} lost"
+                           f" {side.replace('_', ' ')} at random", "none")

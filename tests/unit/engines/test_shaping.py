@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -115,15 +117,107 @@ def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str
     port, _ = replace(DUMBBELL, queue=queue).router_ports()
     assert [qdisc.kind for qdisc in port.qdiscs] == kinds
     assert port.commands[-1].endswith(said)
-    assert port.differences(installed(port)) == []
+    assert port.differences(reported(port)) == []
     assert port.differences(installed(port, Netem(rate_kbps=2000)))
 
 
-def test_only_the_kind_of_another_queue_is_compared() -> None:
-    port = Port(CLIENT_PORT, (Queue("fq", ""),))
-    assert port.commands == ["tc qdisc replace dev s1-eth1 root handle 1: fq"]
-    assert port.differences(installed(port)) == []
-    assert port.differences(installed(port, Queue("pfifo", ""))) == ["qdisc 1: pfifo, requested fq"]
+# As Linux 7.2 reports them of the bottleneck of DUMBBELL, and of the server's fq: the number of an
+# attribute, its name in net/queues.py, its value.
+TBF = struct.pack("=BBHhHI12xIII", 0, 1, 0, 0, 0, 250_000, 1_000_000_000, 94_625, 0)
+REPORTED: dict[str, dict[int, tuple[str, int, int]]] = {
+    "fq_codel": {1: ("target_us", 4999, 4), 2: ("limit", 50, 4), 3: ("interval_us", 99_999, 4),
+                 4: ("ecn", 0, 4), 6: ("quantum_bytes", 1514, 4), 8: ("drop_batch", 64, 4),
+                 9: ("memory_bytes", 1 << 25, 4), 5: ("flows", 1024, 4)},
+    "cake": {2: ("rate", 250_000, 8), 5: ("flow_mode", 4, 4), 7: ("interval_us", 100_000, 4),
+             8: ("target_us", 5000, 4), 10: ("memory_bytes", 75_700, 4), 9: ("autorate", 0, 4),
+             15: ("ingress", 0, 4), 16: ("ack_filter", 0, 4), 11: ("nat", 0, 4),
+             3: ("diffserv", 0, 4), 13: ("wash", 0, 4), 6: ("overhead", 0, 4), 12: ("raw", 0, 4),
+             4: ("atm", 0, 4), 14: ("mpu", 0, 4), 17: ("split_gso", 1, 4), 18: ("fwmark", 0, 4)},
+    "fq": {1: ("limit", 10_000, 4), 2: ("flow_limit", 100, 4), 3: ("quantum_bytes", 3028, 4),
+           4: ("initial_quantum_bytes", 15_140, 4), 5: ("pacing", 1, 4),
+           7: ("most_rate", 0xFFFFFFFF, 4), 9: ("refill_us", 40_000, 4),
+           10: ("orphan_mask", 1023, 4), 11: ("low_rate_threshold", 68_750, 4),
+           12: ("ce_threshold_us", 0xFFFFFFFF, 4), 8: ("buckets_log", 10, 4),
+           13: ("timer_slack_ns", 10_000, 4), 14: ("horizon_us", 10_000_000, 4),
+           15: ("horizon_drop", 1, 1)}}
+PACED = Port(CLIENT_PORT, (Queue("fq", ""),))
+
+
+def reported(port: Port, changed: str = "", to: int | None = 7) -> list[InstalledQdisc]:
+    """A port's qdiscs as a kernel reports them; one option changed, or not reported for None."""
+    rows = installed(port)
+    for place, row in enumerate(rows):
+        if row.kind == "tbf":
+            rows[place] = replace(row, options=attribute(1, TBF))
+        elif row.kind in REPORTED:
+            options = {number: (to if name == changed else value, size)
+                       for number, (name, value, size) in REPORTED[row.kind].items()}
+            rows[place] = replace(row, options=b"".join(
+                attribute(number, value.to_bytes(size, "little"))
+                for number, (value, size) in options.items() if value is not None))
+    return rows
+
+
+OPTIONS = [(kind, name) for kind, attributes_of in REPORTED.items()
+           for name, _, _ in attributes_of.values()]
+
+
+@pytest.mark.parametrize(("kind", "name"), OPTIONS, ids=map("-".join, OPTIONS))
+def test_each_option_of_another_queue_is_compared(kind: str, name: str) -> None:
+    port = PACED if kind == "fq" else replace(DUMBBELL, queue=kind).router_ports()[0]
+    assert port.differences(reported(port)) == []
+    (wrong,) = port.differences(reported(port, name))
+    assert wrong.startswith(f"{kind} {name} 7, requested ")
+    is_requested = name in dict(port.qdiscs[-1].requested)  # type: ignore[union-attr]
+    lacking = port.differences(reported(port, name, to=None))
+    assert bool(lacking) == is_requested, "an older kernel does not report what is at its default"
+
+
+@pytest.mark.parametrize(("at", "value", "name"), [
+    (8, 125_000, "rate"), (24, 1000, "limit_bytes"), (28, 94_623, "burst_ticks"), (32, 1600, "mtu"),
+    (20, 1000, "peak_rate")])
+def test_each_option_of_a_token_bucket_is_compared(at: int, value: int, name: str) -> None:
+    port, _ = replace(DUMBBELL, queue="fq_codel").router_ports()
+    bucket, queue = reported(port)
+    other = TBF[:at] + value.to_bytes(4, "little") + TBF[at + 4:]
+    (wrong,) = port.differences([replace(bucket, options=attribute(1, other)), queue])
+    assert wrong.startswith(f"tbf {name} {value}, requested ")
+
+
+def test_a_threshold_that_nobody_requested_is_a_difference() -> None:
+    port, _ = replace(DUMBBELL, queue="fq_codel").router_ports()
+    bucket, queue = reported(port)
+    marked = replace(queue, options=queue.options + attribute(7, bytes([9, 0, 0, 0])))
+    assert port.differences([bucket, marked]) == ["fq_codel ce_threshold_us 9, requested none"]
+
+
+def test_the_kind_of_another_queue_is_compared() -> None:
+    assert PACED.commands == ["tc qdisc replace dev s1-eth1 root handle 1: fq"]
+    assert PACED.differences(installed(PACED, Queue("pfifo", ""))) == [
+        "qdisc 1: pfifo, requested fq"]
+
+
+@pytest.mark.parametrize(("at", "value", "name"), [
+    (16, 5, "duplicate"), (None, attribute(3, struct.pack("=II", 9, 0)), "reorder"),
+    (None, attribute(4, struct.pack("=II", 9, 0)), "corrupt"),
+    (None, attribute(7, b"\1\0\0\0"), "has_ecn"),
+    (None, attribute(6, struct.pack("=IiIi", 0, 24, 0, 0)), "overhead"),
+    (None, attribute(1, struct.pack("=III", 9, 0, 0)), "is_correlated"),
+    (None, attribute(12, b"\1" * 40), "has_slots")])
+def test_netem_has_nothing_that_nobody_requested(at: int | None, value: Any, name: str) -> None:
+    delayed = Netem(delay_ms=50.0)
+    options = delayed.options
+    changed = (options + value if at is None else
+               options[:at] + value.to_bytes(4, "little") + options[at + 4:])
+    assert list(delayed.differences(options)) == []
+    assert any(name in wrong for wrong in delayed.differences(changed))
+
+
+def test_random_numbers_have_the_requested_seed() -> None:
+    lossy = Netem(loss_percent=1.0, seed=4)
+    assert list(lossy.differences(replace(lossy, seed=5).options)) == ["seed 5, requested 4"]
+    without = replace(lossy, loss_percent=1.0, seed=0).options  # as kernels before 6.6 report it
+    assert list(lossy.differences(without)) == []
 
 
 def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
@@ -155,11 +249,18 @@ def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
     assert isinstance(bucket, HtbShaper)
     assert list(bucket.differences(bucket.class_options)) == []
     assert list(bucket.differences(HtbShaper(999, 15360).class_options)) == [
-        "htb rate 124875, requested 125000", "htb burst 1921921, requested 1920000",
+        "htb rate 124875, requested 125000", "htb ceiling 124875, requested 125000", "htb burst 1921921, requested 1920000",
         "htb cburst 200187, requested 200000"]
     assert list(bucket.differences(HtbShaper(1000, 15000).class_options)) == [
         "htb burst 1875000, requested 1920000"]
     assert list(bucket.differences(b"")) == ["htb has no class, requested one"]
+    # A class comes with the options of its qdisc: packets go to it by default.
+    other = attribute(2, struct.pack("=5I", 0x30011, 10, 2, 0, 0))
+    assert list(bucket.differences(other + bucket.class_options)) == ["htb default 2, requested 1"]
+    assert list(bucket.differences(other)) == ["htb has no class, requested one"]
+    slower = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 100_000)
+    halved = bucket.class_options[:16] + slower + bucket.class_options[28:]
+    assert list(bucket.differences(halved)) == ["htb ceiling 100000, requested 125000"]
 
 
 def test_a_fast_htb_is_told_as_it_is() -> None:

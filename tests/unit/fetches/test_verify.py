@@ -49,19 +49,32 @@ def with_drops(trial: Stored, queue: int, random: int, to_server: int = 0) -> St
         "to_server": {"queue": to_server, "random": 0}}})
 
 
-@pytest.mark.parametrize(("counted", "seen", "requested"), [
-    ((9, 4), "14 lost to client", "13"), ((10, 5), "14 lost to client", "15"),
-    ((9, 5, 1), "0 lost to server", "1")])
-def test_what_was_lost_is_what_the_network_dropped(counted: tuple[int, ...], seen: str,
-                                                   requested: str) -> None:
+@pytest.mark.parametrize(("counted", "observed", "requested", "in_all"), [
+    ((9, 4), "5 lost to client at random", "4", ("14 lost to client", "13")),
+    ((10, 5), "9 lost to client by the queue", "10", ("14 lost to client", "15")),
+    ((9, 5, 1), "0 lost to server by the queue", "1", ("0 lost to server", "1"))])
+def test_what_was_lost_is_what_the_network_dropped(counted: tuple[int, ...], observed: str,
+                                                   requested: str, in_all: tuple[str, str]) -> None:
     """Also where random loss and a short queue both take packets."""
     trial = stored.load("queue_and_loss")
     assert with_drops(trial, 9, 5).judge().counts
-    for exact, name in ((True, "path"), (False, "lost packets")):
+    for exact, name, expected in ((True, "path", (observed, requested)),
+                                  (False, "lost packets", in_all)):
         record = fails(with_drops(trial, *counted), name, exact=exact)
-        assert record.verdict_reason == (f"{name}: observed {seen}, expected {requested} as the network"
-                                         " dropped")
+        assert record.verdict_reason == (f"{name}: observed {expected[0]}, expected {expected[1]}"
+                                         " as the network dropped")
         assert name in fails(without(trial, 0), name, exact=exact).verdict_reason
+
+
+def test_drops_are_judged_by_their_cause() -> None:
+    """As many in all are not enough: each cause is a column."""
+    trial = stored.load("queue_and_loss")
+    record = fails(with_drops(trial, 5, 9), "path")
+    assert "observed 9 lost to client by the queue, expected 5" in record.verdict_reason
+    assert "observed 5 lost to client at random, expected 9" in record.verdict_reason
+    full = with_drops(stored.load("full_queue"), 0, 9)
+    fails(full, "path")
+    fails(full, "lost packets", exact=False)  # nothing is lost at random where nothing may be
 
 
 def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() -> None:
@@ -81,7 +94,7 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
     fails(with_drops(one_lost, 0, 0), "lost packets", exact=False)
     fails(with_drops(lossy, 0, 1), "lost packets", exact=False)
     record = fails(with_drops(stored.load("https_resumed"), 0, 1), "path")
-    assert "0 lost to client, expected 1" in record.verdict_reason, "both connections are judged"
+    assert "0 lost to client at random, expected 1" in record.verdict_reason, "both connections are judged"
 
 
 @pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
