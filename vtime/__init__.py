@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from vtime.command.link_times import LinkTimes
 from vtime.result import Result, Watcher
 
-__all__ = ["Result", "Watcher", "run"]
+__all__ = ["LinkTimes", "Result", "Watcher", "run"]
 
 
 def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 1024, seed: int = 1,
         capture_bytes: int = 0, readable: Sequence[Path] = (),
         environment: Mapping[str, str] | None = None, clock_limit_s: float | None = None,
         wall_limit_s: float | None = None, most_bytes: int = 1 << 30, most_files: int = 100_000,
-        write_back: bool = False, watcher: Watcher | None = None,
-        kernel: Path | None = None) -> Result:
+        write_back: bool = False, link_times: LinkTimes = LinkTimes(),
+        watcher: Watcher | None = None, kernel: Path | None = None) -> Result:
     """Run a command as root of a machine of its own, and keep what it leaves in the folder `into`.
 
     folder: where it starts; it reads this folder, and what it writes there goes to into/files, or
@@ -27,7 +28,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     most so many bytes of packets are kept, 0 for none. readable: what else it reads. environment:
     variables besides what every command has. seed: of everything random in the machine.
     clock_limit_s, wall_limit_s: the command is ended after so many seconds of the machine's clock,
-    or of ours. most_bytes, most_files: of what comes back. kernel: to boot, by default the one that
+    or of ours. most_bytes, most_files: of what comes back. link_times: what a packet costs on a link that
+    nobody limited, and the noise of a machine. kernel: to boot, by default the one that
     ./install.sh --with-mininet has built.
 
     Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;
@@ -40,5 +42,5 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     request = CommandRequest(
         list(command), folder.resolve(), [str(path.resolve()) for path in readable],
         dict(environment or {}), memory_mb, seed, clock_limit_s, wall_limit_s, most_bytes,
-        most_files, capture_bytes, watcher.reads_input)
+        most_files, capture_bytes, watcher.reads_input, link_times=link_times)
     return attend(request, into, write_back, watcher, kernel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -21,7 +22,7 @@ from base.errors import FAILED, OK, CannotError, UsageError
 from base.files import WriteError
 from commands.runners import engine_errors
 from commands.virtual.script import advice, hidden_programs, hints
-from vtime import Result
+from vtime import LinkTimes, Result
 from vtime.command.guest import CommandGuest, CommandRequest, remove_dead
 from vtime.command.inside import IN_PLACE, OURS
 from vtime.command.terminal import RawTerminal, in_foreground
@@ -44,6 +45,8 @@ folder are kept with its output in results/commands.
   --timeout 60,30     stop the command after 60 s of the machine's clock or 30 s of real time
                       (exit status 124); one number is the limit of both
   --seed N            seed of everything random in the machine (default 1)
+  --packet-cost 1us   for how long a link with netem and without a rate is busy after a segment
+                      (default 1us; 0 for not at all)
   --readable PATH     also let the command read this path; home folders are hidden, except the
                       current folder
   --env NAME[=VALUE]  give the command this environment variable, too
@@ -64,6 +67,7 @@ MOST_SHOWN = 20  # lines about what went wrong; command.json has more
 LEAST_MB = 128
 VIRTUAL = ("/proc", "/sys", "/dev")  # file systems that tell of one machine: the guest's there
 GUESTS_OWN = (*VIRTUAL, "/tmp", OURS, "/mnt", *IN_PLACE)  # where its first process writes
+NANOSECONDS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
 
 
@@ -88,7 +92,7 @@ def run(argv: Sequence[str]) -> int:
                 capture_bytes=arguments.capture, readable=arguments.readable,
                 environment=environment_of(arguments), clock_limit_s=virtual_s, wall_limit_s=wall_s,
                 most_bytes=most_bytes, most_files=most_files, write_back=arguments.write_back,
-                watcher=terminal, kernel=kernel)
+                link_times=LinkTimes(arguments.packet_cost), watcher=terminal, kernel=kernel)
     facts = {"command": list(words), "folder": str(Path.cwd()), "seed": arguments.seed,
              "status": result.status, "virtual_s": round(result.clock_s, 9),
              "wall_s": round(result.wall_s, 3), "files": result.file_count,
@@ -218,6 +222,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--memory", type=megabytes, default=CommandRequest.memory_mb)
     add("--timeout", type=limits, default=(None, None))
     add("--seed", type=whole, default=CommandRequest.seed)
+    add("--packet-cost", type=nanoseconds, default=LinkTimes.packet_cost_ns)
     add("--readable", action="append", default=[], type=file_path)
     add("--env", action="append", default=[])
     add("--write-back", action="store_true")
@@ -307,6 +312,16 @@ def limits(words: str) -> tuple[float, float]:
     """Seconds of the guest's clock, and of the wall's."""
     given = _numbers(words, "s", "s")
     return given[0], given[-1]
+
+
+def nanoseconds(word: str) -> int:
+    """A time of a second at most, in ns."""
+    match = re.fullmatch(r"(\d+\.?\d*)(ns|us|µs|ms|s)|0", word.strip())
+    number = 0 if match is None or not match[1] else round(float(match[1]) * NANOSECONDS[match[2]])
+    if match is None or number > NANOSECONDS["s"]:
+        raise argparse.ArgumentTypeError(f"{word!r}: write a time with its unit, such as 1us, at"
+                                         " most 1s; or 0")
+    return number
 
 
 def most(words: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import pytest
 import experiment
 from base.files import WriteError
 from commands.virtual import command, script
+from vtime import LinkTimes
 
 
 @pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [
@@ -23,7 +24,17 @@ def test_memory(word: str, mb: int) -> None:
     assert command.megabytes(word) == mb
 
 
+@pytest.mark.parametrize(("word", "ns"), [
+    ("0", 0), ("1us", 1000), ("1.5µs", 1500), ("100ns", 100), ("1s", 10 ** 9)])
+def test_what_a_packet_costs(word: str, ns: int) -> None:
+    assert command.nanoseconds(word) == ns
+    arguments = command.parsed(["--packet-cost", word], ["true"])
+    assert LinkTimes(arguments.packet_cost).words()[0] == f"packet_cost_ns={ns}"
+
+
 @pytest.mark.parametrize(("flags", "said"), [
+    (["--packet-cost", "1"], "with its unit"), (["--packet-cost", "2s"], "at most 1s"),
+    (["--packet-cost", "soon"], "such as 1us"),
     (["--memory", "1K"], "at least 128M"), (["--memory", "x"], "not a number"),
     (["--timeout", "0"], "above 0"), (["--timeout", "1,2,3"], "at most 2"),
     (["--timeout", "soon"], "not a number"), (["--limit", "1G,0"], "above 0"),

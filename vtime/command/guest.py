@@ -26,6 +26,8 @@ from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR,
                                   INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                   Frame, Outlet, Reader)
 from vtime.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
+from vtime.command.link_times import LinkTimes
+from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground, size
 from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
 from vtime.kernel.init import PROGRAM
@@ -86,6 +88,7 @@ class CommandRequest:
     capture_bytes: int = 0
     reads_input: bool = True
     guest: int = 0
+    link_times: LinkTimes = LinkTimes()
 
 
 @dataclass
@@ -196,21 +199,6 @@ def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
     return {quoted(line.partition(mark)[2], 40) for line in printed if mark in line}
 
 
-def session_processes(leader: int) -> Iterator[tuple[int, str, int]]:
-    """The processes of a session: number, state, and ticks of processor time that each took."""
-    # Without CONFIG_PROC_CHILDREN all of the machine's are looked at.
-    is_listed = os.path.exists(f"/proc/{leader}/task/{leader}/children")
-    names = [str(leader)] if is_listed else [*filter(str.isdigit, os.listdir("/proc"))]
-    while names:
-        name = names.pop()
-        with suppress(OSError, IndexError, ValueError):  # it may have ended meanwhile
-            words = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-            if int(words[3]) == leader:
-                yield int(name), words[0], int(words[11]) + int(words[12])
-            if is_listed:
-                names += Path(f"/proc/{name}/task/{name}/children").read_text().split()
-
-
 class CommandGuest:
     """A guest that runs one command. Use as a context manager: it ends with it."""
 
@@ -256,7 +244,7 @@ class CommandGuest:
         command = uml.guest_command(
             kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
-            more=(*NO_DEVICES, f"seed={request.seed}",
+            more=(*NO_DEVICES, f"seed={request.seed}", *request.link_times.words(),
                   f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:

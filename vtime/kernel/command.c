@@ -36,6 +36,7 @@
 #include <linux/kstrtox.h>
 #include <linux/sched/stat.h>
 #include <linux/sysctl.h>
+#include <net/link_time.h>
 #include <net/sock.h>
 #include <asm/unistd.h>
 #include <init.h>
@@ -209,6 +210,14 @@ static unsigned long long command_packets_ns(void)
 	return ns;
 }
 
+/* A program starts. */
+static void command_start(void)
+{
+	unsigned long us = START_US + link_start_noise();
+
+	usleep_range(us, us);
+}
+
 /* Called before every return to a process: from a system call, or from a page's fault (-1). */
 void command_spin(void)
 {
@@ -227,7 +236,7 @@ void command_spin(void)
 	if (number < 0)
 		return;
 	if ((number == __NR_execve || number == __NR_execveat) && !result)
-		usleep_range(START_US, START_US);
+		command_start();
 	command_count++;
 	if (!command_was_made(number, result))
 		command_in_a_row = command_asking = 0;
@@ -321,6 +330,7 @@ static int __init command_setup_seed(char *word, int *add)
 	if (kstrtoull(word, 10, &command_seed))
 		return 1;
 	command_is_seeded = true;
+	link_seed(command_seed);
 	return 0;
 }
 __uml_setup("seed=", command_setup_seed,

@@ -43,7 +43,7 @@ s/^\tconst struct rtnl_link_ops \*rtnl_link_ops;$/&\n\tu32 capture_id;/
 
 # net/core/dev.c, net/core/skbuff.c, net/core/rtnetlink.c, net/sched/sch_api.c
 s/^\t\terr = link->doit(skb, nlh, extack);$/\t{\n\t\tcapture_requested(net, nlh);\n&\n\t\tcapture_answered(net, nlh, err, extack);\n\t}/
-s/^#include <net\/pkt_sched.h>$/&\n#include <net\/capture.h>/
+s/^#include <net\/pkt_sched.h>$/&\n#include <net\/capture.h>\n#include <net\/link_time.h>/
 s/^\ttrace_net_dev_queue(skb);$/\tcapture_queued(skb, dev);\n&/
 s/^\t\ttrace_qdisc_enqueue(q, txq, skb);$/\t\tcapture_accepted(skb);\n&/
 /^static int dev_qdisc_enqueue(/,/^}/ s/^\tif (rc == NET_XMIT_SUCCESS)$/& {/
@@ -53,3 +53,8 @@ s/^\t\ttrace_kfree_skb(skb, __builtin_return_address(0), reason, sk);$/\t{\n\t\t
 /^static int qdisc_notify(/,/^}/ s/^\tif (!rtnl_notify_needed(.*$/\tcapture_qdiscs(qdisc_dev(new ?: old));\n&/
 /^static int tclass_notify(/,/^}/ s/^\tif (!rtnl_notify_needed(.*$/\tcapture_qdiscs(qdisc_dev(q));\n&/
 s/^subsys_initcall(pktsched_init);$/&\n\n#include "capture_qdiscs.c"/
+
+# Time, for link_time.c: net/sched/sch_netem.c, net/sched/sch_api.c
+/^struct netem_sched_data {$/,/^};$/ s/^\tstruct Qdisc\t\t\*qdisc;$/&\n\tu64\t\t\tbusy_until;/
+/^static int netem_enqueue(/,/^}/ s/^\t\tif (q->rate) {$/\t\tif (!q->rate)\n\t\t\tnow = link_time(sch, q->qdisc, skb, now, \&q->busy_until);\n&/
+/^void qdisc_watchdog_schedule_range_ns(/,/^}/ s/^\tif (hrtimer_is_queued(&wd->timer)) {$/\texpires += link_noise();\n&/

@@ -100,7 +100,10 @@ net/core/skbuff.c capture_dropped(skb, reason);
 net/core/rtnetlink.c capture_requested(net, nlh);
 net/core/rtnetlink.c capture_answered(net, nlh, err, extack);
 net/sched/sch_api.c capture_qdiscs(qdisc_dev(new ?: old));
-net/sched/sch_api.c #include "capture_qdiscs.c"'
+net/sched/sch_api.c #include "capture_qdiscs.c"
+net/sched/sch_api.c expires += link_noise();
+net/sched/sch_netem.c u64			busy_until;
+net/sched/sch_netem.c now = link_time(sch, q->qdisc'
 
 # What spins gets on, a seed decides all that is random, root's files are root's, and packets can be
 # captured: see command.c, command.sed and capture.c.
@@ -114,10 +117,12 @@ change_for_commands() {
     done <<<"$COMMAND_FILES"
     cp "$here/command.c" "$work/tree/arch/um/kernel/"
     cp "$here/command_os.c" "$work/tree/arch/um/os-Linux/"
-    cp "$here/capture.h" "$work/tree/include/net/"
+    cp "$here/capture.h" "$here/link_time.h" "$work/tree/include/net/"
     cp "$here/capture.c" "$work/tree/net/core/"
+    cp "$here/link_time.c" "$work/tree/net/sched/"
     cp "$here/capture_qdiscs.c" "$work/tree/net/sched/"
     echo 'obj-y += capture.o' >>"$work/tree/net/core/Makefile"
+    echo 'obj-y += link_time.o' >>"$work/tree/net/sched/Makefile"
 }
 
 configure() {

@@ -17,6 +17,7 @@ from vtime.command import guest, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
 from vtime.command.guest import CommandRequest, environment_of
+from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
@@ -230,7 +231,7 @@ def test_all_of_a_session_and_no_other_process_is_found(
                           stdout=subprocess.PIPE, start_new_session=True) as leader:
         try:
             assert leader.stdout is not None and leader.stdout.readline() == b"\n"
-            found = [*guest.session_processes(leader.pid)]
+            found = [*session_processes(leader.pid)]
             own = [pid for pid, _, _ in found]
             assert len(own) == 3 and all(os.getsid(pid) == leader.pid for pid in own)
             assert {state for _, state, _ in found} <= set("RSD") and leader.pid in own
