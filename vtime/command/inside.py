@@ -44,12 +44,13 @@ HOME = "/tmp/home"
 OURS = "/run/first-flight"
 OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
 IN_PLACE = {
-    "/usr/bin/ovs-vsctl": "ovs-vsctl", "/usr/bin/telnet": "telnet",
+    "/usr/bin/ovs-vsctl": "ovs-vsctl", "/usr/bin/ovs-ofctl": "ovs-ofctl",
+    "/usr/bin/telnet": "telnet",
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
     "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
-          "ovs-vsctl": "/usr/bin/ovs-vsctl"}  # by those that call another program
+          "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}  # by those that call another program
 MOST_NOTES, MOST_SPACES = 10_000, 1000  # bytes, and names of network namespaces
 # What Mininet looks for of cgroup v1: the files of a group, and what is in them.
 CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1024",
