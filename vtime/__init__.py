@@ -28,8 +28,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     most so many bytes of packets are kept, 0 for none. readable: what else it reads. environment:
     variables besides what every command has. seed: of everything random in the machine.
     clock_limit_s, wall_limit_s: the command is ended after so many seconds of the machine's clock,
-    or of ours. most_bytes, most_files: of what comes back. link_times: what a packet costs on a link that
-    nobody limited, and the noise of a machine. kernel: to boot, by default the one that
+    or of ours. most_bytes, most_files: of what comes back. link_times: what a packet costs on a
+    link that nobody limited, and the noise of a machine. kernel: to boot, by default the one that
     ./install.sh --with-mininet has built.
 
     Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;

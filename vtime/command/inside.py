@@ -49,8 +49,9 @@ IN_PLACE = {
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
     "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
+# By those that call another program.
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
-          "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}  # by those that call another program
+          "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}
 MOST_NOTES, MOST_SPACES = 10_000, 1000  # bytes, and names of network namespaces
 # What Mininet looks for of cgroup v1: the files of a group, and what is in them.
 CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1024",
