@@ -25,8 +25,7 @@ READ_ONLY = "--only-read-flags"
 # Commands with flags of their own, by the word that selects them, the first that is there: modules
 # that have read() and run() of the whole command line.
 PROGRAMS = {"--": "commands.virtual.command",  # what stands behind it is somebody's command
-            "--report": "commands.virtual.captured",  # of a command that ran with --capture
-            "--packetdrill": "commands.virtual.packetdrill"}
+            "--report": "commands.virtual.captured"}  # of a command that ran with --capture
 # The flags of run.sh that run no trial, the first that is given; next come QUESTIONS, or a run.
 WITHOUT_TRIALS: dict[str, Callable[[argparse.Namespace], int]] = {
     "list": without_trials.list_scenarios, "new": without_trials.new,

@@ -19,7 +19,6 @@ needed=() before=''
 for flag in "$@"; do
     case $flag in
         --) needed=(--for-commands); break ;;   # what stands behind it is somebody's command
-        --packetdrill | --packetdrill=*) needed=(--for-commands) ;;
         -h | --help | --version | --list | --new | --new=* | --check | --check=* | --probe | --probe=* | --dry-run)
             [[ -x $python ]] || {
                 echo "run.sh: ${flag%%=*} needs $python, and there is none; ./install.sh installs it" >&2

@@ -55,7 +55,7 @@ Measure what TCP's initial window does, on real Linux TCP in virtual time.
   ./run.sh --list                            what else can be measured
   ./run.sh -- python3 my_mininet_script.py   any command, in virtual time
   ./run.sh --capture -- ./my_experiment.sh   and what its network really did
-  ./run.sh --packetdrill my_script.pkt       packetdrill's scripts, too
+  ./run.sh -- packetdrill my_script.pkt      packetdrill's scripts, too
 
 your question (flags take lists, 10,20 or 10..40:10; all combinations are run)
   --rtt 50ms      round-trip time           --iw 10,30    initial windows
@@ -107,6 +107,7 @@ SYNONYMS = {
     **dict.fromkeys(("--json", "--csv", "--md"),
                     "--export json FILE (md, csv) writes the findings of one scenario"),
     "--capture": "it goes with a command: ./run.sh --capture -- COMMAND",
+    "--packetdrill": "packetdrill runs as any command: ./run.sh -- packetdrill FILE...",
     **dict.fromkeys(("--log", "--logs", "--accesslog"), "write --users FILE"),
     **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
                     _TWO_OBJECTS),

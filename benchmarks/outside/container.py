@@ -5,7 +5,7 @@
 
 Builds the image of Containerfile from nothing, on a Debian 12 that mmdebstrap makes from Debian's
 mirror, and runs what people run in it: a single bucket, the paper's scenario, a Mininet script with
-Open vSwitch, packetdrill (PATH: the program, docs/PACKETDRILL.md), and tests/live/test_escape.py.
+Open vSwitch, packetdrill (PATH: the program, docs/MININET.md), and tests/live/test_escape.py.
 Each container has no root, no capability, no network, Docker's list of system calls and its
 /dev/shm (64 MB that cannot be executed). Prints a table; exit status 1 where one of them fails, 4
 where this machine lacks a program for it.
@@ -193,8 +193,8 @@ def tried(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
         walls(containers)]
     if packetdrill:
         shutil.copy(packetdrill, work / "packetdrill")
-        outcomes.append(run("packetdrill", "--packetdrill", "handshake.pkt", "--program",
-                            "./packetdrill", expected="pass"))
+        outcomes.append(run("packetdrill", "--", "sh", "-c",
+                            "packetdrill handshake.pkt && echo it passed", expected="it passed"))
     owners = {path.lstat().st_uid for path in (*work.glob("results/**/*"), *work.glob("figures/*"))}
     figures = len(list(work.glob("figures/*.png")))
     return [*outcomes, Outcome("the files are the caller's", owners == {containers.owner}

@@ -31,7 +31,6 @@ RULES = {
         "two packets; 0.5 µs; 1 µs; three times; 216 ms; 1 s; 100 s; 95 %; 100,000 trials",
     "docs/MININET.md": "4 s; 80 s; 10 s; 1 ms; 0.14 ms; 1 µs; 10 µs",
     "docs/MODEL.md": "1.7 ms",
-    "docs/PACKETDRILL.md": "10 µs; 12.5 %; 4 ms; 1 µs; 2 µs",
     "docs/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
     "docs/PUBLISHED_SCRIPTS.md": "8 ms",
     "docs/QUESTIONS.md":

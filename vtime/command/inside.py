@@ -48,6 +48,7 @@ IN_PLACE = {
     "/usr/bin/telnet": "telnet",
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
     "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
+    "/usr/bin/packetdrill": "packetdrill",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
 # By those that call another program.
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
@@ -122,6 +123,8 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     for place, name in IN_PLACE.items():
         if os.path.exists(NEEDED.get(name, "/")):
             _put_in_place(place, name)
+    for source in Path(__file__).parent.glob("times.*"):  # for packetdrill
+        Path(f"{NEW}{OURS}/{source.name}").write_bytes(source.read_bytes())
     if not os.path.lexists(f"{NEW}/usr/bin/python"):  # as experiments call it
         os.symlink("python3", f"{NEW}/usr/bin/python")
     _make_cgroups(f"{NEW}/sys/fs/cgroup")
