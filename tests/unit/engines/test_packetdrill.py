@@ -53,11 +53,14 @@ def test_what_a_script_sets_is_left_to_it_and_what_is_given_comes_last(
     assert "--remote_ip=192.0.2.1" in options
 
 
-def test_the_program_is_the_first_that_is_not_this_one(wrapper: ModuleType, tmp_path: Path) -> None:
+def test_the_program_is_the_first_that_is_not_this_one(
+        wrapper: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "this").touch(mode=0o755)
+    monkeypatch.setattr(wrapper, "__file__", str(tmp_path / "this"))
     folders = [tmp_path / name for name in ("none", "ours", "plain", "theirs", "later")]
     for folder in folders[1:]:
         folder.mkdir()
-    (folders[1] / "packetdrill").symlink_to(PATH)
+    (folders[1] / "packetdrill").symlink_to(tmp_path / "this")
     (folders[2] / "packetdrill").touch(mode=0o644)
     for folder in folders[3:]:
         (folder / "packetdrill").touch(mode=0o755)
