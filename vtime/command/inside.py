@@ -44,11 +44,9 @@ HOME = "/tmp/home"
 OURS = "/run/first-flight"
 OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
 IN_PLACE = {
-    "/usr/bin/ovs-vsctl": "ovs-vsctl", "/usr/bin/ovs-ofctl": "ovs-ofctl",
-    "/usr/bin/telnet": "telnet",
+    **{f"/usr/bin/{name}": name for name in (
+        "ovs-vsctl", "ovs-ofctl", "telnet", "controller", "sudo", "packetdrill")},
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
-    "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
-    "/usr/bin/packetdrill": "packetdrill",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
 # By those that call another program.
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
