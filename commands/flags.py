@@ -12,6 +12,7 @@ from pathlib import Path
 
 from base import command_line, files
 from base.command_line import Parser, filled, positive, whole
+from base.removed import REMOVED
 from base.words import nearest
 from commands import conditions
 from commands.run import overrides_of, own_server
@@ -29,7 +30,6 @@ DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 QUESTIONS = {
     "users": "commands.users",
     "find_cliff": "commands.cliff",
-    "explain": "commands.explain",
 }
 
 EPILOG = """\
@@ -68,7 +68,6 @@ your server and users
   --probe URL        the initial window that your server uses, seen from here
   --users FILE       logs, CSV or captures of your users: the best window
   --find-cliff KIND  the size from which a response costs a round trip
-  --explain 3500ms   how much of an observed time the window explains
 
 how
   --full         print every table          --dry-run      what would be done
@@ -119,7 +118,7 @@ SYNONYMS = {
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        SYNONYMS, SHORT, prog="run.sh",
+        {**SYNONYMS, **REMOVED}, SHORT, prog="run.sh",
         description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument

@@ -34,7 +34,7 @@ RULES = {
     "docs/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
     "docs/PUBLISHED_SCRIPTS.md": "8 ms",
     "docs/QUESTIONS.md":
-        "30 instead of 10; 100 packets; 3.5 s; 50 ms; 50 packets; 80 %; 20 packets",
+        "30 instead of 10; 100 packets; 50 packets; 80 %; 20 packets",
     "docs/USERS.md": "100 packets; 1 %; 2 %; 80 %",
     "docs/studies/LOAD.md": "66 s; 95 %",
     "docs/studies/POPULATION.md": "two fitted parameters; three parameters; five times",

@@ -129,7 +129,7 @@ def known_flags() -> dict[str, tuple[str, ...]]:
             "--find-cliff": ("chain", "response", "early"), "--compare": (".", "results"),
             "--probe": ("http://192.0.2.7/", "https://[::1]:8443/a"), "--name": ("mine",),
             "--users": ("users.csv",), "--trials": ("10", "500"), "--share-link": ("9000",),
-            "--explain": ("3500ms", "3.5s", "soon"), "--new": ("mine",),
+            "--new": ("mine",),
             "--sample": ("1/16", "full"), "--sysctl": ("net.ipv4.tcp_sack=0",),
             "--server-command": ("serve {p}",), "--server-folder": (".",), "--ca": ("users.csv",),
             "--server-ready": ("/",), "--url-path": ("/{size}",), "--server-name": ("a.b",),

@@ -45,8 +45,6 @@ ALONE = (
     "--cluster tls://a\nb:1 --rtt 5", "--cluster \udcff --rtt 5", "--cluster local:0 --rtt 5",
     "--cluster local:x --rtt 5", "--cluster nowhere.json --rtt 5", "--cluster ftp://a:1 --rtt 5",
     "--cluster tls://a:99999 --rtt 5", "--cluster {folder} --rtt 5",
-    "--explain 1e-7 --rtt 5", "--explain 0 --rtt 5", "--explain nan --rtt 5",
-    "--explain -1 --rtt 5", "--explain 1e12 --rtt 5",
     "--env = -- true", "--env NO_SUCH_VARIABLE -- true", "--env A-B=1 -- true",
     "--timeout 1e300 -- true",
     "--limit 1e300 -- true", "--capture 0 -- true", "--seed 9223372036854775808 -- true",

@@ -1,0 +1,7 @@
+"""What earlier versions had, by what people type, and what to use instead."""
+
+from __future__ import annotations
+
+REMOVED = {
+    "--explain": "--rtt, --bw, --size and --iw 10,100 give the time, and the window's part of it",
+}

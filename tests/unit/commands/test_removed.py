@@ -1,0 +1,29 @@
+"""What earlier versions had: each is refused in one line that says what to use instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from base.errors import UsageError
+from base.removed import REMOVED
+from commands import flags, run
+
+# What somebody types who knows an earlier version; the first word, or the first two, is the key.
+TYPED = {"--explain": "--explain 3500ms --rtt 50"}
+
+
+def test_each_line_is_typed_below() -> None:
+    assert TYPED.keys() == REMOVED.keys()
+
+
+@pytest.mark.parametrize("key", REMOVED)
+def test_what_is_gone_is_told_in_one_line(key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        run.read(flags.parse(TYPED[key].split()))
+        line = "it was taken"
+    except UsageError as error:
+        line = str(error)
+    except SystemExit as ended:
+        assert ended.code == 2
+        line = capsys.readouterr().err.rstrip("\n")
+    assert key.split()[0] in line and REMOVED[key] in line and "\n" not in line

@@ -1,1 +1,0 @@
-"""Tests of study.fetches.features.explain."""
