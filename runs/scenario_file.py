@@ -11,6 +11,7 @@ from typing import Any
 
 from base import files
 from base.errors import UsageError
+from base.removed import REMOVED
 from base.words import near_words
 from runs import schema
 from runs.sysctls import sysctls_of
@@ -114,15 +115,10 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
     return read(path)
 
 
-# What was a kind of study once, with one scenario.
-ARITHMETIC = ("it measures nothing: docs/results/paper_arithmetic.md has the paper's own"
-              " arithmetic, and /usr/bin/python3 -m paper.arithmetic writes it")
-
-
 def _unknown(name: str, known: list[str], folder: Path) -> str:
     """What is wrong with a name that is no scenario's, and what is meant, as far as one can see."""
-    if name == "paper_arithmetic":
-        return f"{name}: {ARITHMETIC}"
+    if name in REMOVED:
+        return f"{name}: {REMOVED[name]}"
     if os.path.isdir(name):
         return f"{name!r} is a folder: name a scenario, or a file in it that ends in .toml"
     if os.path.exists(name):

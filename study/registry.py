@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from base.errors import UsageError
+from base.removed import REMOVED
 from findings.findings import Report
 from findings.quantities import QUANTITIES
 from runs import runs, scenario_file, schema
@@ -36,7 +37,7 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     """A scenario with what the command line has in place of it. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
     if file.raw.get("kind") == "arithmetic":
-        raise UsageError(f"{file.where}: {scenario_file.ARITHMETIC}")
+        raise UsageError(f"{file.where}: {REMOVED['paper_arithmetic']}")
     name = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
     return kind(name).study(file, overrides, seed)
 

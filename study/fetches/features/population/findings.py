@@ -181,7 +181,7 @@ def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
         ("of that, other ones within the buckets", ours - alone, None))
     return Table("Where the saving comes from", (
         Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms")), rows, (
-            "The paper's numbers show only what moves between its buckets (paper_arithmetic). What"
+            "The paper's numbers show only what moves between its buckets. What"
             " differs within a bucket is known of the fitted population only.",))
 
 

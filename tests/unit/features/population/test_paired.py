@@ -174,7 +174,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
     near, of = others["two_weeks"].tables[0].rows[0][1:3]
     assert (near, of) == (sum(map(close, ablation.explained(scenario.drawn, records)[-1].panels["RTT"])), 8)
     paper = [row[4] for row in others["two_weeks"].tables[0].rows]
-    assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # paper_arithmetic
+    assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # tests/unit/paper/test_arithmetic.py
     page = others["fig5"].chart
     assert isinstance(page, BarPage) and [chart.axis for chart in page.charts] == [
         "RTT (ms)", "Bandwidth (kbit/s)", "Bandwidth-delay product (bytes)"]
@@ -280,7 +280,7 @@ def test_the_saving_is_told_in_parts_that_add_up(scenario: Scenario,
     assert alone == pytest.approx(7) and far > 10
     saved = weeks.tables[0].column("ours", "saved")[0]
     assert every - far == pytest.approx(saved) and within == pytest.approx(float(str(saved)) - 7)
-    # Of the paper what it prints: Table 3, and Figure 5's RTT panel (paper_arithmetic).
+    # Of the paper what it prints: Table 3, and Figure 5's RTT panel.
     assert parts.column("paper") == [68, None, None, pytest.approx(23.2, abs=0.05), None]
 
 
