@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draw the figures of stored runs: of scenarios, the newest whole run of each, or of one run.
+"""Draw the figures of stored runs, and build their pages: measure nothing.
 
-Nothing is computed here: a run is loaded, its study makes a report of it, and
-drawing draws that.
+Of scenarios the newest whole run of each, or one run. A run is loaded, its study makes a report of
+it, and that is drawn: figures/<scenario>_<name>.png, and results/<scenario>/<run>/report.html, one
+page that needs nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ if __name__ == "__main__":
     quietly("plot.py")
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +22,14 @@ from base.command_line import Parser, output_folder, run_main, say
 from base.errors import FirstFlightError
 from commands.stored import add_runs, with_each_run
 from findings import drawing
+from findings.findings import Report
+from findings.quantities import FLAGS
+from findings.render import page
 from study.registry import stored_report
+
+EPILOG = """\
+exit status: 0 drawn · 1 results are missing or damaged · 2 usage · 130 interrupted
+"""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -33,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
-    """Draw a stored run, print the paths, and report what of it cannot be drawn.
+    """Draw a stored run and build its page, print the paths, and report what cannot be drawn.
 
     Raises FirstFlightError.
     """
@@ -41,25 +50,40 @@ def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
     for finding in report.findings:
         if finding.missing:
             say(f"plot.py: not drawn: {finding.name}: {finding.missing}")
-    paths = drawing.draw(report, figures, forms)
-    if not paths:
-        raise FirstFlightError(f"{folder}: it has nothing to draw")
-    for path in paths:
+    images = drawn(report, folder, forms)
+    for path in drawing.save(report.name, images, figures, forms):
         print(path)
+    print(page.write(folder, report, drawing.for_page(images)))
+
+
+def drawn(report: Report, folder: Path, forms: Sequence[str]) -> drawing.Images:
+    """The run's figures, PNG among their formats; none, with a line, where they cannot be drawn."""
+    try:
+        return drawing.images(report, tuple(dict.fromkeys(("png", *forms))))
+    except FirstFlightError as error:
+        say(f"plot.py: {folder}: nothing is drawn: {error}")
+        return {}
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
+    measuring = ("plot.py draws stored runs; ./run.sh measures, such as ./run.sh zhao2019"
+                 " --rtt 200")
     parser = Parser(
-        prog="plot.py", description="Draw the figures of scenarios from their newest results.",
-        allow_abbrev=False)
+        {quantity.flag: measuring for quantity in FLAGS.values()}, prog="plot.py", epilog=EPILOG,
+        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Draw the figures of scenarios from their newest results, and build the page"
+                    " report.html of\neach run. Nothing is measured.")
     add_runs(parser, "what to draw (default: every scenario that has results)",
-             "draw this run instead of a scenario's newest")
+             "this run folder, whole or not, instead of a scenario's newest")
     parser.add_argument("--figures", type=output_folder, default=files.PROJECT / "figures",
                         metavar="DIR", help="where figures go (default figures)")
     parser.add_argument("--format", type=command_line.pictures, default=("png",),
                         metavar="png,svg,pdf",
                         help="which files to write (default png)")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.run is not None:  # latest is a link, and nothing is written through one
+        arguments.run = Path(os.path.realpath(arguments.run))
+    return arguments
 
 
 if __name__ == "__main__":

@@ -18,9 +18,12 @@ T = TypeVar("T")
 
 
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
-    """--scenario, --run and --results; of_scenarios, of_run: the help of the first two."""
+    """Names, --scenario, --run and --results; of_scenarios, of_run: their help."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--scenario", nargs="+", metavar="NAME", type=filled, help=of_scenarios)
+    what.add_argument("names", nargs="*", metavar="NAME", type=filled, default=[],
+                      help=of_scenarios)
+    what.add_argument("--scenario", nargs="+", metavar="NAME", type=filled,
+                      help="the same, as of run.sh")
     what.add_argument("--run", type=file_path, metavar="FOLDER", help=of_run)
     add_results(parser)
 
@@ -67,7 +70,7 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
 
     if arguments.run is not None:
         return with_each(program, [arguments.run], render_run)
-    names = arguments.scenario or [*filter(has_results, scenario_file.names())]
+    names = arguments.names or arguments.scenario or [*filter(has_results, scenario_file.names())]
     if not names:
         say(f"{program}: {arguments.results}: {nothing}")
         return errors.FAILED

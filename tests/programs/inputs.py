@@ -1,7 +1,7 @@
 """Damaged inputs of each kind: what makes one in a folder, from values drawn by Hypothesis.
 
-KINDS names them; what a maker returns puts its input to the functions behind run.sh, report.py
-and results.py. Nothing boots: a scenario is read and expanded, a stored run is loaded and
+KINDS names them; what a maker returns puts its input to the functions behind run.sh, plot.py
+and docs/update.py. Nothing boots: a scenario is read and expanded, a stored run is loaded and
 rendered, a capture is judged.
 """
 
@@ -186,7 +186,7 @@ def stored_files(name: str) -> dict[str, Path]:
 
 
 def render_stored(home: Path, drawn: bool) -> None:
-    """What run.sh, report.py and results.py make of a stored run, and if drawn plot.py."""
+    """What run.sh and docs/update.py make of a stored run, and if drawn plot.py."""
     report = registry.stored_report(home)
     text.text(report)
     markdown.index([report], [], "pages")

@@ -1,11 +1,10 @@
-"""report.py and results.py: a stored run is loaded and rendered; what is wrong is one line."""
+"""plot.py and docs/update.py: a stored run is loaded and rendered; what is wrong is one line."""
 
 from __future__ import annotations
 
 import hashlib
 import html
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,10 +14,11 @@ from typing import Any
 
 import pytest
 
-import report as report_command
-import results as results_command
+import plot
 from base import errors
 from base.errors import FirstFlightError
+from docs import update
+from findings import drawing
 from findings.findings import Report
 from findings.render import markdown, page, text
 from runs import runs
@@ -81,66 +81,57 @@ def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
     return folder
 
 
-# report.py ---------------------------------------------------------------------------
+# The page, by plot.py ----------------------------------------------------------------
 
-def test_the_page_is_written_beside_the_records(tmp_path: Path,
-                                                capsys: pytest.CaptureFixture[str]) -> None:
-    folder = save(tmp_path / "zhao2019" / "20260101-uml")
+@pytest.fixture(name="pixels")
+def pixels_for_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pixel in the place of each figure."""
+    monkeypatch.setattr(plot, "drawing", SimpleNamespace(
+        images=lambda told, forms: {told.findings[0].name: {form: PIXEL for form in forms}},
+        save=drawing.save, for_page=drawing.pngs))
+
+
+def test_the_page_is_written_beside_the_records(
+        tmp_path: Path, pixels: None, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, figures = save(tmp_path / "zhao2019" / "20260101-uml"), tmp_path / "figures"
     (folder.parent / "latest").symlink_to(folder.name)
-    figures = tmp_path / "figures"
-    figures.mkdir()
-    (figures / "zhao2019_fig5_rtt.png").write_bytes(PIXEL)
-    (figures / "zhao2019_fig5_rtt.svg").write_text("not a picture of the page")
     requested = ["--results", str(tmp_path), "--figures", str(figures)]
-    assert report_command.main([*requested, "--scenario", "zhao2019"]) == errors.OK
+    written = f"{figures}/zhao2019_{report().findings[0].name}.png\n{folder}/report.html\n"
+    assert plot.main([*requested, "--scenario", "zhao2019"]) == errors.OK
     said = capsys.readouterr()
-    assert (said.out, said.err) == (f"{folder}/report.html\n", "")
+    assert said.out == written and all("not drawn" in line for line in said.err.splitlines())
     first = (folder / "report.html").read_text()
     assert first.count("<img ") == 1
-    assert report_command.main(requested) == errors.OK  # whatever has results
+    assert plot.main([*requested, "zhao2019"]) == errors.OK
+    assert plot.main(requested) == errors.OK  # whatever has results
     latest = folder.parent / "latest"
-    assert report_command.main(["--run", str(latest), "--figures", str(figures)]) == errors.OK
+    assert plot.main(["--run", str(latest), "--figures", str(figures)]) == errors.OK
     for stamp, facts in (("20260102-uml", {"partial": True}),  # newer, but no whole runs
                          ("20260103-uml", {"state": runs.RUNNING})):
         save(folder.parent / stamp, **facts)
         latest.unlink()
         latest.symlink_to(stamp)
-        assert report_command.main(requested) == errors.OK
-    assert capsys.readouterr().out == f"{folder}/report.html\n" * 4
+        assert plot.main(requested) == errors.OK
+    assert capsys.readouterr().out == written * 5
     assert (folder / "report.html").read_text() == first
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json",
                                                               "trials.csv"]
 
 
-def test_without_a_folder_of_figures_the_runs_own_are_drawn(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_a_page_without_pictures_is_built_where_nothing_can_be_drawn(
+        tmp_path: Path, pixels: None, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     folder = save(tmp_path / "run")
 
-    def fails(told: Report) -> dict[str, bytes]:
+    def fails(told: Report, forms: object) -> dict[str, bytes]:
         raise FirstFlightError(f"{told.name}: no ink")
 
-    for pngs, images, said in ((lambda told: {told.findings[0].name: PIXEL}, 1, ""),
-                               (fails, 0, f"report.py: {folder}: nothing is drawn: zhao2019: no"
-                                " ink\n")):
-        monkeypatch.setattr("findings.drawing", SimpleNamespace(images=pngs, for_page=dict),
-                            raising=False)
-        assert report_command.main(["--run", str(folder)]) == errors.OK
-        assert (folder / "report.html").read_text().count("<img ") == images
-        assert capsys.readouterr().err == said
-
-
-def test_figures_of_a_scenario_with_a_longer_name_are_not_its_own(tmp_path: Path) -> None:
-    for name in ("marrama2012_loss_loss", "marrama2012_fig2", "marrama2012_fig5_rtt", "other_fig2"):
-        (tmp_path / f"{name}.png").write_bytes(PIXEL)
-    assert sorted(report_command.stored("marrama2012", tmp_path)) == ["fig2", "fig5_rtt"]
-    assert sorted(report_command.stored("marrama2012_loss", tmp_path)) == ["loss"]
-
-
-def test_a_fifo_among_the_figures_is_told_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "zhao2019_fig5_rtt.png")
-    with pytest.raises(FirstFlightError, match="fig5_rtt.png: cannot be read: not a regular file"):
-        report_command.stored("zhao2019", tmp_path)
+    monkeypatch.setattr(plot.drawing, "images", fails)
+    assert plot.main(["--run", str(folder), "--figures", str(tmp_path)]) == errors.OK
+    assert (folder / "report.html").read_text().count("<img ") == 0
+    said = capsys.readouterr()
+    assert said.out == f"{folder}/report.html\n"
+    assert said.err.endswith(f"plot.py: {folder}: nothing is drawn: zhao2019: no ink\n")
 
 
 def damages(folder: Path) -> dict[str, Callable[[], object]]:
@@ -175,36 +166,37 @@ def damages(folder: Path) -> dict[str, Callable[[], object]]:
     ("folder in the way", errors.FAILED, "cannot be written"),
 ])
 def test_bad_results_are_one_line_and_a_status(
-        tmp_path: Path, damage: str, status: int, said: str,
+        tmp_path: Path, damage: str, status: int, said: str, pixels: None,
         capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     if damage != "no run":
         save(folder, "other" if damage == "foreign trials" else "zhao2019")
     damages(folder).get(damage, lambda: None)()
-    assert report_command.main(["--run", str(folder), "--figures", str(tmp_path)]) == status
-    line, = capsys.readouterr().err.splitlines()
-    assert line.startswith("report.py: ") and said in line
+    assert plot.main(["--run", str(folder), "--figures", str(tmp_path)]) == status
+    *others, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("plot.py: ") and said in line
+    assert all("not drawn" in other for other in others)
 
 
 def test_nothing_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report_command.main(["--results", str(tmp_path)]) == errors.FAILED
-    assert report_command.main(["--scenario", "zhao2091"]) == errors.USAGE
+    assert plot.main(["--results", str(tmp_path)]) == errors.FAILED
+    assert plot.main(["--scenario", "zhao2091"]) == errors.USAGE
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and "no results" in lines[0] and "did you mean" in lines[1]
     with pytest.raises(SystemExit) as ended:
-        report_command.main(["--run", "a", "--scenario", "zhao2019"])
+        plot.main(["--run", "a", "--scenario", "zhao2019"])
     assert ended.value.code == errors.USAGE
 
 
-# results.py --------------------------------------------------------------------------
+# docs/update.py --------------------------------------------------------------------------
 
 @pytest.fixture
 def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What README says, in place of the project's own; REPRODUCE quotes what is not kept."""
     folder = tmp_path / "templates"
-    shutil.copytree(results_command.TEMPLATES, folder)
+    shutil.copytree(update.TEMPLATES, folder)
     (folder / "README.txt").write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
-    monkeypatch.setattr(results_command, "TEMPLATES", folder)
+    monkeypatch.setattr(update, "TEMPLATES", folder)
     return folder
 
 
@@ -217,7 +209,7 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
         save(home / stamp, **facts)
     output = tmp_path / "deep" / "RESULTS.md"
     requested = written_to(tmp_path, output)
-    assert results_command.main(requested) == 0
+    assert update.main(requested) == 0
     said = capsys.readouterr()
     kept_file = tmp_path / "findings" / "zhao2019.json"
     page = kept_file.with_suffix(".md")
@@ -229,15 +221,15 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
     assert "](../findings/zhao2019.md)" in index
     assert "| marrama2012 | not measured: `./run.sh marrama2012` | |" in index
     lines = said.err.splitlines()
-    assert all(line.startswith("results.py: ") for line in lines)
+    assert all(line.startswith("docs/update.py: ") for line in lines)
     assert [line for line in lines if "zhao2019:" not in line and "20260103-uml" in line] == [
-        f"results.py: skipped: {home}/20260103-uml: a file is missing"]
+        f"docs/update.py: skipped: {home}/20260103-uml: a file is missing"]
     assert any("there is no whole run; measure it with ./run.sh --scenario marrama2012" in line
                for line in lines)
 
 
 def written_to(folder: Path, output: Path) -> list[str]:
-    """A command line of results.py that writes nowhere else, with a README that quotes little."""
+    """A command line of docs/update.py that writes nowhere else, with a README that quotes little."""
     (folder / "README.md").write_text("# A\n\n## What comes out\n\nold\n\n## Else\n\nkept\n")
     return ["--results", str(folder), "--output", str(output), "--findings",
             str(folder / "findings"), "--readme", str(folder / "README.md")]
@@ -252,7 +244,7 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
     def kept_of(stamp: str, finished_at: str) -> tuple[bool, bool]:
         """Whether the findings are written, and the page says that run's path."""
         save(home / stamp, finished_at=finished_at)
-        assert results_command.main(requested) == errors.OK
+        assert update.main(requested) == errors.OK
         assert (tmp_path / "README.md").read_text().endswith("\n\n## Else\n\nkept\n")
         return str(kept_file) in capsys.readouterr().out, f"/{stamp}`" in page.read_text()
 
@@ -262,11 +254,11 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
     assert kept_of("20260102-uml", "2025-01-01T00:00:00+00:00") == (False, False)
     assert kept_of("20260103-uml", "2026-01-03T00:00:00+00:00") == (True, True)
     shutil.rmtree(home)
-    assert results_command.main(requested) == errors.OK  # from what is kept
+    assert update.main(requested) == errors.OK  # from what is kept
     assert "/20260103-uml`" in page.read_text()
     kept_file.write_text("{}")
     with pytest.raises(FirstFlightError, match="holds no findings"):
-        results_command.main(requested)
+        update.main(requested)
 
 
 def test_what_is_not_recent_is_measured_and_what_is_stands(
@@ -274,8 +266,8 @@ def test_what_is_not_recent_is_measured_and_what_is_stands(
         capsys: pytest.CaptureFixture[str]) -> None:
     """By the driver, in whose place a script notes what it is asked, and fails or is stopped."""
     driver, requested = tmp_path / "driver", tmp_path / "asked"
-    monkeypatch.setattr(results_command, "DRIVER", driver)
-    monkeypatch.setattr(results_command.scenario_file, "names",
+    monkeypatch.setattr(update, "DRIVER", driver)
+    monkeypatch.setattr(update.scenario_file, "names",
                         lambda *_: ["marrama2012", "zhao2019"])
     save(tmp_path / "zhao2019" / "20260101-uml", finished_at=runs.now_text())
     line = [*written_to(tmp_path, tmp_path / "RESULTS.md"), "--measure", "2"]
@@ -285,27 +277,27 @@ def test_what_is_not_recent_is_measured_and_what_is_stands(
             shutil.rmtree(tmp_path / "zhao2019" / "20260101-uml")
         driver.write_text(f'#!/bin/sh\necho "$@" >> {requested}\nexit {status}\n')
         driver.chmod(0o755)
-        assert results_command.main(line) == errors.OK
+        assert update.main(line) == errors.OK
         assert requested.read_text().splitlines() == [
             f"--scenario {name} --results {tmp_path} --no-figures" for name in names]
-        told = "results.py: marrama2012: ./run.sh ended with status 3"
+        told = "docs/update.py: marrama2012: ./run.sh ended with status 3"
         assert (told in capsys.readouterr().err) == bool(status)
         requested.unlink()
     driver.write_text("#!/bin/sh\nexit 130\n")
     with pytest.raises(KeyboardInterrupt):
-        results_command.main(line)
+        update.main(line)
 
 
 def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
                                          capsys: pytest.CaptureFixture[str]) -> None:
     folder = save(tmp_path / "20260101-uml", state=runs.RUNNING)
-    assert results_command.main(["--run", str(folder)]) == errors.OK
+    assert update.main(["--run", str(folder)]) == errors.OK
     chapter = capsys.readouterr().out
     assert chapter.startswith("# zhao2019\n") and chapter.endswith("--iw 42.\n")
     output = tmp_path / "one.md"
-    assert results_command.main(["--run", str(folder), "--output", str(output)]) == errors.OK
+    assert update.main(["--run", str(folder), "--output", str(output)]) == errors.OK
     assert output.read_text() == chapter
-    assert results_command.main(["--run", str(tmp_path)]) == errors.FAILED
+    assert update.main(["--run", str(tmp_path)]) == errors.FAILED
     assert "run.json: cannot be read" in capsys.readouterr().err
 
 

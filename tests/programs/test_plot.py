@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import plot
-import report
-import results as results_command
+from docs import update
 from runs import scenario_file
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -54,7 +53,8 @@ def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     paths = [Path(line) for line in done.stdout.splitlines()]
-    assert [path.name for path in paths] == [f"zhao2019_{name}.png" for name in FIGURES]
+    assert [path.name for path in paths] == [
+        *(f"zhao2019_{name}.png" for name in FIGURES), "report.html"]
     assert all(path.stat().st_size > 5000 for path in paths)
 
 
@@ -66,7 +66,7 @@ def test_a_run_is_drawn_from_wherever_it_is(tmp_path: Path, results: Path,
                       "--format", "SVG,svg"]) == 0
     said = capsys.readouterr()
     assert [Path(line).name for line in said.out.splitlines()] == [
-        f"zhao2019_{name}.svg" for name in FIGURES]
+        *(f"zhao2019_{name}.svg" for name in FIGURES), "report.html"]
 
 
 def test_without_results_or_a_whole_run_the_command_is_named(
@@ -90,7 +90,7 @@ def test_one_scenario_that_cannot_be_drawn_does_not_keep_another(
                       "zhao2091", "zhao2019"]) == 2
     said = capsys.readouterr()
     assert "unknown scenario 'zhao2091'; did you mean zhao2019?" in said.err
-    assert len(said.out.splitlines()) == 3
+    assert len(said.out.splitlines()) == 4
 
 
 def test_what_fails_is_told_and_the_rest_is_drawn(
@@ -109,7 +109,7 @@ def test_what_fails_is_told_and_the_rest_is_drawn(
                       str(tmp_path / "figures")]) == 0
     said = capsys.readouterr()
     assert [Path(line).name for line in said.out.splitlines()] == [
-        "zhao2019_fig5_bw.png", "zhao2019_fig5_bdp.png"]
+        "zhao2019_fig5_bw.png", "zhao2019_fig5_bdp.png", "report.html"]
     assert "plot.py: not drawn: fig5_rtt: " in said.err and "16 failed verdicts" in said.err
 
 
@@ -145,7 +145,7 @@ def test_figures_that_cannot_be_written_are_named(
 def test_a_broken_scenario_file_silences_no_other(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """report.py and results.py without names; plot.py draws on after any that fails (above)."""
+    """plot.py and docs/update.py without names."""
     scenarios, results = tmp_path / "scenarios", tmp_path / "results"
     scenarios.mkdir()
     shutil.copy(PROJECT / "scenarios" / "zhao2019.toml", scenarios)
@@ -160,12 +160,13 @@ def test_a_broken_scenario_file_silences_no_other(
     facts = results / "broken" / folder.name / "run.json"
     facts.write_text(facts.read_text().replace("zhao2019", "broken"))
     page, said = tmp_path / "RESULTS.md", "scenarios/broken.toml: line 2"
-    assert report.main(["--results", str(results), "--figures", str(tmp_path / "none")]) == 2
+    assert plot.main(["--results", str(results), "--figures", str(tmp_path / "f")]) == 2
     told = capsys.readouterr()
-    assert len(told.out.splitlines()) == 1 and "zhao2019" in told.out and said in told.err
+    assert told.out.splitlines()[-1].endswith("report.html") and "zhao2019" in told.out
+    assert said in told.err
     readme = tmp_path / "README.md"
     shutil.copy(PROJECT / "README.md", readme)
-    assert results_command.main(["--results", str(results), "--output", str(page), "--findings",
+    assert update.main(["--results", str(results), "--output", str(page), "--findings",
                                  str(tmp_path / "kept"), "--readme", str(readme)]) == 0
     told = capsys.readouterr()
     assert "zhao2019" in page.read_text() and said in told.err

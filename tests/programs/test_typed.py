@@ -138,8 +138,7 @@ def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:
     other = tmp_path / "python3"
     other.write_text("#!/bin/bash\nexec -a other /usr/bin/python3 -S \"$@\"\n")
     other.chmod(0o755)
-    for command in (["sh", "run.sh"], ["sh", "install.sh"], [str(other), "plot.py"],
-                    [str(other), "report.py"]):
+    for command in (["sh", "run.sh"], ["sh", "install.sh"], [str(other), "plot.py"]):
         said = subprocess.run([*command, "--nonsense"], cwd=files.PROJECT, capture_output=True,
                               text=True, check=False)
         assert said.returncode == 2 and "--nonsense" in said.stderr, said

@@ -9,14 +9,13 @@ import pytest
 
 import experiment
 import plot
-import report
-import results
 from base import __version__
+from docs import update
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
-@pytest.mark.parametrize("program", [experiment, plot, report, results],
+@pytest.mark.parametrize("program", [experiment, plot, update],
                          ids=lambda module: module.__name__)
 def test_every_command_says_it(program: object, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -58,7 +58,7 @@ def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
     assert done.stdout == (b"" if ">&-" in closed.replace("2>", "") else b"out\n")
 
 
-@pytest.mark.parametrize("program", ["experiment.py", "plot.py", "report.py", "results.py"])
+@pytest.mark.parametrize("program", ["experiment.py", "plot.py", "docs/update.py"])
 def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     started = subprocess.Popen([sys.executable, "-X", "importtime", str(PROJECT / program),
                                 "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

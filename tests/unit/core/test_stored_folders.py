@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import plot
-import report
 from base.errors import FAILED, OK, FirstFlightError
 from commands import without_trials
 from commands.flags import parse
@@ -59,7 +58,7 @@ def test_each_fact_of_a_run_in_a_wrong_shape_is_a_line_or_read(
     refused = 0
     for name in sorted(names - {"scenario", "scenario_file"}):
         (home / "run.json").write_text(json.dumps({**known, name: wrong}))
-        status, said = ended(report.main, ["--run", str(home)], capsys)
+        status, said = ended(plot.main, ["--run", str(home), "--figures", str(tmp_path / "f")], capsys)
         assert status in (OK, FAILED) and said.count("\n") == (status == FAILED), (name, said)
         refused += status == FAILED
         assert runs.read_facts(home) == {} or status == OK
@@ -69,10 +68,9 @@ def test_each_fact_of_a_run_in_a_wrong_shape_is_a_line_or_read(
 def test_a_deep_run_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored("zhao2019", tmp_path)
     (home / "run.json").write_text(DEEP)
-    for main in (report.main, plot.main):
-        assert ended(main, ["--run", str(home)], capsys) == (
-            FAILED, f"{main.__module__}.py: {home / 'run.json'}: is damaged (its lists and tables"
-            " are nested too deep)\n")
+    assert ended(plot.main, ["--run", str(home)], capsys) == (
+        FAILED, f"plot.py: {home / 'run.json'}: is damaged (its lists and tables are nested too"
+        " deep)\n")
     with pytest.raises(RecordsError, match="nested too deep"):
         without_trials.compare(parse(["--compare", str(home), str(home)]))
 
@@ -98,9 +96,8 @@ def test_a_value_that_no_trial_has(name: str, column: str, value: str, tmp_path:
                                    capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored(name, tmp_path)
     with_column(home, column, value)
-    for main in (report.main, plot.main):
-        status, said = ended(main, ["--run", str(home)], capsys)
-        assert status == FAILED and said.count("\n") == 1 and "trials.csv, " in said, said
+    status, said = ended(plot.main, ["--run", str(home)], capsys)
+    assert status == FAILED and said.count("\n") == 1 and "trials.csv, " in said, said
     with pytest.raises(RecordsError, match="trials.csv, "):
         without_trials.compare(parse(["--compare", str(home), str(home)]))
 
@@ -115,9 +112,9 @@ def test_values_that_do_not_go_together_are_a_line(
     def nonsense(folder: Path, *_: object) -> None:
         raise KeyError(10)
 
-    monkeypatch.setattr(report, "build", nonsense)
+    monkeypatch.setattr(plot, "draw_run", nonsense)
     monkeypatch.setattr(without_trials.comparison, "report", nonsense)
-    status, said = ended(report.main, ["--run", str(home)], capsys)
+    status, said = ended(plot.main, ["--run", str(home), "--figures", str(tmp_path / "f")], capsys)
     assert status == FAILED and "its files contradict each other (KeyError: 10)" in said
     with pytest.raises(FirstFlightError, match="its files contradict each other"):
         without_trials.compare(parse(["--compare", str(home), str(home)]))

@@ -10,9 +10,8 @@ import pytest
 
 import experiment
 import plot
-import report
-import results
 from base.errors import MESSAGE_CHARACTERS, USAGE, FirstFlightError
+from docs import update
 
 LONG, LONGER = "x" * 300, "/".join(["d" * 200] * 30)  # a name, and a path, that none can have
 PATHS = ("", LONG, LONGER, "a\0b")
@@ -24,11 +23,9 @@ TAKES_PATH = {
                "--scenario {}", "--report={}", "--readable={} -- true",
                "--results={} -- true"),
     "plot.py": ("--run={}", "--results={}", "--figures={}", "--scenario {}"),
-    "report.py": ("--run={}", "--results={}", "--figures={}", "--scenario {}"),
-    "results.py": ("--run={}",)}
+    "docs/update.py": ("--run={}",)}
 MAINS: dict[str, Callable[[Sequence[str]], int]] = {
-    "run.sh": experiment.main, "plot.py": plot.main, "report.py": report.main,
-    "results.py": results.main}
+    "run.sh": experiment.main, "plot.py": plot.main, "docs/update.py": update.main}
 # Others, each by itself; {file} is a file, {folder} a folder.
 ALONE = (
     "--readable / -- true", "--readable /proc -- true", "--readable /dev -- true",

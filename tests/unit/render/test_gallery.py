@@ -10,7 +10,7 @@ from PIL import Image
 
 from findings import drawing
 from findings.render import markdown
-from results import FURTHER
+from docs.update import FURTHER
 from runs import scenario_file
 from tests.unit.render.reports import report
 

@@ -169,7 +169,7 @@ def test_every_failure_has_its_reason(shown: Outline) -> None:
 # On the wire -------------------------------------------------------------------------
 
 def test_the_packets_of_kept_captures_are_shown_once(text: str, shown: Outline) -> None:
-    assert shown.text.count("Not drawn; ./report.py draws it.") == 2  # of the mix, and of packets
+    assert shown.text.count("Not drawn; ./plot.py draws it.") == 2  # of the mix, and of packets
     assert "IW3: RTT 20 ms: 3 data segments, 1 retransmitted." in shown.text
     drawn = Outline(page.page(report(), {"on_the_wire": PIXEL}))
     assert [image["alt"] for image in drawn.of("img")] == ["On the wire"]

@@ -10,8 +10,10 @@ numbers docs/REPRODUCE.md and the chapter of README. Only --measure measures.
 from __future__ import annotations
 
 if __name__ == "__main__":
+    import sys
+    sys.path.insert(0, sys.path[0].rpartition("/")[0])  # of the project, whose modules it uses
     from commands.interrupted import quietly
-    quietly("results.py")
+    quietly("docs/update.py")
 
 import argparse
 import os
@@ -19,6 +21,7 @@ import signal
 import subprocess
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -29,7 +32,7 @@ from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
 from findings.charts import BarChart, BarPage, bar_page
-from findings.findings import Finding, Report, Table
+from findings.findings import Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
 from runs import runs, scenario_file
@@ -47,7 +50,7 @@ REPRODUCE = "REPRODUCE.md"  # beside the index
 GALLERY_HEAD = """\
 # Gallery
 
-Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every scenario.
+Written by `/usr/bin/python3 docs/update.py --gallery` from the newest whole run of every scenario.
 Each picture leads to the page with its numbers. It is the first figure of its scenario, or the
 three panels of Figure 5 together. `./run.sh SCENARIO` draws all of its figures into `figures/`.
 
@@ -57,13 +60,12 @@ MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
 WIDTH = 88
-# A page has the first rows of a table that is longer, and a CSV file has the table.
-MOST_ROWS, FIRST_ROWS = 200, 20
+MOST_ROWS = 20  # of a table on a page; the JSON file beside it has the whole table
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        prog="results.py", allow_abbrev=False,
+        prog="docs/update.py", allow_abbrev=False,
         description="Write docs/RESULTS.md, a page for each scenario with every published bar and"
                     " statement, and README's chapter on results, from the newest whole run of"
                     " every scenario.")
@@ -92,13 +94,13 @@ def measure(name: str, results: Path, hours: int) -> None:
     since = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat()
     if any(finished(runs.read_facts(folder)) >= since for folder in runs.whole(name, results)):
         return
-    say(f"results.py: measuring {name}")
+    say(f"docs/update.py: measuring {name}")
     status = subprocess.run([DRIVER, "--scenario", name, "--results", results, "--no-figures"],
                             stdout=subprocess.DEVNULL, check=False).returncode
     if status in (errors.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM):
         raise KeyboardInterrupt
     if status:
-        say(f"results.py: {name}: ./run.sh ended with status {status}")
+        say(f"docs/update.py: {name}: ./run.sh ended with status {status}")
 
 
 def keep_newest(name: str, results: Path, findings: Path) -> None:
@@ -112,9 +114,9 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
             print(files.write(path, data.dumps(stored_report(folder))))
             return
         except FirstFlightError as error:
-            say(f"results.py: skipped: {error}")
+            say(f"docs/update.py: skipped: {error}")
     if not before:
-        say(f"results.py: {results / name}: there is no whole run; measure it with"
+        say(f"docs/update.py: {results / name}: there is no whole run; measure it with"
             f" ./run.sh --scenario {name}")
 
 
@@ -144,10 +146,8 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
     gallery = os.path.relpath(GALLERY, findings)
     pages = {}
     for name, report in reports.items():
-        short, long_tables = without_long_tables(report)
-        pages[findings / f"{name}.md"] = markdown.page(short, back, [
+        pages[findings / f"{name}.md"] = markdown.page(with_short_tables(report), back, [
             f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
-        pages |= {findings / file: data.table_csv(table) for file, table in long_tables.items()}
     return {**pages, index: template("RESULTS").format(
         table=markdown.index(list(reports.values()), unmeasured, folder),
         within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
@@ -156,21 +156,20 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
         not_reproduced=claims.NOT_REPRODUCED)}
 
 
-def without_long_tables(report: Report) -> tuple[Report, dict[str, Table]]:
-    """The report with the first rows of its longest tables, and these tables by their files."""
-    long_tables: dict[str, Table] = {}
-    findings: list[Finding] = []
-    for finding in report.findings:
-        tables: list[Table] = []
-        for number, table in enumerate(finding.tables, start=1):
-            if len(table.rows) > MOST_ROWS:
-                file = f"{report.name}_{finding.name}_{number}.csv"
-                long_tables[file] = table
-                note = f"{file} in this folder has {len(table.rows)} rows."
-                table = replace(table.first(FIRST_ROWS), notes=(note, *table.notes))
-            tables.append(table)
-        findings.append(replace(finding, tables=tuple(tables)))
-    return replace(report, findings=tuple(findings)), long_tables
+def with_short_tables(report: Report) -> Report:
+    """The report with the first rows of each of its longer tables, quoted from all of them."""
+    def shortened(table: Table) -> Table:
+        if len(table.rows) <= MOST_ROWS:
+            return table
+        note = f"{report.name}.json in this folder has all {len(table.rows)} rows."
+        return replace(table.first(MOST_ROWS), notes=(note, *table.notes))
+
+    opening = report.opening
+    with suppress(FirstFlightError):  # the page says what cannot be quoted
+        opening = quoted(opening, [report])
+    return replace(report, opening=opening, findings=tuple(
+        replace(finding, tables=tuple(map(shortened, finding.tables)))
+        for finding in report.findings))
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
@@ -180,7 +179,7 @@ def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace
         try:
             print(files.write(path, made(path, reports.values())))
         except FirstFlightError as error:
-            say(f"results.py: {path}: left unchanged: {error}")
+            say(f"docs/update.py: {path}: left unchanged: {error}")
     for path, document in documents(reports, index, arguments.findings).items():
         print(files.write(path, document))
 
@@ -260,7 +259,7 @@ def write_chapter(folder: Path, output: Path | None) -> None:
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     if arguments.run is not None:
-        return with_each("results.py", [arguments.run],
+        return with_each("docs/update.py", [arguments.run],
                          lambda folder: write_chapter(folder, arguments.output))
     for name in scenario_file.names():
         if arguments.measure:
@@ -274,4 +273,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    run_main("results.py", main)
+    run_main("docs/update.py", main)
