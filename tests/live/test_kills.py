@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from benchmarks import kills, leftovers
+from tests import kills, leftovers
 from tests.live.conftest import PROJECT, command, processes_with, rows, wait_until, watched
 
 FLAGS = ("--scenario", "zhao2019", "--rtt", "20,100,500",
@@ -18,9 +18,9 @@ COUNT = 3 * 4 * 2
 
 
 def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
-    """One strike of a small run; benchmarks/kills.py makes two hundred, of larger ones."""
+    """One strike of a small run; tests/kills.py makes two hundred, of larger ones."""
     flags = (*FLAGS[:2], "--rtt", "20,200", *FLAGS[4:6])
-    smaller = (f"from benchmarks import command, kills; kills.FLAGS = {flags}\n"
+    smaller = (f"from benchmarks import command\nfrom tests import kills\nkills.FLAGS = {flags}\n"
                "command.run('kills', kills.main)")
     words = ["/usr/bin/python3", "-c", smaller, "--kills", "1"]
     if os.geteuid() == 0:  # else it starts itself anew, within mounts of its own

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import kills, leftovers
-from benchmarks.leftovers import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
+from tests import kills, leftovers
+from tests.leftovers import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
 from tests.conftest import PROJECT
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
@@ -77,7 +77,7 @@ def test_an_orphan_is_found_and_ended() -> None:
     """In a process of its own: whoever adopts orphans reaps every child it has."""
     script = """
 import subprocess, sys
-from benchmarks import leftovers
+from tests import leftovers
 leftovers.GONE_S = 0.2
 leftovers.adopt_orphans()
 subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)

@@ -1,6 +1,6 @@
 """Kill a small run at random moments, resume it, and count what is lost or left behind.
 
-    /usr/bin/python3 -m benchmarks.kills [--kills 200] [--seed 1]
+    /usr/bin/python3 -m tests.kills [--kills 200] [--seed 1]
 
 A run of some seconds is struck one to four times by the signals that users, shells and the system
 send, is stopped for a while, or one of its guests loses power (its kernel is killed); then the
@@ -27,8 +27,9 @@ from random import Random
 from base.command_line import Parser, positive
 from base.errors import FAILED, OK, FirstFlightError
 from base.files import PROJECT
-from benchmarks import command, leftovers
-from benchmarks.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
+from benchmarks import command
+from tests import leftovers
+from tests.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
 
 # Some seconds, and figures to be drawn.
 SCENARIO = "zhao2019"
@@ -165,7 +166,7 @@ def main(words: Sequence[str]) -> int:
     if os.geteuid() == 0 and leftovers.OWN not in os.environ:
         os.environ[leftovers.OWN] = "own"
         os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", "sh",
-                              "-c", OWN, "sh", sys.executable, "-m", "benchmarks.kills", *words])
+                              "-c", OWN, "sh", sys.executable, "-m", "tests.kills", *words])
     leftovers.adopt_orphans()
     with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
         loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
