@@ -106,7 +106,6 @@ SYNONYMS = {
     **dict.fromkeys(("--json", "--csv", "--md"),
                     "--export json FILE (md, csv) writes the findings of one scenario"),
     "--capture": "it goes with a command: ./run.sh --capture -- COMMAND",
-    "--packetdrill": "packetdrill runs as any command: ./run.sh -- packetdrill FILE...",
     **dict.fromkeys(("--log", "--logs", "--accesslog"), "write --users FILE"),
     **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
                     _TWO_OBJECTS),

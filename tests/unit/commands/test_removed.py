@@ -9,7 +9,8 @@ from base.removed import REMOVED
 from commands import flags, run
 
 # What somebody types who knows an earlier version; the first word, or the first two, is the key.
-TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50"}
+TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
+         "--packetdrill": "--packetdrill one.pkt"}
 
 
 def test_each_line_is_typed_below() -> None:
