@@ -21,7 +21,7 @@ readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
 readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # scripts of others
-readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck)
+readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 

@@ -5,5 +5,7 @@ from __future__ import annotations
 REMOVED = {
     "paper_arithmetic": "docs/studies/POPULATION.md has the paper's own arithmetic",
     "--packetdrill": "packetdrill runs as any command: ./run.sh -- packetdrill FILE...",
+    "--share-link": "ietf78_background measures what larger windows cost others on a shared link",
+    "a capture": "tshark turns it into a CSV file: docs/USERS.md has the command",
     "--explain": "--rtt, --bw, --size and --iw 10,100 give the time, and the window's part of it",
 }

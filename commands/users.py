@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from base import typed
 from base.command_line import file_path, positive, say
 from base.errors import UsageError
 from commands import run as measure
 from commands.runners import check_rights
-from findings.quantities import FLAGS, QUANTITIES
+from findings.quantities import FLAGS
 from runs import scenario_file
 from runs.kinds import Overrides, RunData, Study
 from runs.measuring import Refining
 from study import registry
-from study.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
+from study.fetches.features.users.requested import (LARGEST_WINDOW, QUANTITY_NAMES, TRIALS,
                                                     WINDOWS, Requested)
+
+if TYPE_CHECKING:
+    from study.fetches.features.users.rows import Users as UserTable
 
 
 def add_flags(add: Callable[..., object]) -> None:
     add("--users", type=file_path, metavar="FILE",
         help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
              "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
-             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
+             " ss -tin; --iw, --bw and --size for what it does not know")
     add("--trials", type=positive, metavar="N",
         help=f"with --users: how many users are measured under each window (default {TRIALS})")
-    add("--share-link", type=kbps, metavar="KBPS",
-        help="with --users: also measure what larger windows cost others on a shared link of this"
-             " many kbit/s. Half of its connections are your users'; --load says how full it is"
-             " (default"
-             f" {LOAD:g})")
-
-
-def kbps(word: str) -> float:
-    """Reads a bandwidth, such as 20M. Raises argparse.ArgumentTypeError."""
-    try:
-        return typed.number(word, "kbit/s")
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
@@ -47,25 +37,21 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
     """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
         return "--users goes without a scenario, --repeat, --client and --sysctl"
-    if arguments.share_link is not None and not arguments.users:
-        return "--share-link goes only with --users FILE"
     if arguments.trials and not arguments.users:
         return "--trials goes only with --users FILE"
     return ""
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:
-    """A sample of the users of a file; with others on a link if requested. Raises UsageError."""
-    return list(_studies(arguments, requested_of(arguments)))
+    """A sample of the users of a file. Raises UsageError."""
+    from study.fetches.features.users import logs
+    return [_study(logs.read_file(arguments.users), arguments, requested_of(arguments))]
 
 
-def _studies(arguments: argparse.Namespace, requested: Requested) -> Iterator[Study]:
-    from study.fetches.features.users import logs, sample, shared
-    users = logs.read_file(arguments.users)
-    for make in [sample.scenario] if requested.shared_kbps is None else [sample.scenario,
-                                                                     shared.scenario]:
-        yield registry.study_of(make(users, requested, arguments.users, arguments.seed),
-                                Overrides({}, many=arguments.yes), arguments.seed)
+def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested) -> Study:
+    from study.fetches.features.users import sample
+    return registry.study_of(sample.scenario(users, requested, arguments.users, arguments.seed),
+                             Overrides({}, many=arguments.yes), arguments.seed)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -73,19 +59,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return measure.run(arguments, read)
     check_rights(arguments)
+    from study.fetches.features.users import logs
     requested = requested_of(arguments)
+    users = logs.read_file(arguments.users)  # once: a log that grows would change its users
     while True:
-        first, *others = list(_studies(arguments, requested))
-        measured = measure.measured(first, arguments, _refining(first))
+        study = _study(users, arguments, requested)
+        measured = measure.measured(study, arguments, _refining(study))
         largest = max(requested.windows)
         if (arguments.initcwnd is not None or largest >= LARGEST_WINDOW
-                or _chosen(first, measured) != largest):
+                or _chosen(study, measured) != largest):
             break
         say(f"run.sh: {largest} segments, the largest window so far, is the best:"
             f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
-    return measure.worst([measure.show(first, measured, arguments),
-                          *(measure.run_study(study, arguments) for study in others)])
+    return measure.show(study, measured, arguments)
 
 
 def _refining(study: Study) -> Refining:
@@ -109,13 +96,8 @@ def requested_of(arguments: argparse.Namespace) -> Requested:
     """What the flags request of --users. Raises UsageError."""
     given = measure.overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
-    link_kbps = arguments.share_link
-    if link_kbps is not None:
-        link_kbps = QUANTITIES["bandwidth_kbps"].check(link_kbps, "--share-link")
-        if len(windows) < 2:
-            raise UsageError("--share-link: compares windows; give several with --iw")
-    if "load" in given and link_kbps is None:
-        raise UsageError("--load: --users takes it with --share-link KBPS only")
+    if "load" in given:
+        raise UsageError("--load: --users measures no shared link")
     for name, values in given.items():
         if len(values) != 1:
             raise UsageError(f"{FLAGS[name].flag}: --users takes one value of this flag, the same"
@@ -123,9 +105,7 @@ def requested_of(arguments: argparse.Namespace) -> Requested:
     scenario_file.check_count(len(windows) * (arguments.trials or TRIALS),
                               many=arguments.yes or arguments.dry_run)
     single = {name: values[0] for name, values in given.items()}
-    load = single.pop("load", LOAD)
     return Requested(
         windows, arguments.trials or TRIALS,
         {name: value for name, value in single.items() if name in QUANTITY_NAMES},
-        {name: value for name, value in single.items() if name not in QUANTITY_NAMES},
-        link_kbps, load)
+        {name: value for name, value in single.items() if name not in QUANTITY_NAMES})

@@ -16,7 +16,7 @@ from findings.quantity import in_words
 from runs.results.cells import grouped
 from study.load import analysis
 from study.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, Gain, GainPoint, Hit,
-                                 Mixes, Runs, Shared, describe, name_of, named)
+                                 Mixes, Runs, describe, name_of, named)
 from study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from study.load.trial import FIXED as FIXED_SIZE, LoadTrial
 from study.scenario import published
@@ -92,23 +92,6 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
              for line in _gain_lines(mixes.alone[group.window], group, looks[group.window])]
     return _chart(runs, _curves(list(mixes.alone.values()), dashed, groups), _gain_plot(
         "What each group saves, against runs in which everybody has its window", saved))
-
-
-def shared(runs: Runs, costs: Sequence[Shared]) -> LineChart:
-    """What each window of your users saves them, and the others, of the mean and of p99."""
-    ticks = tuple((float(place), str(cost.initcwnd)) for place, cost in enumerate(costs))
-
-    def plot(what: str, gains: Sequence[tuple[Gain | None, Gain | None]]) -> Plot:
-        lines = [_estimates(name, [(x + (look - 0.5) * ASIDE, gain.percent) for x, gain
-                                   in enumerate(part) if gain is not None], look)
-                 for look, (name, part) in enumerate(zip(("your users", "the others"),
-                                                         zip(*gains)))]
-        return Plot("initial window of your users (segments)", "saved (%)", tuple(lines),
-                    f"Of the {what}", ticks=ticks, zero=True)
-
-    return _chart(runs, plot("mean", [(cost.first, cost.second) for cost in costs]),
-                  plot("99th percentile", [(cost.first_p99, cost.second_p99) for cost in costs]),
-                  legend=True)
 
 
 def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),

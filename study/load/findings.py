@@ -20,27 +20,17 @@ from study.load import analysis, charts, tables
 from study.load.analysis import Distribution, Gain, GainPoint, Hit, MissingRuns, Runs, describe
 from study.load.record import PERCENTILES, LoadRecord, percentile_column
 from study.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
-                                 SHARE, LoadClaim, LoadFigure, LoadScenario)
+                                 LoadClaim, LoadFigure, LoadScenario)
 from study.scenario import published
 from study.scenario.grammar import as_read, claims_on
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
-MOST_RETRANSMITTED_PERCENT = 10.0  # of a baseline that others are compared with
 
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
-    return tuple(_assumed(scenario, figure, _finding(
-        figure, claims_on(figure, scenario.claims), run.records, run.folder))
-        for figure in scenario.figures)
-
-
-def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Finding:
-    """A figure that nobody published states its assumptions."""
-    if figure.kind != SHARE or finding.missing or not scenario.head.note:
-        return finding
-    return replace(finding, statements=(*finding.statements, Statement(
-        "How was it measured?", f"{scenario.head.note}.")))
+    return tuple(_finding(figure, claims_on(figure, scenario.claims), run.records, run.folder)
+                 for figure in scenario.figures)
 
 
 def partial(records: Sequence[LoadRecord]) -> Finding:
@@ -163,37 +153,8 @@ def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, .
                  for name, cells in worse.items())
 
 
-def _share(runs: Runs) -> Finding:
-    costs = analysis.shared_costs(runs)
-    retransmission = costs[0].retransmission.value
-    if retransmission > MOST_RETRANSMITTED_PERCENT:
-        raise MissingRuns(
-            f"{runs.figure.name}: with {costs[0].initcwnd} segments for everybody"
-            f" {number(retransmission, 2)} % of the bytes are already retransmitted, more than"
-            f" {MOST_RETRANSMITTED_PERCENT:g} %: this link is overloaded whatever the window is, so"
-            " its costs are not the window's. Ask with a lower --load, a faster --share-link or a"
-            " longer --queue.")
-    return _content(runs, (tables.shared(costs), tables.runs_themselves(runs)),
-                    charts.shared(runs, costs),
-                    tuple(_cost(costs[0], cost) for cost in costs[1:]))
-
-
-def _cost(base: analysis.Shared, cost: analysis.Shared) -> Statement:
-    """What one window does to the others, in words."""
-    gain = cost.second
-    what = (f"their mean {'falls' if gain.percent.value > 0 else 'rises'} from"
-            f" {gain.base.value:.0f} to {gain.experiment.value:.0f} ms, by"
-            f" {estimated(gain.percent, 1).lstrip(MINUS)} %")
-    if gain.absolute.interval is not None and gain.absolute.sign == 0:
-        what += ", which is statistically indistinguishable from zero"
-    return Statement(f"What {cost.initcwnd} segments for your users cost the others, who have"
-                     f" {base.initcwnd}:", f"{what}; your users save"
-                     f" {estimated(cost.first.percent, 1)} %.")
-
-
 SHOWN: dict[str, Callable[[Runs], Finding]] = {
-    DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck,
-    SHARE: _share}
+    DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck}
 
 
 # Claims --------------------------------------------------------------------------

@@ -183,8 +183,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
 
 
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
-DISTRIBUTION, GAIN, MIX, HIT, DECK, SHARE = ("distribution", "gain", "mix", "hit", "percentiles",
-                                             "share")
+DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
 # Where a run stands on each of a figure's axes, by its trial.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 # The IETF 78 deck's own tables, paper/ietf78.csv.
@@ -199,7 +198,7 @@ OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "
 class LoadFigure(grammar.Figure):
     """One figure; windows: the baseline's name first."""
 
-    kind: Literal["distribution", "gain", "mix", "hit", "percentiles", "share"]
+    kind: Literal["distribution", "gain", "mix", "hit", "percentiles"]
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
     windows: tuple[str, ...] = key(reader=schema.values(lambda value, _: str(value), "windows"))
     by: str = key("", reader=schema.word(AXES))
@@ -212,8 +211,6 @@ class LoadFigure(grammar.Figure):
                              " first")
         if self.kind in (GAIN, HIT) and not self.by:
             raise UsageError(f"{where}: by is missing; known: {', '.join(AXES)}")
-        if self.kind == SHARE and any(window.count("+") != 1 for window in self.windows):
-            raise UsageError(f"{where}: windows have to be mixes of two parts, like 10+10")
 
 
 def _two(value: object, where: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from findings.quantities import quantity
 from runs.results.cells import Cells
 from study.load import analysis
 from study.load.analysis import (PLACES, BySeed, Distribution, Gain, GainPoint, Hit, Mixes, Runs,
-                                 Shared, describe, name_of, named)
+                                 describe, name_of, named)
 from study.load.record import PERCENTILES, LoadRecord
 from study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from study.scenario import published
@@ -94,30 +94,6 @@ def fairness(mixes: Mixes) -> Table:
         "Jain's index of the groups' mean rates (response bits over completion time): 1 if all are"
         " equal, 0.5 if one of two has everything. Saved by the mix: compared with the run where"
         " everybody has that window.",))
-
-
-def shared(costs: Sequence[Shared]) -> Table:
-    """What a window of your users does to them and to the others."""
-    base = costs[0].initcwnd
-
-    def cells(gain: Gain, p99: Gain | None, is_base: bool) -> tuple[Cell, Cell, Cell]:
-        if is_base:
-            return gain.experiment, "", ""
-        return gain.experiment, gain.percent, p99.percent if p99 else None
-
-    return Table(f"Your users with each window, the others with {base}", (
-        Column("IW"), Column("mean", "ms", "your users", 0),
-        Column("saved", "%", "your users", signed=True),
-        Column("saved of p99", "%", "your users", signed=True),
-        Column("mean", "ms", "the others", 0), Column("saved", "%", "the others", signed=True),
-        Column("saved of p99", "%", "the others", signed=True),
-        Column("retransmitted", "% of bytes", "the others", 3),
-        Column("n", "", "the others", 0)), tuple(
-            (cost.initcwnd, *cells(cost.first, cost.first_p99, place == 0),
-             *cells(cost.second, cost.second_p99, place == 0), cost.retransmission, cost.count)
-            for place, cost in enumerate(costs)),
-        ("Saved: against the runs where all have the baseline, the same arrivals; below zero it"
-         " is what the window costs. ± is the 95 % interval over independent seeds.",))
 
 
 def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:

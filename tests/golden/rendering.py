@@ -116,7 +116,6 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "eventful_cells": lambda: stored_fetches.report(
         "marrama2012", stored_fetches.eventful()[::3], whole=False, partial=True),
     "raw": stored_fetches.raw_report,
-    "load_shared": stored_load.shared,
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "load_one_seed": stored_load.one_seed,
@@ -140,7 +139,7 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
 # Every kind in every form, one of them as data, and the text and parts of what else there is.
 RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
               for form in ("txt", "brief", "md", "html", "parts")),
-            *(("load_shared", form) for form in ("data", "csv", "kept")),
+            *(("load_one_seed", form) for form in ("data", "csv", "kept")),
             *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace")
               for form in ("txt", "brief", "parts"))]
 

@@ -11,23 +11,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy
 
 from findings.findings import Report
 from net.pcap import HEADER as PCAP_HEADER
 from runs import runs, scenario_file
 from runs.kinds import RunData, Study
 from runs.results.records import FAIL
-from study.load import findings, study as studies
-from study.load.analysis import Runs
+from study.load import study as studies
 from study.load.record import LoadRecord
 from study.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
 from study.load.trial import LoadTrial
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"
-SHARED = LoadFigure(name="shared", title="Cost", kind="share", sweeps=("one",),
-                    windows=("3+10", "16+10"))
 
 
 @dataclass(frozen=True)
@@ -61,30 +57,6 @@ def axes() -> Report:
     """The same run along other axes, and under other claims."""
     scenario = studies.KIND.study(scenario_file.read(GOLDEN / "axes.toml")).scenario
     return replace(study(), scenario=scenario).report(run())
-
-
-@cache
-def mixed() -> Runs:
-    """The stored mix; and with another window the same, but the second part takes a tenth more."""
-    whole: Any = run()
-    before = [record for record in whole.records
-              if (record.trial.part, record.trial.window) == ("one", "3+10")]
-    others = [replace(record, trial=replace(record.trial, window="16+10")) for record in before]
-    made = Runs.of_figure(SHARED, [*before, *others], RUN)
-    for record, other in zip(before, others):
-        own = made.connections(record)
-        # A link that loses as much as the stored one answers nothing: see findings.
-        own = made._read[record.trial.id] = replace(
-            own, retransmitted_bytes=own.retransmitted_bytes / 10)
-        slower = numpy.where(own.host == 1, 1.1, 1.0)
-        made._read[other.trial.id] = replace(own, total_ms=own.total_ms * slower)
-    return made
-
-
-def shared() -> Report:
-    """What is told of a mix of your users and others."""
-    return Report("shared", "Cost", "A claim.", "", "", {}, 0, 0,
-                  (findings.SHOWN["share"](mixed()),))
 
 
 @cache

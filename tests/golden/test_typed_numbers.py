@@ -34,8 +34,8 @@ RULES = {
     "docs/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
     "docs/PUBLISHED_SCRIPTS.md": "8 ms",
     "docs/QUESTIONS.md":
-        "30 instead of 10; 100 packets; 50 packets; 80 %; 20 packets",
-    "docs/USERS.md": "100 packets; 1 %; 2 %; 80 %",
+        "30 instead of 10; 100 packets; 50 packets; 20 packets",
+    "docs/USERS.md": "100 packets; 1 %; 2 %",
     "docs/studies/LOAD.md": "66 s; 95 %",
     "docs/studies/POPULATION.md": "two fitted parameters; three parameters; five times; 514 ms",
     "docs/studies/REPLICATIONS.md": "two packets; eight packets; 27 packets; 40 %",

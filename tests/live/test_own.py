@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import experiment
-from study.fetches.features.users import shared as shared_link
 from tests.live.conftest import Driver, rows
 
 
@@ -30,26 +29,6 @@ def test_the_receive_window_is_named(drive: Driver, results: Path) -> None:
     assert (results / "why" / "latest" / "report.html").is_file()
     assert sorted(path.name for path in (results.parent / "figures").iterdir()) == [
         f"why_{name}.{form}" for name in ("packets", "windows") for form in ("pdf", "svg")]
-
-
-def test_what_larger_windows_cost_the_others(
-        results: Path, kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
-    """In this process, where there are two loads and not eight, of 20 s each."""
-    monkeypatch.setattr(shared_link, "LONGEST_S", 20.0)
-    monkeypatch.setattr(shared_link, "SEEDS", 1)
-    users = tmp_path / "near.csv"
-    users.write_text("rtt_ms,bandwidth_kbps,response_bytes\n"
-                     "30,50000,40000\n")
-    assert experiment.main(["--users", str(users), "--iw", "10,40", "--trials", "4", "--share-link",
-                            "1000", "--load", "0.7", "--no-figures", "--results", str(results)]) == 0
-    said = capsys.readouterr().out
-    assert "What 40 segments for your users cost the others, who have 10:" in said
-    shared = rows(results, "users_of_near_shared")
-    assert {row["window"] for row in shared} == {"10+10", "40+10"} and len(shared) == 2
-    by_window = {window: [float(row["arrivals"]) for row in shared if row["window"] == window]
-                 for window in ("10+10", "40+10")}
-    assert by_window["10+10"] == by_window["40+10"], "the same arrivals"
 
 
 def test_what_cannot_be_saved_is_told_and_the_rest_is_saved(drive: Driver, results: Path,

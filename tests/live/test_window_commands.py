@@ -1,5 +1,6 @@
-"""The commands that --users prints, as they are typed: on default routes as DHCP and router
-advertisements make them, read back from the kernel, and seen on the wire by --probe.
+"""The commands that --users prints, and each line of docs/USERS.md's table, as they are typed: on
+default routes as DHCP and router advertisements make them, read back from the kernel, and seen on
+the wire by --probe.
 
 Two hosts in namespaces of this machine's kernel, as the guest's has no IPv6. Programs that keep a
 window come from Debian's packages, unpacked in a folder of the test's own: none is installed here.
@@ -106,11 +107,30 @@ def dhcp_like(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
     return hosts
 
 
-def of_table(what: str, groups: tuple[tuple[str, int], ...] = (), window: int = WINDOW) -> str:
-    """A command as the table has it, with this network's names."""
-    (found,) = [row[1] for row in commands.table(window, groups).rows if row[0] == what]
-    return (str(found).replace("GATEWAY", GATEWAY).replace("DEVICE", "eth0")
+def filled_in(command: str) -> str:
+    """With this network's names."""
+    return (command.replace("GATEWAY", GATEWAY).replace("DEVICE", "eth0")
             .replace("CONNECTION", "site").replace("CLIENT", CLIENT))
+
+
+def printed(what: str, groups: tuple[tuple[str, int], ...] = ()) -> str:
+    """A command as --users prints it."""
+    (found,) = [row[1] for row in commands.table(WINDOW, groups).rows if row[0] == what]
+    return filled_in(str(found))
+
+
+def on_page() -> dict[str, str]:
+    """The table of docs/USERS.md: what stands in code, one a line, by what it is for."""
+    text = (PROJECT / "docs" / "USERS.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|`]+) \| (`.*) \|$", text.partition("## How to set the window")[2],
+                      re.MULTILINE)
+    return {what: "\n".join(re.findall(r"`([^`]+)`", cell.replace(r"\|", "|")))
+            for what, cell in rows}
+
+
+def of_page(what: str, window: int = WINDOW) -> str:
+    """A command as the page has it, for another window."""
+    return filled_in(re.sub(r"(?<=[ =])20\b", str(window), on_page()[what]))
 
 
 def probed(server: Host, router: Host, address: str) -> str:
@@ -131,25 +151,25 @@ def routes(host: Host, ip: str = "ip") -> list[str]:
 def test_set_now_and_undone(dhcp_like: tuple[Host, Host]) -> None:
     server, router = dhcp_like
     before = routes(server)
-    server.sh(of_table("set it now", window=20))
-    server.sh(of_table("set it now"))  # over another one
+    server.sh(of_page("now", window=20))
+    server.sh(printed("set it now"))  # over another one
     assert routes(server) == [f"{before[0]} initcwnd {WINDOW}"]
     assert "proto dhcp" in before[0] and f"src {SERVER} metric 100" in before[0]
-    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
     assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
-    server.sh(of_table("undo it"))
+    server.sh(of_page("undo"))
     assert routes(server) == before
 
 
 def test_set_now_and_undone_for_ipv6(dhcp_like: tuple[Host, Host]) -> None:
     server, router = dhcp_like
     before = routes(server, "ip -6")
-    server.sh(of_table("set it now, IPv6", window=20))
-    server.sh(of_table("set it now, IPv6"))
+    server.sh(of_page("now, IPv6", window=20))
+    server.sh(printed("set it now, IPv6"))
     (now,) = routes(server, "ip -6")
     assert f"initcwnd {WINDOW}" in now and "proto ra metric 1024" in now
     assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER6)
-    server.sh(of_table("undo it, IPv6"))
+    server.sh(of_page("undo, IPv6"))
     assert routes(server, "ip -6") == before
 
 
@@ -159,9 +179,25 @@ def test_a_window_for_a_prefix_alone(dhcp_like: tuple[Host, Host], prefix: str,
                                      address: str) -> None:
     server, router = dhcp_like
     before = routes(server), routes(server, "ip -6")
-    server.sh(of_table(f"set it now for {prefix}", ((prefix, 24),)))
+    server.sh(printed(f"set it now for {prefix}", ((prefix, 24),)))
     assert (routes(server), routes(server, "ip -6")) == before
     assert "first flight: 24 segments" in probed(server, router, address)
+
+
+def test_a_window_for_one_network_by_hand(dhcp_like: tuple[Host, Host]) -> None:
+    server, router = dhcp_like
+    server.sh(of_page("for one network").replace("192.0.2.0/24", "203.0.113.0/24"))
+    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
+    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
+
+
+def test_a_pod_is_entered_from_its_node(dhcp_like: tuple[Host, Host]) -> None:
+    """By the number that one of its processes has outside."""
+    server, router = dhcp_like
+    subprocess.run(["bash", "-ec", of_page("in a pod or container").replace("PID", server.pid)],
+                   check=True)
+    assert f"initcwnd {WINDOW}" in routes(server)[0]
+    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
 
 
 # What keeps it -------------------------------------------------------------------------
@@ -187,8 +223,8 @@ def advertising(router: Host) -> None:
 
 
 def lines_of(section: str) -> str:
-    """"[Route] A=1 B=2" as a file has it."""
-    return section.split(" (")[0].replace(" ", "\n")
+    """A section as a file has it, without what is behind it for IPv6."""
+    return section.split("\nGateway=_ipv6ra")[0]
 
 
 def version() -> int:
@@ -198,18 +234,18 @@ def version() -> int:
 
 
 @pytest.mark.skipif(not NETWORKD.exists(), reason="no systemd-networkd here")
-@pytest.mark.parametrize("what", [commands.KEEP_NETWORKD, commands.KEEP_DHCPV4])
+@pytest.mark.parametrize("what", ["systemd-networkd with DHCP", "the same since systemd 255"])
 def test_systemd_networkd(hosts: tuple[Host, Host], what: str) -> None:
-    if what == commands.KEEP_DHCPV4 and version() < 255:
+    if what == "the same since systemd 255" and version() < 255:
         pytest.skip("systemd 255 or newer only")
     server, router = hosts
     advertising(router)
-    section = lines_of(of_table(what))
+    section = lines_of(of_page(what))
     six = section.replace("_dhcp4", "_ipv6ra") if "Route" in section else ""
     networkd(server, "[Match]\nName=eth0\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=yes\n"
              f"{section}\n{six}")
     server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)
-    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
     if six:
         server.until("ip -6 route show default", lambda out: f"initcwnd {WINDOW}" in out)
         assert f"initcwnd {WINDOW}" in server.sh(f"ip -6 route get {CLIENT6}")
@@ -245,14 +281,14 @@ def test_netplan(hosts: tuple[Host, Host], unpacked: Path, tmp_path: Path) -> No
     (tmp_path / "etc" / "netplan").mkdir(parents=True)
     config = tmp_path / "etc" / "netplan" / "10-a.yaml"
     config.write_text("network:\n  version: 2\n  ethernets:\n    eth0:\n      dhcp4: true\n"
-                      f"      {of_table(commands.KEEP_NETPLAN)}\n")
+                      f"      {of_page('netplan (Ubuntu)')}\n")
     config.chmod(0o600)
     server.sh(f"{libraries(unpacked)} {unpacked}/usr/libexec/netplan/generate --root-dir {tmp_path}")
     (made,) = (tmp_path / "run" / "systemd" / "network").glob("*.network")
     networkd(server, made.read_text())
     server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)
     server.until("ip route show default", lambda out: "proto dhcp" in out)
-    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
 
 
 @pytest.mark.skipif(not shutil.which("dbus-daemon"), reason="no dbus-daemon here")
@@ -271,13 +307,13 @@ def test_networkmanager(hosts: tuple[Host, Host], unpacked: Path) -> None:
     server.start(f"{with_libraries} {unpacked}/usr/sbin/NetworkManager -n")
     nmcli = f"{with_libraries} {unpacked}/usr/bin/nmcli"
     server.until(f"{nmcli} general status || true", lambda out: "STATE" in out)
-    typed = of_table(commands.KEEP_NETWORKMANAGER).replace("nmcli", nmcli)
+    typed = of_page("NetworkManager").replace("nmcli", nmcli)
     server.sh(f"{nmcli} connection add type ethernet ifname eth0 con-name site ipv4.method manual"
               f" ipv4.addresses {SERVER}/24 ipv4.gateway {GATEWAY}\n"
               f"{typed}\n{nmcli} connection up site")
     server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)
     assert len(routes(server)) == 2  # the one of the connection stays, behind it
-    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
     assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
 
 
@@ -286,7 +322,14 @@ def test_ifupdown(hosts: tuple[Host, Host], unpacked: Path) -> None:
     server.sh("mkdir -p /run/network\n"
               "cat > /run/interfaces <<'END'\niface eth0 inet static\n"
               f"    address {SERVER}/24\n    gateway {GATEWAY}\n"
-              f"    {of_table(commands.KEEP_IFUPDOWN)}\nEND\n"
+              f"    {of_page('ifupdown')}\nEND\n"
               f"{unpacked}/sbin/ifup --no-scripts --interfaces /run/interfaces eth0")
     assert f"initcwnd {WINDOW}" in routes(server)[0]
     assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
+
+
+def test_each_line_of_the_page_is_tried_above() -> None:
+    """By the words of this file, since each test may run alone."""
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert len(on_page()) == 12
+    assert all(f'"{what}"' in text or f"'{what}'" in text for what in on_page())

@@ -128,7 +128,7 @@ def known_flags() -> dict[str, tuple[str, ...]]:
             "--seed": ("1", "7"), "--engine": ("uml", "host", "auto"), "--check": ("zhao2019",),
             "--find-cliff": ("chain", "response", "early"), "--compare": (".", "results"),
             "--probe": ("http://192.0.2.7/", "https://[::1]:8443/a"), "--name": ("mine",),
-            "--users": ("users.csv",), "--trials": ("10", "500"), "--share-link": ("9000",),
+            "--users": ("users.csv",), "--trials": ("10", "500"),
             "--new": ("mine",),
             "--sample": ("1/16", "full"), "--sysctl": ("net.ipv4.tcp_sack=0",),
             "--server-command": ("serve {p}",), "--server-folder": (".",), "--ca": ("users.csv",),
@@ -295,7 +295,7 @@ def of_users(draw: Draw, folder: Path) -> Attempt:
                _text(form, draw))
     damage.put(path, content if percent(draw) < 10 else damage.data(content, draw), draw)
     flags = pick(draw, (
-        "--bw 5000 --size 9000", "", "--share-link 9000 --iw 10,20 --bw 5000 --size 9000",
+        "--bw 5000 --size 9000", "",
         "--trials 1 --size 1 --bw 1", "--bw 5000 --size 9000 --trials 900000")).split()
     return lambda: run([*flags, "--users", str(path)], folder)
 

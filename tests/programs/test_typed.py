@@ -16,7 +16,7 @@ from commands import flags, run, without_trials
 
 # What is typed, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
-    ("--users x --share-link 20Mbit", {"share_link": 20_000.0}), ("--rtt 50ms", {"rtt_ms": [50]}), ("--rtt 50MS", {"rtt_ms": [50]}),
+    ("--rtt 50ms", {"rtt_ms": [50]}), ("--rtt 50MS", {"rtt_ms": [50]}),
     ("--rtt 1.5s", {"rtt_ms": [1500]}), ("--rtt 500us", {"rtt_ms": [0.5]}),
     ("--rtt '20 ms, 0.05 s'", {"rtt_ms": [20, 50]}), ("--rtt 1e2", {"rtt_ms": [100]}),
     ("--rtt 10..50:20", {"rtt_ms": [10, 30, 50]}), ("--rtt 20,5 --rtt 30", {"rtt_ms": [20, 5, 30]}),

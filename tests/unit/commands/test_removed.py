@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from base.errors import UsageError
 from base.removed import REMOVED
-from commands import flags, run
+from commands import flags, run, users
 
 # What somebody types who knows an earlier version; the first word, or the first two, is the key.
 TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
-         "--packetdrill": "--packetdrill one.pkt"}
+         "--packetdrill": "--packetdrill one.pkt", "--share-link": "--users x --share-link 20M",
+         "a capture": "--users server.pcap"}
 
 
 def test_each_line_is_typed_below() -> None:
@@ -18,13 +21,18 @@ def test_each_line_is_typed_below() -> None:
 
 
 @pytest.mark.parametrize("key", REMOVED)
-def test_what_is_gone_is_told_in_one_line(key: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_gone_is_told_in_one_line(key: str, tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch,
+                                          capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("server.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(20))
     try:
-        run.read(flags.parse(TYPED[key].split()))
+        arguments = flags.parse(TYPED[key].split())
+        (users if arguments.users else run).read(arguments)
         line = "it was taken"
     except UsageError as error:
         line = str(error)
     except SystemExit as ended:
         assert ended.code == 2
         line = capsys.readouterr().err.rstrip("\n")
-    assert key.split()[0] in line and REMOVED[key] in line and "\n" not in line
+    assert key.split()[-1] in line and REMOVED[key] in line and "\n" not in line

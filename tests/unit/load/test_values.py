@@ -11,7 +11,7 @@ import pytest
 from base.stats import Estimate
 from net.headers import ACK, SYN
 from study.load import analysis, findings
-from study.load.analysis import Distribution, Gain, MissingRuns, Runs
+from study.load.analysis import Distribution, MissingRuns, Runs
 from study.load.record import join_rows, parse_connections, wire_flights
 from study.load.scenario import LoadClaim
 from study.load.study import START_S
@@ -73,23 +73,6 @@ def test_a_group_beside_runs_of_its_own_takes_less_or_more(mean_ms: float, words
     assert statement is not None
     assert statement.says == "IW 3 in the mix against everybody with IW 3:"
     assert statement.found == words
-
-
-def cost(percent: float) -> analysis.Shared:
-    """What the second part of a mix saves; nothing for the first, and no 99th percentile."""
-    gain = analysis.paired({1: 1000.0, 2: 1000.0}, {seed: 1000 - 10 * percent for seed in (1, 2)})
-    none = analysis.paired({1: 500.0}, {1: 500.0})
-    assert isinstance(gain, Gain) and isinstance(none, Gain)
-    return analysis.Shared(initcwnd=16, first=none, first_p99=None, second=gain, second_p99=gain,
-                         retransmission=Estimate(0.5), count=7)
-
-
-@pytest.mark.parametrize(("percent", "words"), [
-    (0.5, "their mean falls from 1000 to 995 ms, by 0.5 ± 0.0 %; your users save"),
-    (-10, "their mean rises from 1000 to 1100 ms, by 10.0 ± 0.0 %; your users save")])
-def test_what_a_window_costs_the_others_is_less_or_more(percent: float, words: str) -> None:
-    sentence = findings._cost(replace(cost(0), initcwnd=10), cost(percent)).found
-    assert sentence.startswith(words)
 
 
 # Of one run --------------------------------------------------------------------------

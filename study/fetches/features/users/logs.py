@@ -1,4 +1,4 @@
-"""Files about users: a CSV of ours, nginx's access log, the output of ss -tin, or a capture.
+"""Files about users: a CSV of ours, nginx's access log, or the output of ss -tin.
 
 nginx writes `$tcpinfo_rtt` in microseconds (ngx_http_core_module). Two log
 formats are known; the first is nginx's own "combined" with the RTT behind it:
@@ -21,14 +21,14 @@ from pathlib import Path
 
 from base import files
 from base.errors import UsageError
+from base.removed import REMOVED
 from base.words import nearest
 from study.fetches.features.users.rows import (EMPTY_RESPONSE, EVERYBODY, Row, Skipped, Users,
                                                collect, group_of, value_of)
 
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
 KNOWN = ("a CSV file with the columns rtt_ms,bandwidth_kbps,response_bytes[,group][,weight];"
-         " nginx's access log with $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin;"
-         " a pcap or pcapng capture of a server")
+         " nginx's access log with $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin")
 SNIFFED = 4  # bytes that distinguish a capture from a text
 CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
             b"\x0a\x0d\x0d\x0a")  # pcap in µs and ns, either order of bytes; pcapng
@@ -52,8 +52,7 @@ def read_file(path: Path) -> Users:
             first = file.read(SNIFFED)
             file.seek(0)
             if first in CAPTURES:
-                from study.fetches.features.users import captures
-                return captures.read(file, str(path))
+                raise UsageError(f"{path}: is a capture; {REMOVED['a capture']}")
             return read(files.lines(file), str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error

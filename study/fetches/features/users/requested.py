@@ -8,7 +8,6 @@ from dataclasses import dataclass
 TRIALS = 500  # under each window, if the command line does not say
 WINDOWS = (10, 16, 20, 32)
 LARGEST_WINDOW = 128  # to which the list grows while its largest is the best
-LOAD = 0.8  # of a link that is shared, if the command line does not say
 QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row may know
 
 
@@ -18,13 +17,10 @@ class Requested:
 
     windows: initial windows. trials: how many users under each. given: values
     for what the file does not know, by the quantity. defaults: of the network
-    and TCP, by the quantity. shared_kbps: of the link that they share with
-    others, None for a link of each one's own only; load: that is offered there.
+    and TCP, by the quantity.
     """
 
     windows: tuple[int, ...] = WINDOWS
     trials: int = TRIALS
     given: Mapping[str, float] | None = None
     defaults: Mapping[str, str | float] | None = None
-    shared_kbps: float | None = None
-    load: float = LOAD

@@ -1,8 +1,6 @@
-"""The commands that set an initial window on Linux, keep it, show it, and undo it.
+"""The commands that set an initial window on Linux at once; docs/USERS.md has all others.
 
-ip-route(8); systemd.network(5), [Route] and [DHCPv4]; netplan(5), routes; nm-settings(5),
-ipv4.routes; interfaces(5). tests/live/test_window_commands.py runs what stands here.
-GATEWAY, DEVICE, CONNECTION: as `ip route show default` and `nmcli connection` print them.
+ip-route(8). tests/live/test_window_commands.py runs these, and each line of that page.
 """
 
 from __future__ import annotations
@@ -17,21 +15,8 @@ from findings.findings import Column, Table
 # for how long it is valid in words that it does not read.
 DEFAULT = "$(ip route show default | head -1)"
 DEFAULT6 = "$(ip -6 route show default | head -1 | sed 's/ expires [^ ]*//g')"
-WINDOW = "initcwnd"
-METRIC = 50  # less than any that these programs give a default route: it is preferred
-KEEP_NETWORKD = "keep it: systemd-networkd with DHCP, in DEVICE.network"
-KEEP_DHCPV4 = "keep it: the same since systemd 255"
-KEEP_NETPLAN = "keep it: netplan (Ubuntu), under the device"
-KEEP_NETWORKMANAGER = "keep it: NetworkManager"
-KEEP_IFUPDOWN = "keep it: ifupdown, under the device in /etc/network/interfaces"
-NOTES = (
-    "Do not set initrwnd: it is what this machine offers to others, and does not change what a"
-    " server sends. 32 segments would be less than the 44 that Linux offers by itself.",
-    "GATEWAY, DEVICE: as `ip route show default` prints them. CONNECTION: as `nmcli connection`"
-    " prints it. A permanent setting takes effect after `networkctl reload` and `networkctl"
-    " reconfigure DEVICE`, `netplan apply`, `nmcli connection up CONNECTION` or a restart.",
-    "The window applies to new connections only. Where nothing changes, see docs/USERS.md, \"I set"
-    " it and nothing happens\".")
+NOTES = ("The window applies to new connections only. docs/USERS.md has the commands that keep it,"
+         " show it and undo it, and what to look at where nothing changes.",)
 
 
 def set_now(initcwnd: int) -> str:
@@ -45,28 +30,9 @@ def table(initcwnd: int, groups: Iterable[tuple[str, int]] = ()) -> Table:
         ("set it now", set_now(initcwnd)),
         ("set it now, IPv6", f"ip -6 route change {DEFAULT6} initcwnd {initcwnd}"),
         *((f"set it now for {name}", _of_prefix(name, window))
-          for name, window in groups if is_prefix(name)),
-        ("undo it", f"ip route change {_less(DEFAULT, WINDOW)}"),
-        ("undo it, IPv6", f"ip -6 route change {_less(DEFAULT6, WINDOW)}"),
-        ("see the route", "ip route get CLIENT"),
-        ("see it in use", "./run.sh --probe http://SERVER/ on a client; on the server ss -tin state"
-                          " established (cwnd of a new connection)"),
-        (KEEP_NETWORKD, f"[Route] Gateway=_dhcp4 Metric={METRIC} InitialCongestionWindow={initcwnd}"
-                        " (IPv6: Gateway=_ipv6ra)"),
-        (KEEP_DHCPV4, f"[DHCPv4] InitialCongestionWindow={initcwnd}"),
-        (KEEP_NETPLAN, f"routes: [{{to: default, via: GATEWAY, metric: {METRIC},"
-                       f" congestion-window: {initcwnd}}}]"),
-        (KEEP_NETWORKMANAGER, 'nmcli connection modify CONNECTION +ipv4.routes "0.0.0.0/0 GATEWAY'
-                              f' {METRIC} initcwnd={initcwnd}"'),
-        (KEEP_IFUPDOWN, f"post-up {set_now(initcwnd)}"),
-    ]
+          for name, window in groups if is_prefix(name))]
     return Table("Commands", (Column("what", is_text=True), Column("command", is_text=True)),
                  tuple(rows), NOTES)
-
-
-def _less(route: str, option: str) -> str:
-    """A route as it is, without an option."""
-    return f"{route[:-1]} | sed 's/ {option} [^ ]*//g')"
 
 
 def _of_prefix(prefix: str, initcwnd: int) -> str:

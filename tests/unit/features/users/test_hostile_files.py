@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
-import struct
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
-import dpkt
 import pytest
 
 from base import files
 from base.errors import UsageError
-from study.fetches.features.users import captures, logs
+from study.fetches.features.users import logs
 from study.fetches.features.users.logs import read_file as read
 from study.fetches.features.users.requested import Requested
 from study.fetches.features.users.rows import MOST_GROUPS, Users
@@ -126,72 +123,3 @@ def test_more_groups_than_a_page_has_room_for_are_refused() -> None:
     assert len(logs.read([head, *rows[:-1]], "f").groups) == MOST_GROUPS
     with pytest.raises(UsageError, match="^f: has more than 1000 groups; leave the column out"):
         logs.read([head, *rows], "f")
-
-
-# Captures ----------------------------------------------------------------------------
-
-def block(kind: int, body: bytes, length: int | None = None) -> bytes:
-    whole = 12 + len(body) + -len(body) % 4
-    return (struct.pack("<II", kind, whole if length is None else length)
-            + body + bytes(-len(body) % 4) + struct.pack("<I", whole))
-
-
-SECTION = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
-
-
-def interface(options: bytes = b"", link: int = 1) -> bytes:
-    return block(1, struct.pack("<HHI", link, 0, 0) + options)
-
-
-def option(code: int, content: bytes, length: int | None = None) -> bytes:
-    return (struct.pack("<HH", code, len(content) if length is None else length) + content
-            + bytes(-len(content) % 4))
-
-
-PACKET = block(6, struct.pack("<IIIII", 0, 0, 0, 60, 60) + bytes(60))
-
-
-@pytest.mark.parametrize("content", [
-    SECTION + interface(option(9, b"")) + PACKET,  # a resolution of length 0
-    SECTION + interface(option(9, b"\x06", 200)) + PACKET,  # an option that is cut
-    SECTION + interface(option(14, b"\0\0\0\0")) + PACKET,  # an offset of four bytes
-    SECTION + interface(option(9, b"\xff")) + PACKET, SECTION + interface(b"\x09") + PACKET,
-    SECTION + interface() + block(6, b"", 0xFFFFFFF0), SECTION + interface() + block(6, b"", 4),
-    SECTION + interface() + block(6, b"", 7), SECTION + interface() + block(6, bytes(7), 15),
-    SECTION + block(1, b"", 0xFFFFFFF0), SECTION + block(1, b"", 0), SECTION[:20],
-    SECTION[:4] + struct.pack("<I", 0xFFFFFFF0) + SECTION[8:], SECTION, SECTION + interface()[:-9],
-    dpkt.pcap.FileHdr(linktype=1).pack() + struct.pack(">IIII", 0, 0, 0xFFFFFFF0, 60)])
-def test_a_damaged_capture_is_called_one(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "server.pcapng"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=f"^{path}: (is a damaged capture: .|has no usable row$)"):
-        read(path)
-
-
-def test_lengths_that_are_damaged_take_no_memory(tmp_path: Path) -> None:
-    path = tmp_path / "server.pcapng"
-    with path.open("wb") as file:
-        file.write(SECTION + interface() + struct.pack("<II", 6, 0xFFFFFFF0))
-        file.truncate(5 << 30)
-    with pytest.raises(UsageError, match="is a damaged capture: it has a block of 4294967272 byt"):
-        read(path)
-
-
-def test_a_capture_that_goes_on_in_zeros_is_not_read_to_its_end(tmp_path: Path) -> None:
-    path = tmp_path / "server.pcap"
-    with path.open("wb") as file:
-        file.write(dpkt.pcap.FileHdr(linktype=1).pack())
-        file.truncate(20 << 30)
-    with pytest.raises(UsageError, match="is a damaged capture: more than 1000 of its packets"):
-        read(path)
-
-
-def test_a_damaged_packet_is_passed_over() -> None:
-    """As IP within IP a thousand times, or a length that is none."""
-    inner = b"\x45\0\0\x14" + bytes(5) + b"\x04" + bytes(10)
-    for frame in (inner * 3000, b"\x45" + b"\xff" * 30, b"\x60" + b"\0" * 60, b"\x4f" * 21):
-        file = io.BytesIO()
-        dpkt.pcap.Writer(file, linktype=101).writepkt(frame, 1.0)
-        file.seek(0)
-        with pytest.raises(UsageError, match="has no usable row"):
-            captures.read(file, "server.pcap")

@@ -88,8 +88,7 @@ def test_a_csv_with_every_column_and_with_one() -> None:
 @pytest.mark.parametrize("lines, said", [
     (["x" * 150 + "\n"], "its first line is '" + "x" * 100 + "'. Known: a CSV file with the"
      " columns rtt_ms,bandwidth_kbps,response_bytes[,group][,weight]; nginx's access log with"
-     " $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin; a pcap or pcapng capture of a"
-     " server"),
+     " $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin"),
     (["rtt_ms,wieght\n"], "unknown column 'wieght' (did you mean 'weight'?); known: rtt_ms,"
      " bandwidth_kbps, response_bytes, group, weight"),
     (["rtt_ms\n", '"' + "1" * 200_000 + "\n"], "line "),
