@@ -54,6 +54,7 @@
 #define PACKETS_WITHIN_NS 1000000ULL
 #define PACKET_NS 10000ULL	/* of up to 64 KB: 52 Gbit/s */
 #define DATAGRAM_NS 1000ULL
+#define STACK_WORDS 0x20000UL	/* bytes for a program's words and variables */
 #define ALARM_LEAST 10000000ULL	/* ns that a first alarm costs; each costs twice the one before */
 #define ALARM_MOST 100000000ULL
 
@@ -73,13 +74,14 @@ static bool command_is_unlimited;	/* it was told that a link has no rate */
 static unsigned long long command_alarm_ns;
 static unsigned long long command_count, command_alarmed_at;	/* calls, and at the last alarm */
 static char command_told[TASK_COMM_LEN];
-static unsigned long long command_seed;
+static unsigned long long command_first_seed, command_seed, command_starts;
 bool command_is_seeded;		/* read by drivers/char/random.c */
-static int command_paced;
+static int command_paced, command_restarted;
 static unsigned int clock_spins;	/* of clock.c: who reads the clock until it moves */
 static const void *clock_reader;
 
 int command_wait(unsigned long long ns);	/* in os-Linux/util.c */
+void command_restart_random(void);		/* in drivers/char/random.c */
 
 /*
  * Called where nothing is to be done before the next timer or interrupt; true where there is
@@ -210,12 +212,40 @@ static unsigned long long command_packets_ns(void)
 	return ns;
 }
 
+/*
+ * All that is random follows from the seed and from how many programs were started: one that draws
+ * a number more than in another run, as its memory's addresses may decide, changes no other one.
+ */
+static void command_restart_numbers(void)
+{
+	command_seed = command_first_seed + command_starts * 0xd1342543de82ef95ULL;
+	command_restart_random();
+}
+
 /* A program starts. */
 static void command_start(void)
 {
 	unsigned long us = START_US + link_start_noise();
 
+	command_starts++;
+	command_restart_numbers();
 	usleep_range(us, us);
+}
+
+/*
+ * Where a program's stack begins: as far below its end (which is random) for words and variables of
+ * any length. Called by binfmt_elf.c; addresses decide some things, such as names of temporary files.
+ */
+unsigned long command_stack(unsigned long place)
+{
+	struct vm_area_struct *stack;
+	unsigned long start;
+
+	mmap_read_lock(current->mm);
+	stack = find_vma(current->mm, place);
+	start = stack ? stack->vm_end - STACK_WORDS : place;
+	mmap_read_unlock(current->mm);
+	return command_is_seeded && start < place ? start : place;
 }
 
 /* Called before every return to a process: from a system call, or from a page's fault (-1). */
@@ -307,6 +337,20 @@ bool command_random(void *buffer, size_t bytes)
 	return true;
 }
 
+/* Nothing that was drawn before counts any more: kernel.restarted was written. */
+static int command_restart(const struct ctl_table *table, int write, void *buffer, size_t *bytes,
+			   loff_t *place)
+{
+	int error = proc_dointvec(table, write, buffer, bytes, place);
+
+	if (!error && write) {
+		command_starts = 0;
+		link_seed(command_first_seed);
+		command_restart_numbers();
+	}
+	return error;
+}
+
 static const struct ctl_table command_table[] = {
 	{
 		.procname = "paced",
@@ -314,6 +358,13 @@ static const struct ctl_table command_table[] = {
 		.maxlen = sizeof(command_paced),
 		.mode = 0644,
 		.proc_handler = proc_dointvec,
+	},
+	{
+		.procname = "restarted",
+		.data = &command_restarted,
+		.maxlen = sizeof(command_restarted),
+		.mode = 0644,
+		.proc_handler = command_restart,
 	},
 };
 
@@ -327,9 +378,10 @@ subsys_initcall(command_init);
 static int __init command_setup_seed(char *word, int *add)
 {
 	*add = 0;
-	if (kstrtoull(word, 10, &command_seed))
+	if (kstrtoull(word, 10, &command_first_seed))
 		return 1;
 	command_is_seeded = true;
+	command_seed = command_first_seed;
 	link_seed(command_seed);
 	return 0;
 }

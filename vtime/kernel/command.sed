@@ -22,6 +22,7 @@ s/^\tseq_printf(m, "mode\\t\\t: skas\\n");$/&\n\tseq_puts(m, "physical id\\t: 0\
 
 # drivers/char/random.c: the command line names folders, which differ from machine to machine
 /^void __init random_init_early/,/^}/ s/^\t_mix_pool_bytes(command_line, strlen(command_line));$/\t(void)command_line;/
+s/^void __init random_init_early(.*/#include "command_restart.c"\n\n&/
 # where an interrupt meets a program depends on how fast the machine is
 /^void add_interrupt_randomness(/,/^}/ s/^\tfast_mix(fast_pool[->a-z]*, entropy,$/\tif (command_is_seeded)\n\t\treturn;\n&/
 s/^void add_interrupt_randomness(int irq)$/extern bool command_is_seeded;\n\n&/
@@ -33,6 +34,9 @@ s/^void add_interrupt_randomness(int irq)$/extern bool command_is_seeded;\n\n&/
 # kernel's DEFAULT_OVERFLOWUID); here they are root's again, or mount and su would be set-id nobody
 s/^\ti_uid_write(ino, st->uid);$/\ti_uid_write(ino, st->uid == 65534 ? 0 : st->uid);/
 s/^\ti_gid_write(ino, st->gid);$/\ti_gid_write(ino, st->gid == 65534 ? 0 : st->gid);/
+
+# fs/binfmt_elf.c: addresses do not follow from how long a path or a variable is
+s/^\tbprm->p = STACK_ROUND(sp, items);$/\tunsigned long command_stack(unsigned long place);\n\n\tbprm->p = command_stack(STACK_ROUND(sp, items));/
 
 # kernel/bpf/arena.c: min() of two signs, which only -O2 sees to be no fault
 s/^\(\t*alloc_pages = \)min(page_cnt, KMALLOC_MAX_CACHE_SIZE/\1min_t(long, page_cnt, KMALLOC_MAX_CACHE_SIZE/

@@ -87,9 +87,11 @@ arch/um/os-Linux/util.c command_random(buf
 arch/um/kernel/um_arch.c core id
 drivers/char/random.c (void)command_line;
 drivers/char/random.c if (command_is_seeded)
+drivers/char/random.c #include "command_restart.c"
 net/bridge/br_netfilter_hooks.c call_iptables = 0;
 fs/hostfs/hostfs_kern.c st->uid == 65534 ? 0
 fs/hostfs/hostfs_kern.c st->gid == 65534 ? 0
+fs/binfmt_elf.c command_stack(STACK_ROUND
 kernel/bpf/arena.c min_t(long, page_cnt
 include/linux/skbuff.h u64 capture_ns;
 include/linux/netdevice.h u32 capture_id;
@@ -117,6 +119,7 @@ change_for_commands() {
     done <<<"$COMMAND_FILES"
     cp "$here/command.c" "$work/tree/arch/um/kernel/"
     cp "$here/command_os.c" "$work/tree/arch/um/os-Linux/"
+    cp "$here/command_restart.c" "$work/tree/drivers/char/"
     cp "$here/capture.h" "$here/link_time.h" "$work/tree/include/net/"
     cp "$here/capture.c" "$work/tree/net/core/"
     cp "$here/link_time.c" "$work/tree/net/sched/"
