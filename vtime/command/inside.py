@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from vtime.command import own_kernel
 from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER,
                                   FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME, NAMES,
                                   OUTPUT, SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader, Room)
@@ -60,11 +61,8 @@ NEW, OLD = "/run/new", "mnt"  # where the new root is made; where in it the old 
 # How long the guest is up when the command begins: programs take the first second of a machine for
 # a clock that was never read (iputils' ping then sends without its interval).
 UP_S = 60
-LEAST_SHARE = 0.05  # of its memory that programs can have; with less it is full
 TICK_S = 1.0  # of the guest's clock, between two signs of life
 QUIET_S = 2.0  # nothing printed for so long: a person is awaited, if there is a terminal
-PACED = Path("/proc/sys/kernel/paced")  # vtime/kernel/command.c
-RESTARTED = Path("/proc/sys/kernel/restarted")
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _PIVOT_ROOT = 155
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 1 << 14, 1 << 18
@@ -163,13 +161,6 @@ def _make_cgroups(tree: str) -> None:
         os.makedirs(f"{tree}/{controller}")
         for name, value in values.items():
             Path(f"{tree}/{controller}/{controller}.{name}").write_text(f"{value}\n")
-
-
-def is_memory_full() -> bool:
-    """Whether little is left. The guest then reads all programs from the machine over and over."""
-    with open("/proc/meminfo", encoding="ascii") as file:
-        kb = {line.partition(":")[0]: int(line.split()[1]) for line in file}
-    return kb["MemAvailable"] < kb["MemTotal"] * LEAST_SHARE
 
 
 def notes() -> list[str]:
@@ -287,7 +278,7 @@ class Command:
         while True:
             now = time.monotonic()
             if now >= next_tick:
-                self.send(TICK, FULL if is_memory_full() else b"")
+                self.send(TICK, FULL if own_kernel.is_memory_full() else b"")
                 next_tick = now + TICK_S
             if limit_s is not None and now >= limit_s:
                 self.send(TROUBLE, b"timeout")
@@ -338,7 +329,7 @@ class Command:
         """Let time go on as on the wall while a person is awaited."""
         if self.terminal >= 0 and paced != self.paced:
             self.paced = paced
-            PACED.write_text(f"{int(paced)}\n")
+            own_kernel.pace(paced)
 
     def _carried(self, source: int) -> bool:
         """Carry what was printed; False at its end."""
@@ -484,8 +475,7 @@ def main(folder: Path, project: Path) -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     command = Command(request, shared)
     time.sleep(UP_S - time.monotonic())
-    # From here on: how many random numbers it took to get here depends on the folder's path.
-    RESTARTED.write_text("1\n")
+    own_kernel.restart_random_numbers()
     try:
         command.run()
         send_written(above, Room(request["most_bytes"], request["most_files"]), command.send)
