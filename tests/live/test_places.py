@@ -177,4 +177,4 @@ def test_ten_scripts_in_three_places(tmp_path: Path) -> None:
     assert times(second) == times(first) and times(third) == times(first)
     packets = [(ended.kept / "capture.pcapng").read_bytes() for ended in (second, third)]
     assert len(packets[0]) > 1_000_000 and packets[0] == packets[1]
-    assert shutil.which("ovs-vsctl") is None or "ovs_version" in first.out
+    assert shutil.which("ovs-vsctl") is None or "actions=NORMAL" in first.out
