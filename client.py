@@ -14,7 +14,7 @@ curl's: connect_ms to the end of TCP's handshake, appconnect_ms to that of TLS,
 first_byte_ms to the first byte of the response, total_ms to its last. With
 "trusted", the file of a root certificate, curl trusts that and no other; with
 "apart_s" each URL has a connection of its own that many seconds after the one
-before, and the later ones resume the first's session; "http" is "1.1", "2" or "3"; "curves"
+before, and the later ones resume the first's session; "http" is "1.1" or "2"; "curves"
 are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; with
 "early_bytes" the later requests leave with the hello (testbed.hosts.tls_records), and of them the
 answer has "early_data_bytes", negative where the server refused them; "named",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
                "HOME": "/nonexistent"}
 # Of curl, by the version of HTTP.
-HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2", "3": "--http3-only"}
+HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2"}
 # What curl 8 writes where certificates are too long for it, and is no JSON.
 NO_CERTIFICATES = b'{"certs":,'
 CURL_LIBRARY = "libcurl.so.4"  # with all that it needs

@@ -42,8 +42,8 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
                 trials, and what Mininet scripts start: Open vSwitch, its controller, brctl, iperf, iperf3, ping,
                 killall, nc, tcpdump, telnet; no service of theirs is started
   --for-commands  only that kernel, and Mininet
-  --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM, and
-                HTTP/3 (docs/TLS.md). apt fetches 50 MB and checks their signatures; unpacked in the
+  --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM
+                (docs/TLS.md). apt fetches 50 MB and checks their signatures; unpacked in the
                 cache they take 120 MB, and the machine's own packages stay as they are. Checked where
                 they are there already, and made anew where they were changed
   --remove-pq   remove those again

@@ -18,8 +18,7 @@ from study import registry
 def add_flags(add: Callable[..., object]) -> None:
     add("--find-cliff", choices=("chain", "response", "early"),
         help="find to the byte, for each --iw, the largest certificate chain, response or early"
-             " data that a first flight holds, with the writes and segments that explain it (over"
-             " HTTP/3, where no route sets the window, the datagrams)")
+             " data that a first flight holds, with the writes and segments that explain it")
 
 
 def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:

@@ -97,10 +97,6 @@ _METRICS: tuple[Quantity, ...] = (
              head="window", label="the server's window after the handshake"),
     Quantity("response_round_trips", "round trips of the response", "", head="round trips",
              label="round trips of the response"),
-    Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
-             head="at once", label="sent before the client's second flight"),
-    Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",
-             label="the most allowed, three times the client's first datagrams"),
 )
 
 _ALL: tuple[Quantity, ...] = (
@@ -175,8 +171,8 @@ _ALL: tuple[Quantity, ...] = (
          flag_help="the servers: server.py, the distribution's nginx (./install.sh --with-nginx),"
          " your own (--server-command)"),
     Word("http", "a version of HTTP", head="HTTP", label="version of HTTP", flag="--http",
-         default="1.1", known=("1.1", "2", "3"),
-         flag_help="the versions of HTTP; 2 over TLS, 3 over QUIC, neither from builtin"),
+         default="1.1", known=("1.1", "2"),
+         flag_help="the versions of HTTP; 2 is over TLS, and not from builtin"),
     Quantity("chain_bytes", "a certificate chain", "bytes", 0, 96_000, whole=True, head="chain",
              label="certificate chain", flag="--chain", default="0",
              flag_help="TLS 1.3 with a certificate chain of so many bytes, in DER; 0: plain HTTP",
@@ -190,7 +186,7 @@ _ALL: tuple[Quantity, ...] = (
          flag_help="key exchanges that the client offers"),
     Word("system", "a system", head="system", label="system whose programs run",
          flag="--system",
-         default="debian13 where --signature, --key-share or --http needs it, else here",
+         default="debian13 where --signature, --key-share or --early-data needs it, else here",
          known=("here", "debian13"),
          flag_help="whose programs guests run: this machine's, or Debian 13's with OpenSSL 3.5"
          " (./install.sh --with-pq)"),

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 from base import typed
 from base.errors import UsageError
+from base.removed import REMOVED
 from base.words import nearest, plain
 
 _MOST_WINDOW = 65_535  # segments: that of initcwnd
@@ -158,8 +159,9 @@ class Word(Quantity):
 
     def check(self, value: object, where: str) -> str:
         if self.known and value not in self.known:
+            gone = REMOVED.get(f"{self.flag} {value}")
             raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
-                             f" known: {', '.join(self.known)}")
+                             f" known: {', '.join(self.known)}{f' ({gone})' if gone else ''}")
         if self.known:
             return str(value)
         # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.

@@ -50,10 +50,6 @@ _EARLY = """\
         ssl_early_data on;
         lingering_close always;
 """
-# HTTP/3: the same port, of UDP.
-_QUIC = """\
-        listen {address}:{port} quic;
-"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class Settings:
     files: Files | None
     tickets: int = 0
     record_bytes: int = 0
-    is_quic: bool = False
     takes_early_data: bool = False
 
     @classmethod
@@ -73,7 +68,7 @@ class Settings:
                  http: str) -> Settings:
         if files is None or tls is None:
             return cls(address, port, files)
-        return cls(address, port, files, tls["tickets"], tls["record_bytes"], http == "3",
+        return cls(address, port, files, tls["tickets"], tls["record_bytes"],
                    bool(tls["early_data_bytes"]))
 
 
@@ -87,8 +82,6 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     secure = "" if settings.files is None else _SECURE.format(
         chain=settings.files.chain, key=settings.files.key, tickets=settings.tickets,
         record_bytes=settings.record_bytes)
-    secure += _QUIC.format(address=settings.address, port=settings.port) \
-        if settings.is_quic else ""
     secure += _EARLY if settings.takes_early_data else ""
     temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     return _CONFIGURATION.format(

@@ -32,9 +32,9 @@ def records() -> tuple[Record, ...]:
 
 
 def secured() -> Iterator[Record]:
-    """Over TLS and QUIC, with early data and a server of its own: every check's own words."""
-    https, newest, resumed, quic, nginx, early = (stored.load(name) for name in (
-        "https", "mldsa", "https_resumed", "quic", "nginx", "nginx_early"))
+    """Over TLS, with early data and a server of its own: every check's own words."""
+    https, newest, resumed, nginx, early = (stored.load(name) for name in (
+        "https", "mldsa", "https_resumed", "nginx", "nginx_early"))
 
     def tls(of: Stored, **said: Any) -> Stored:
         return of.said("server", tls={**of.observation["server"]["tls"], **said})
@@ -46,8 +46,6 @@ def secured() -> Iterator[Record]:
         tls(https, flight=[flight[0] - 100, *flight[1:]]),
         tls(newest, group=""), tls(newest, library="OpenSSL 3.4.9 1 Jan 2026"),
         tls(resumed, resumed=False), tls(resumed, flight=[9]),
-        quic.requested(rtt_ms=101), quic.requested(bandwidth_kbps=11000), quic.requested(chain_bytes=12000),
-        quic.requested(chain_bytes=3000), quic.said("fetch", http_version="2"),
         nginx.requested(chain_bytes=9000), nginx.requested(chain_bytes=1000), nginx.requested(initcwnd=3),
         nginx.said("fetch", http_status=206, size=1), early.requested(early_data_bytes=4000),
         early.requested(initcwnd=3), early.requested(rtt_ms=90.0))

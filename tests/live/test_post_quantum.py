@@ -1,4 +1,4 @@
-"""What Debian 13's programs bring, in guests: ML-DSA, SLH-DSA, ML-KEM, HTTP/3 and early data."""
+"""What Debian 13's programs bring, in guests: ML-DSA, SLH-DSA, ML-KEM and early data."""
 
 from __future__ import annotations
 
@@ -47,34 +47,6 @@ def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
     done = drive("chou2026_mldsa", "--no-figures", "--full")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "8 of 137 trials verified" in done.stdout and "no table: its 45 trials" in done.stdout
-
-
-@needs
-def test_quic_stops_at_three_times_what_the_client_said(drive: Driver, results: Path) -> None:
-    """To the byte: a chain of 3008 bytes fits with X25519, one of 5339 with ML-KEM."""
-    done = drive("--rtt", "100", "--bw", "100000", "--iw", "10", "--size", "1000", "--server",
-                 "nginx", "--http", "3", "--chain", "3008,3009,5339,5340", "--key-share",
-                 "x25519,x25519mlkem768", "--repeat", "2", "--no-figures")
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = rows(results, "own")
-    assert len(found) == 16 and all(row["verdict"] == "pass" for row in found)
-    trips = {(row["key_share"], row["chain_bytes"]): row["handshake_round_trips"]
-             for row in found}
-    assert [trips["x25519", chain] for chain in ("3008", "3009")] == ["1", "2"]
-    assert [trips["x25519mlkem768", chain] for chain in ("5339", "5340")] == ["1", "2"]
-    assert {row["allowed_bytes"] for row in found} == {"3600", "7200"}
-    assert max(int(row["unvalidated_bytes"]) for row in found) == 7200
-
-
-@needs
-def test_the_cliff_over_quic_is_found_to_the_byte_with_its_datagrams(drive: Driver) -> None:
-    done = drive("--find-cliff", "chain", "--http", "3", "--server", "nginx", "--rtt", "100",
-                 "--bw", "100000")
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = unwrapped(done)
-    assert "is 3008 bytes, measured of the server nginx" in said
-    assert "3600 bytes leave in 3 datagrams, 1200 + 1200 + 1200; 3600 may" in said
-    assert "a chain of 3009 bytes takes 1200 + 1200 + 1200 and, a round trip later" in said
 
 
 @needs

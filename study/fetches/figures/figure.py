@@ -16,7 +16,7 @@ from study.fetches.figures.cells import CellSetting, WindowChange
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.reasons import WhatIfs
 from study.fetches.scenario.scenario import Figure, Scenario
-from study.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, OWN
+from study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
 from study.fetches.scenario.sweep import SWEPT, Cell
 from study.fetches.verify.record import Record
 
@@ -112,10 +112,9 @@ def fixed(cells: Iterable[Cell], windows: Iterable[int] = ()) -> str:
 def heading(records: Sequence[Record]) -> tuple[str, ...]:
     """The lines of a figure's context: what was measured, and what did not vary."""
     counting = sum(record.counts for record in records)
-    quic = " and QUIC" if any(record.trial.http == HTTP_3 for record in records) else ""
     trials = [record.trial for record in records]
     common = fixed(trials, [trial.initcwnd for trial in trials])
-    return (f"real Linux TCP{quic}, {counting} of {len(records)} transfers verified on the wire"
+    return (f"real Linux TCP, {counting} of {len(records)} transfers verified on the wire"
             f"{_served(records)}", *([common] if common else []))
 
 

@@ -71,8 +71,6 @@ PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
     "latency_ms": lambda prediction: prediction.latency_ms,
     "first_byte_ms": lambda prediction: prediction.first_byte_ms,
     "appconnect_ms": lambda prediction: prediction.appconnect_ms}
-# The column of a record that a metric may not pass.
-LIMITS = {"unvalidated_bytes": "allowed_bytes"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def steps(analysis: Analysis, figure: Figure) -> Made:
     values = _values(analysis, figure)
     curves = _curves(figure, values, analysis.scenario.head.sysctls)
     return _finding(analysis, figure, values,
-                 _lines(figure, values, curves, _limits(figure, values, analysis.records)))
+                 _lines(figure, values, curves))
 
 
 def levels(analysis: Analysis, figure: Figure) -> Made:
@@ -217,8 +215,7 @@ def _smallest_windows(values: Values) -> str:
 
 # Lines -------------------------------------------------------------------------------
 
-def _lines(figure: Figure, values: Values, curves: Sequence[Line],
-           limits: Sequence[Line]) -> LineChart:
+def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
     lines = []
     for line in values.lines:
         points = [(float(x), values.means[x, line]) for x in values.across
@@ -226,8 +223,8 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line],
         xs, ys = zip(*points) if points else ((), ())
         lines.append(Line(values.named(line), xs, ys, look=values.look(line),
                           style="points" if curves else "steps"))
-    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves, *limits),
-                y_ends=_ends([value for line in (*lines, *curves, *limits) for value in line.y]))
+    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
+                y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
     foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
             "Measured at the points; a step lies anywhere between the two points beside it.")
     return LineChart(figure.title, heading(values.chosen), foot, columns=((plot,),), legend=True,
@@ -261,22 +258,6 @@ def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[
         curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
                            look=values.look(line), style="curve"))
     return curves
-
-
-def _limits(figure: Figure, values: Values, records: Sequence[Record]) -> list[Line]:
-    """What the metric may not pass, line by line, where the records know it."""
-    name = LIMITS.get(figure.metric)
-    if name is None:
-        return []
-    limits = []
-    for line in values.lines:
-        known = {limit for record in records if record.counts
-                 and getattr(record.trial, values.of) == line
-                 and (limit := value_of(record, name)) is not None}
-        ends = float(min(values.across)), float(max(values.across))
-        limits += [Line(f"{quantity(name).head}, {values.named(line)}", ends, (limit, limit),
-                        look=values.look(line), style="dashed") for limit in sorted(known)]
-    return limits
 
 
 def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:

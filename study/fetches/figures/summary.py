@@ -15,7 +15,6 @@ from runs.kinds import RunData
 from study.fetches.figures.buckets import Excluded, Panel
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
-from study.fetches.scenario.server import HTTP_3
 from study.fetches.verify import notes
 from study.fetches.verify.integrity import is_modelled
 from study.fetches.verify.record import Record
@@ -66,12 +65,8 @@ def _verified(records: Sequence[Record]) -> str:
         expected = _expected(records)
         failed = (f" {expected} more failed as expected: none of their packets left the client."
                   if expected else "")
-        count = sum(record.trial.http == HTTP_3 for record in records)
-        quic = (f" Over QUIC ({count}) the datagrams show the RTT, the bandwidth, and that the"
-                " server kept the limit before the client's address is validated. QUIC reports its"
-                " window to nobody, and no route sets it." if count else "")
         return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
-                f" show {window}, the RTT and the bandwidth that were requested.{failed}{quic}")
+                f" show {window}, the RTT and the bandwidth that were requested.{failed}")
     return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
             f" every number here: {excluded}.")
 

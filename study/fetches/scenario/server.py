@@ -19,7 +19,7 @@ from study.fetches.scenario.parameter import swept
 from testbed import messages
 
 BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
-HTTP_1, HTTP_3 = "1.1", "3"  # the latter over QUIC
+HTTP_1 = "1.1"
 HERE, NEWER = "here", "debian13"  # whose programs run
 SIZE = "{size}"  # in a path: of the response, in bytes
 

@@ -21,7 +21,7 @@ from net.segments import HEADER_BYTES, MSS
 from runs import schema
 from runs.schema import key
 from study.fetches.scenario.path import RANDOM, is_random
-from study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, HTTP_3, NEWER, NGINX, OWN, parsed
+from study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN, parsed
 from study.fetches.scenario.trial import Trial
 from study.scenario import grammar
 from testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
@@ -36,7 +36,7 @@ Value = float | str
 Cell = Trial  # what is measured with every window: see cell_of
 # What only Debian 13's programs can do, by the list that has it; early data they alone can send.
 _NEWER_ONLY = {"signature": ("mldsa44", "mldsa65", "mldsa87", "slhdsa128s"),
-               "key_share": ("x25519mlkem768",), "http": (HTTP_3,)}
+               "key_share": ("x25519mlkem768",)}
 
 
 def _list(name: str) -> schema.Reader:
@@ -311,11 +311,11 @@ def seed_of(run_seed: int, repeat: int) -> int:
 
 def needing_newer(lists: Mapping[str, Any]) -> list[str]:
     """What of a sweep's lists, by name, only Debian 13's programs have, in words."""
-    signatures, key_shares, versions = ([value for value in lists.get(name, ()) if value in newer]
-                                        for name, newer in _NEWER_ONLY.items())
+    signatures, key_shares = ([value for value in lists.get(name, ()) if value in newer]
+                              for name, newer in _NEWER_ONLY.items())
     early = ["early data (0-RTT) (early_data_bytes, --early-data)"] if any(
         lists.get("early_data_bytes", ())) else []
-    return [*signatures, *early, *key_shares, *versions]
+    return [*signatures, *early, *key_shares]
 
 
 def system_for(lists: Mapping[str, object]) -> str:

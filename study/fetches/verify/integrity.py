@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from findings.findings import Compared
 from runs.results.checks import Check, failed_checks
 from runs.results.records import SKIPPED
-from study.fetches.scenario.server import BUILTIN, HTTP_1, HTTP_3, NEWER
+from study.fetches.scenario.server import BUILTIN, HTTP_1, NEWER
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.record import Record
@@ -36,7 +36,7 @@ CAPTURE: Check[Evidence, Record] = Check("capture", "both captures are whole", l
 
 
 def is_on_wire(record: Record) -> bool:
-    return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
+    return (record.ok and is_fetched(record)
             and CAPTURE.name not in failed_checks((CAPTURE,), record))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from base.words import plain
-from study.fetches.scenario.server import BUILTIN, HTTP_3, OWN
+from study.fetches.scenario.server import BUILTIN, OWN
 from study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from study.fetches.verify.observed import HOST, TCP
 from study.fetches.verify.record import Record
@@ -138,7 +138,7 @@ def server_notes(records: Sequence[Record]) -> list[str]:
                                  for record in others}))
     return [*([f"The writes of {names} are not known, so {len(others)} of {len(records)}"
                " trials have no model: they are verified by window, RTT, bandwidth, losses,"
-               f" retransmissions and the received bytes{_over_quic(others)}."] if others else []),
+               f" retransmissions and the received bytes."] if others else []),
             *_early(records)]
 
 
@@ -150,10 +150,3 @@ def _early(records: Sequence[Record]) -> list[str]:
     return [f"The requests of {len(taken)} of {len(records)} trials were early data (0-RTT),"
             f" {sizes} bytes: they left with the client's hello, and the server took them."
             ] if taken else []
-
-
-def _over_quic(records: Sequence[Record]) -> str:
-    """How those over HTTP/3 are verified instead; "" where there are none."""
-    count = sum(record.trial.http == HTTP_3 for record in records)
-    return (f"; over QUIC ({count}), whose window is neither observed nor set, by the"
-            " RTT, bandwidth, losses and sizes of their datagrams" if count else "")

@@ -1,4 +1,4 @@
-"""What packets show of the path against what was requested: the same over TCP and over QUIC.
+"""What packets show of the path against what was requested.
 
 In virtual time every packet is judged by itself (wire.delivery). In real time, where
 processors are busy and timers late, RTT, bandwidth and losses are estimated.

@@ -56,10 +56,6 @@ class Record(records.Record):
         refused so many.
     request_round_trips, request_segments: flights in which hello and early data left, and their
         segments.
-    unvalidated_bytes: over QUIC, the server's datagrams before the client's second flight arrived.
-    allowed_bytes: three times the bytes of the client's first flight (RFC 9000, 8.1).
-    flight_datagrams: over QUIC, the server's datagrams in bytes, "1200+1200, 50", a comma for each
-        round trip.
     least_offered_segments, most_offered_segments: the smallest and the largest receive window that
         the client offered while data was to be sent.
     receive_window_waits: how often the server had filled the receive window and had more to send.
@@ -102,12 +98,9 @@ class Record(records.Record):
     response_round_trips: int | None = None
     model_appconnect_ms: float | None = None
     model_first_byte_ms: float | None = None
-    unvalidated_bytes: int | None = None
-    allowed_bytes: int | None = None
     accepted_early_bytes: int | None = None
     request_round_trips: int | None = None
     request_segments: int | None = None
-    flight_datagrams: str = ""
     least_offered_segments: float | None = None
     most_offered_segments: float | None = None
     receive_window_waits: int | None = None

@@ -18,9 +18,9 @@ from findings.findings import Compared
 from net.segments import CaptureError
 from runs.results import checks
 from runs.results.checks import Check
-from study.fetches.scenario.server import BUILTIN, HTTP_3
+from study.fetches.scenario.server import BUILTIN
 from study.fetches.scenario.trial import Trial
-from study.fetches.verify import handshake, path, quic, unconnected, zero_rtt
+from study.fetches.verify import handshake, path, unconnected, zero_rtt
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is_estimated,
                                             is_modelled, is_on_wire, shows_window)
@@ -57,10 +57,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
-    if not (failure or broken) and trial.http == HTTP_3:
-        return quic.quic_record(evidence, observation, client_pcap, server_pcap, exact)
     failed = list(broken)
-    if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still show why
+    if not broken:  # of a failed transfer the wire may still show why
         try:
             evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
                                      client_pcap)
@@ -297,4 +295,4 @@ ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
 
 def every_check() -> tuple[Check[Any, Record], ...]:
     """All that a record of a fetch can be judged by."""
-    return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, unconnected.CONNECTION)
+    return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)

@@ -13,6 +13,7 @@ from commands import flags, run, users
 # What somebody types who knows an earlier version; the first word, or the first two, is the key.
 TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
          "--packetdrill": "--packetdrill one.pkt", "--share-link": "--users x --share-link 20M",
+         "--http 3": "--http 3 --rtt 50", "quic_amplification": "quic_amplification",
          "a capture": "--users server.pcap"}
 
 

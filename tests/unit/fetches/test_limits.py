@@ -87,4 +87,3 @@ def test_a_later_flight_that_waits_for_the_window_is_counted(good: Stored) -> No
     short = offering(good, (3 * 1448 + 100) // 128).judge()
     assert short.receive_window_waits and not short.limited_by
     assert short.least_offered_segments == short.most_offered_segments == 3.0
-    assert stored.load("quic").judge().receive_window_waits is None

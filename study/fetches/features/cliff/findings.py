@@ -1,4 +1,4 @@
-"""A cliff in words: the limit, and the segments, writes or datagrams that explain it."""
+"""A cliff in words: the limit, and the segments and writes that explain it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from findings.quantities import QUANTITIES
 from runs.results.records import requested_fields
 from study.fetches.features.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS,
                                                  Cliff, is_known)
-from study.fetches.scenario.server import HTTP_3
 from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
 from study.fetches.verify.transfers import flight_writes, header_bytes, sealed_sizes
 
 # What a line has of every cliff, or what follows from the window.
@@ -34,12 +32,10 @@ def sentences(what: str, cliff: Cliff, apart: str = "",
               sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
     name, trial = WHATS[what].name, cliff.trial
-    label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3
-                                    else f"IW{trial.initcwnd}", apart)))
+    label = ", ".join(filter(None, ("0-RTT" if what == EARLY else f"IW{trial.initcwnd}",
+                                    apart)))
     if cliff.fits_bytes is None:
         yield f"{label}: even the smallest {name} takes a further round trip"
-        if trial.http == HTTP_3:
-            yield from _beyond(cliff)
         return
     more = " or more" if cliff.is_open else ""
     behind = (f" behind a chain of {trial.chain_bytes} bytes and"
@@ -49,9 +45,8 @@ def sentences(what: str, cliff: Cliff, apart: str = "",
     sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
              f" is {cliff.fits_bytes} bytes{more}, measured")
     if not is_known(trial):
-        over = f" over HTTP/{trial.http}" if trial.http != HTTP_3 else ""
-        yield f"{sentence} of the server {trial.server}{over}"
-        yield from (_in_datagrams if trial.http == HTTP_3 else _on_the_wire)(what, cliff)
+        yield f"{sentence} of the server {trial.server} over HTTP/{trial.http}"
+        yield from _on_the_wire(what, cliff)
         return
     yield (f"{sentence}; by the model"
            f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
@@ -79,8 +74,7 @@ def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
 
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
     """What else a site has in the same flight, which was not requested."""
-    if what == CHAIN and {(cliff.trial.key_share, cliff.trial.http == HTTP_3)
-                          for cliff in cliffs} == {("x25519", False)}:
+    if what == CHAIN and {cliff.trial.key_share for cliff in cliffs} == {"x25519"}:
         yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
                " 1088 bytes longer: ask with --key-share x25519mlkem768.")
     if what == RESPONSE:
@@ -100,37 +94,6 @@ def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
     if what == EARLY and record is not None and record.request_segments:
         yield (f"  with the client's hello it leaves in {record.request_segments} segments, and the"
                f" window of Linux is {LINUX_WINDOW}; no --iw sets the client's")
-
-
-def _in_datagrams(what: str, cliff: Cliff) -> Iterator[str]:
-    """What a server sent at once, beside what it may; and what a byte more changed."""
-    record = cliff.record
-    if record is not None and record.flight_segments:
-        yield (f"  {record.flight_bytes} bytes leave in"
-               f" {_counted(record.flight_segments, 'datagram')}, {_summed(record)};"
-               f" {_allowed(record)}")
-        yield from _beyond(cliff)
-
-
-def _beyond(cliff: Cliff) -> Iterator[str]:
-    """The datagrams of the smallest that does not fit; whether three times the hello is why."""
-    beyond = cliff.beyond
-    if beyond is not None and beyond.flight_bytes and beyond.allowed_bytes:
-        why = (_allowed(beyond) if cliff.fits_bytes is None
-               else "" if beyond.flight_bytes > beyond.allowed_bytes
-               else "it may send that at once, so the limit is another one, of the server's own")
-        yield (f"  a chain of {beyond.trial.chain_bytes} bytes takes {_summed(beyond)}"
-               f"{why and '; '}{why}")
-
-
-def _allowed(record: Record) -> str:
-    return f"{record.allowed_bytes} may, three times what the client has sent (RFC 9000, 8.1)"
-
-
-def _summed(record: Record) -> str:
-    """Such as "1200 + 1200 and, a round trip later, 50"."""
-    return " and, a round trip later, ".join(
-        part.replace("+", " + ") for part in record.flight_datagrams.split(", "))
 
 
 def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:

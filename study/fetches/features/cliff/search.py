@@ -16,7 +16,7 @@ from base.errors import CannotError, FirstFlightError, UsageError
 from findings.quantities import QUANTITIES
 from model.predict import predict
 from runs.kinds import Overrides
-from study.fetches.scenario.server import BUILTIN, HTTP_3, NGINX
+from study.fetches.scenario.server import BUILTIN, NGINX
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.transfers import computed, is_computable
@@ -90,11 +90,6 @@ def question(what: str, requested: Overrides) -> Overrides:
         _one_window(what, lists, "early data leaves under the client's own window")
         for name, usual in _OF_EARLY:
             lists.setdefault(name, [usual])
-    elif HTTP_3 in lists.get("http", ()):
-        if what != CHAIN:
-            raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
-                             " response begins: use --find-cliff chain")
-        _one_window(what, lists, "over HTTP/3 no route sets the window")
     pauses = any(lists.get("idle_ms", ()))
     if pauses and what != RESPONSE:
         raise UsageError(_first_request(what))

@@ -119,79 +119,21 @@ def test_another_servers_cliff_is_its_own() -> None:
             for trial in some})
 
 
-# As nginx sends over QUIC, in datagrams of 1200 bytes: what is around a chain, what it may.
-QUIC_AROUND = {"x25519": (592, 3600), "x25519mlkem768": (1861, 7200)}
-OVER_QUIC = {**ASKED, "server": ["nginx"], "http": ["3"]}
-
-
-def over_quic(requested: Sequence[Trial], stops_at: int = 99_999) -> Mapping[Trial, Record]:
-    """Records as of a server that sends as much as it may, or less."""
-    found = {}
-    for trial in requested:
-        around, allowed = QUIC_AROUND[trial.key_share]
-        flight, at_once = trial.chain_bytes + around, min(allowed, stops_at)
-        parts = "+".join(["1200"] * (min(flight, at_once) // 1200))
-        found[trial] = replace(
-            GOOD, trial=trial, flight_bytes=flight, flight_segments=parts.count("+") + 1,
-            allowed_bytes=allowed, handshake_round_trips=1 + (flight > at_once),
-            flight_datagrams=parts + (f", {flight - at_once}" if flight > at_once else ""))
-    return found
-
-
-def quic_lines(measure: Callable[[Sequence[Trial]], Mapping[Trial, Record]] = over_quic,
-               **lists: Any) -> list[list[str]]:
-    study = registry.cliff_question(search.CHAIN, Overrides({**OVER_QUIC, **lists}))
-    return [lines for _, lines in registry.cliffs(search.CHAIN, study, measure)]
-
-
-def test_over_quic_datagrams_and_what_may_be_sent_explain_it() -> None:
-    lines, of_mlkem = quic_lines(key_share=["x25519", "x25519mlkem768"])
-    assert lines == [
-        "HTTP/3, key share x25519: the largest certificate chain that costs no further round trip"
-        " is 3008 bytes, measured of the server nginx",
-        "  3600 bytes leave in 3 datagrams, 1200 + 1200 + 1200; 3600 may, three times what the"
-        " client has sent (RFC 9000, 8.1)",
-        "  a chain of 3009 bytes takes 1200 + 1200 + 1200 and, a round trip later, 1"]
-    assert of_mlkem[0].startswith("HTTP/3, key share x25519mlkem768: the largest")
-    assert "is 5339 bytes" in of_mlkem[0] and "7200 may" in of_mlkem[1]
-    assert " 5340 bytes" in of_mlkem[2]
-
-
-def test_another_limit_over_quic_is_said_to_be_another() -> None:
-    (lines,) = quic_lines(lambda some: over_quic(some, stops_at=2400))
-    assert "is 1808 bytes" in lines[0] and lines[2] == (
-        "  a chain of 1809 bytes takes 1200 + 1200 and, a round trip later, 1; it may send that at"
-        " once, so the limit is another one, of the server's own")
-    (lines,) = quic_lines(lambda some: over_quic(some, stops_at=600))
-    assert lines[0] == "HTTP/3: even the smallest certificate chain takes a further round trip"
-
-
 @pytest.mark.parametrize("what", [search.CHAIN, search.RESPONSE, search.EARLY])
-@pytest.mark.parametrize("http", ["1.1", "2", "3"])
+@pytest.mark.parametrize("http", ["1.1", "2"])
 def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None:
     """Of another's server there is the limit alone, with and without a record."""
     trial = replace(GOOD.trial, server="nginx", http=http, chain_bytes=0)
     unseen = replace(GOOD, trial=trial, flight_segments=None, flight_bytes=None,
-                     allowed_bytes=None, request_segments=None)
+                     request_segments=None)
     for record in (None, unseen):
         found = search.Cliff(trial, 3000, None, record=record, beyond=record)
         (line,) = findings.sentences(what, found)
         assert " is 3000 bytes, measured of the server nginx" in line
-        assert ("over HTTP/" in line) == (http != "3")
-    seen = replace(unseen, flight_bytes=3600, allowed_bytes=3600, flight_segments=3,
-                   flight_datagrams="1200+1200+1200", request_segments=3)
+        assert line.endswith(f"over HTTP/{http}")
+    seen = replace(unseen, flight_bytes=3600, flight_segments=3, request_segments=3)
     lines = list(findings.sentences(what, search.Cliff(trial, 3000, None, record=seen)))
-    assert len(lines) == (1 if what == search.RESPONSE and http != "3" else 2)
-
-
-@pytest.mark.parametrize(("what", "lists", "words"), [
-    (search.RESPONSE, {}, "over HTTP/3 a capture does not show where a response begins"),
-    (search.CHAIN, {"initcwnd": [3, 10]}, "no route sets the window"),
-    (search.CHAIN, {"server": ["builtin"]}, "speaks HTTP/1.1 only")])
-def test_what_makes_no_sense_over_quic_is_refused(what: str, lists: dict[str, list[Any]],
-                                                  words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        trials(what, **{**OVER_QUIC, **lists})
+    assert len(lines) == (1 if what == search.RESPONSE else 2)
 
 
 def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
@@ -223,7 +165,7 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
 @pytest.mark.parametrize(("lists", "words"), [
     ({"initcwnd": [3, 10]}, "early data leaves under the client's own window"),
     ({"early_data_bytes": [1]}, "--early-data is what it searches for"),
-    ({"http": ["3"]}, "with HTTP/1.1 only"), ({"resumed": [0]}, "a session that is resumed"),
+    ({"http": ["2"]}, "with HTTP/1.1 only"), ({"resumed": [0]}, "a session that is resumed"),
     ({"server": ["builtin"]}, "needs the server nginx")])
 def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]],
                                                       words: str) -> None:

@@ -162,7 +162,7 @@ def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(
     ({"server": ["builtin"]}, "needs the server nginx"),
     ({"chain_bytes": [0]}, "early data sent, only with TLS"),
     ({"early_data_bytes": [50]}, "50 bytes are less than curl's request may have: say 1"),
-    ({"early_data_bytes": [20_000]}, "out of range"), ({"http": ["3"]}, "with HTTP/1.1 only"),
+    ({"early_data_bytes": [20_000]}, "out of range"), ({"http": ["2"]}, "with HTTP/1.1 only"),
     ({"system": ["here"]}, "needs Debian 13's programs"),
     ({"tickets": [0]}, "without a ticket")])
 def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str) -> None:
