@@ -329,19 +329,26 @@ def load(program: str) -> dict[str, str]:
 
 
 def main() -> int:
+    has_read = False
     if len(sys.argv) > 1 or sys.stdin.isatty():
-        print("client.py: takes no flags; it reads a JSON request a line from standard input, such"
-              ' as {"program": "curl", "urls": ["http://127.0.0.1:8080/1000"], "deadline_s": 60}',
-              file=sys.stderr)
-        return 2
+        return refuse()
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         for request in requests():
+            has_read = True
             number = {"number": request["number"]} if "number" in request else {}
             if "load" in request:
                 report({**load(request["load"]), **number})
             else:
                 report({**answer_request(request, Path(folder)), **number})
-    return 0
+    return 0 if has_read else refuse()
+
+
+def refuse() -> int:
+    """Say what it reads; the exit status."""
+    print("client.py: takes no flags; it reads a JSON request a line from standard input, such"
+          ' as {"program": "curl", "urls": ["http://127.0.0.1:8080/1000"], "deadline_s": 60}',
+          file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -9,6 +9,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # Of Debian 12. Other versions, with other libraries' types, find other things.
 readonly MYPY=1.0
 
+if [[ ${1-} == --help || ${1-} == -h ]]; then
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"
+    exit
+fi
 with_pq=()
 [[ ${1-} != --with-pq ]] || { with_pq=(--with-pq); shift; }
 ./install.sh --test "${with_pq[@]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shutil
 import signal
 import sys
@@ -78,29 +79,38 @@ class Once(argparse._StoreAction):
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and leaves the flags to --help; has --version.
 
-    synonyms: of flags that there are not, what to type, by what people type. short: the text of
-    --help, where `--help all` shows every flag.
+    synonyms: of flags that there are not, what to type, by what people type: a sentence, or a flag
+    and an example of its value, in whose place the user's own value is shown where the flag takes
+    it. short: the text of --help, where `--help all` shows every flag and `--help FLAG` one.
+    examples: of flags, by their names; others: gives the text of the flags that stand before
+    `-- COMMAND`, which another parser reads.
     """
 
-    def __init__(self, synonyms: Mapping[str, str] = {}, short: str = "", **more: Any) -> None:
+    def __init__(self, synonyms: Mapping[str, str | tuple[str, str]] = {}, short: str = "",
+                 examples: Mapping[str, str] = {}, others: Callable[[], str] = str,
+                 **more: Any) -> None:
         super().__init__(add_help=not short, **more)
-        self.synonyms, self.short = synonyms, short
+        self.synonyms, self.short, self.examples, self.others = synonyms, short, examples, others
+        self.words: list[str] = []  # as they were typed
         for name in (None, "store"):
             self.register("action", name, Once)
         if short:
-            self.add_argument("-h", "--help", nargs="?", const="", choices=("", "all"),
-                              action=_Help, metavar="all",
-                              help="the flags that most people need; all: every flag")
+            self.add_argument("-h", "--help", nargs="?", const="", action=_Help, metavar="all|FLAG",
+                              help="the flags that most people need; all: every flag; FLAG: one,"
+                                   " with its unit, range, default and an example")
         self.add_argument("--version", action="version", version=f"First Flight {__version__}",
                           help="print the project's version and exit")
 
     def parse_args(self, args: Any = None,  # type: ignore[override]
                    namespace: Any = None) -> argparse.Namespace:
         # argparse takes the dashes of --flag=-- away, and gives the flag no value, unchecked.
-        for word in sys.argv[1:] if args is None else args:
+        self.words = list(sys.argv[1:] if args is None else args)
+        for word in self.words:
             if word.startswith("-") and word.endswith("=--"):
                 self.error(f"{word}: -- is not a value")
-        arguments, unknown = self.parse_known_args(args, namespace)
+        if self.short and self.words[:1] in (["--help"], ["-h"]) and len(self.words) > 1:
+            self.words[:2] = [f"--help={self.words[1]}"]  # whose dashes argparse takes for a flag's
+        arguments, unknown = self.parse_known_args(self.words, namespace)
         if unknown:
             self.error(self._hint(unknown))
         return arguments
@@ -117,14 +127,73 @@ class Parser(argparse.ArgumentParser):
 
     def _hint(self, unknown: Sequence[str]) -> str:
         """What to type in the place of the first word that is none of the flags."""
-        flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
-        if not flag:
+        typed = next((word for word in unknown if word.startswith("-")), "")
+        if not typed:
             return f"unrecognized arguments: {' '.join(unknown)}"
-        known = [*self._option_string_actions, *self.synonyms]
-        near = flag if flag in self.synonyms else next(iter(near_words(flag, known)), "")
+        flag, equals, value = typed.partition("=")
+        if not equals:
+            follows = self.words.index(typed) + 1 if typed in self.words else len(self.words)
+            value = next(iter(self.words[follows:follows + 1]), "")
+        return self.hint(flag, "" if value.startswith("-") else value)
+
+    def hint(self, flag: str, value: str = "") -> str:
+        """What to type in the place of a flag that there is not, with the user's own value."""
+        if text := self._of_commands(flag):
+            example = re.match(r"  \S+ ([^\s[]+)", text)  # of a value that it needs
+            words = f"{flag} {value or example[1]}" if example else flag
+            return f"{flag} goes with a command: ./run.sh {words} -- COMMAND"
+        if advice := self.advice(flag, value):
+            return f"{flag}: there is no such flag; write {advice}"
+        near = self._nearest(flag)
         if near in self.synonyms:
             return f"{flag}: there is no such flag; {self.synonyms[near]}"
         return f"unrecognized arguments: {flag}{f' (did you mean {near}?)' if near else ''}"
+
+    def advice(self, flag: str, value: str) -> str:
+        """A flag that there is, and a value, in the place of one in other words; "" for none."""
+        near = self._nearest(flag)
+        same = (near, self.examples.get(near, "").removeprefix(f"./run.sh {near}").split(" ")[0])
+        instead = self.synonyms.get(near, same if near == flag.lower() else "")
+        if isinstance(instead, str):
+            return ""
+        name, example = instead
+        return f"{name} {value if value and self.takes(name, value) else example}".rstrip()
+
+    def _nearest(self, flag: str) -> str:
+        """The known flag or synonym that looks most like this one, "" for none."""
+        known = [*self._option_string_actions, *self.synonyms]
+        return next((name for name in (flag, flag.lower()) if name in known), "") or next(
+            iter(near_words(flag, known)), "")
+
+    def _of_commands(self, flag: str) -> str:
+        """The text of one of the flags that stand before `-- COMMAND`, "" where it is none."""
+        found = re.search(rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*", self.others(),
+                          re.MULTILINE)
+        return found[0] if found else ""
+
+    def takes(self, flag: str, value: str) -> bool:
+        """Whether a value is one of a flag's."""
+        try:
+            self._get_values(self._option_string_actions[flag], [value])
+        except (argparse.ArgumentError, KeyError):
+            return False
+        return value.isprintable()
+
+    def described(self, word: str) -> str:
+        """One flag, as it is typed with or without its dashes: unit, range, default, an example.
+
+        Exits with a line where there is no such flag.
+        """
+        flag = next((name for name in (f"--{word.lstrip('-')}", f"-{word.lstrip('-')}")
+                     if name in self._option_string_actions), "")
+        if flag:
+            action = self._option_string_actions[flag]
+            formatter = self._get_formatter()
+            formatter.add_argument(action)
+            example = self.examples.get(action.option_strings[-1], "")
+            return formatter.format_help() + (f"\n  {example}\n" if example else "")
+        flag = f"--{word.lstrip('-')}"
+        return self._of_commands(flag) or self.error(f"--help: {self.hint(flag)}")
 
     def error(self, message: str) -> NoReturn:
         every = "--help all" if self.short else "--help"
@@ -137,7 +206,11 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
                  values: Any, option_string: str | None = None) -> None:
-        printed(parser.format_help() if values else getattr(parser, "short"))
+        assert isinstance(parser, Parser)
+        if values not in ("", "all"):
+            printed(parser.described(str(values)).rstrip())
+        else:
+            printed(f"{parser.format_help()}\n{parser.others()}" if values else parser.short)
         sys.exit(0)
 
 

@@ -37,6 +37,9 @@ _VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
 # Two dots, or one dash or colon between numbers, as in "10..40", "10-40" and "10..40:10".
 _RANGE = re.compile(r"\s*(\d[^-:]*?)\s*(?:\.\.|-)\s*(\d[^-:]*?)\s*(?::\s*(\d[^:]*?))?\s*")
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")
+# Two whole numbers, and a unit behind the second alone or none: two values, or a decimal comma?
+_TWO = re.compile(r"\s*(\d+),(\d+)\s*([a-zµ/%]*)\s*", re.IGNORECASE)
+SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's time stamps
 
 
 def number(word: str, unit: str) -> float:
@@ -50,6 +53,10 @@ def number(word: str, unit: str) -> float:
         raise ValueError(f"{word.strip()[:20]}… is out of any range")
     if unit == "kbit/s" and re.search(r"B(/s|ps|yte.*)?$", suffix):
         raise ValueError(_of_bytes(word.strip(), value, suffix))
+    if unit == "segments" and (size := SUFFIXES["bytes"].get(suffix.lower() or "-")):
+        count = max(1, int(value * size // SEGMENT_BYTES))
+        raise ValueError(f"{word.strip()!r} is in bytes, and a window is in segments of"
+                         f" {SEGMENT_BYTES} bytes: write {count}")
     factors = SUFFIXES.get(unit, {})
     factor = 1.0 if not suffix else factors.get(suffix.lower())
     if factor is None:
@@ -75,7 +82,13 @@ def spread(words: str, unit: str, whole: bool) -> Iterator[str]:
     if _THOUSANDS.fullmatch(words.strip()):
         raise ValueError(f"{words!r}: a comma separates values; write"
                          f" {words.strip().replace(',', '')} for one number")
-    for word in words.split(","):
+    if len(several := words.split()) > 1 and all(map(_VALUE.fullmatch, several)):
+        raise ValueError(f"{words!r} has spaces between its values; write {','.join(several)}")
+    if "" in (parts := [part.strip() for part in words.split(",")]) and any(parts):
+        raise ValueError(f"{words!r} has a comma without a value; write"
+                         f" {','.join(filter(None, parts))}")
+    _ask_about_comma(words.strip(), unit, whole)
+    for word in parts:
         match = _RANGE.fullmatch(word)
         if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
             _asked_back(word.strip(), unit)
@@ -84,6 +97,27 @@ def spread(words: str, unit: str, whole: bool) -> Iterator[str]:
         low, high = number(match[1], unit), number(match[2], unit)
         step = number(match[3], unit) if match[3] else None
         yield from _range(word.strip(), low, high, step, whole)
+
+
+def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
+    """Raises ValueError of two values that look like one with a decimal comma.
+
+    They do where only the second has a unit (1,5s), where the first is 0 and the second has one
+    digit (0,5), and in percent (1,25), unless each has its unit or the second ends in 0.
+    """
+    match = _TWO.fullmatch(words)
+    if match is None:
+        return
+    first, second, suffix = match.groups()
+    factor = SUFFIXES.get(unit, {}).get(suffix.lower(), 1.0)
+    looks_decimal = (suffix and (factor != 1 or len(first + second) == 2)
+                     or not whole and first == "0" and len(second) == 1
+                     or unit == "%" and len(second) <= 2 and not second.endswith("0"))
+    if looks_decimal:
+        default = suffix or (unit if unit in SUFFIXES.get(unit, {}) else "")
+        raise ValueError(f"{words!r}: two values, or a decimal comma? Write"
+                         f" {first}{default},{second}{default} for two, or"
+                         f" {first}.{second}{default} for one")
 
 
 def _asked_back(word: str, unit: str) -> None:

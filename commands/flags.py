@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shlex
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from base import command_line, files
 from base.command_line import Parser, filled, positive, whole
 from base.removed import REMOVED
+from base.typed import SUFFIXES
 from base.words import nearest
 from commands import conditions
 from commands.run import overrides_of, own_server
@@ -76,7 +78,7 @@ how
   --quiet        no progress                --version      the version
   --fail-if 'total_ms(10) > 300'            status 5 where that holds, for CI
 
-./run.sh --help all has every flag with its unit, range and default.
+./run.sh --help all has every flag; ./run.sh --help rtt one, with an example.
 exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
 4 this machine cannot · 5 --fail-if holds · 130 interrupted ·
 141 the output pipe was closed
@@ -85,39 +87,119 @@ exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
 # What people type, and what there is.
 _TWO_OBJECTS = ("a question is one transfer at a time; ./run.sh ietf78_connections measures several"
                 " connections at once, and for a page over HTTP/2 --size takes the sum")
-SYNONYMS = {
+SYNONYMS: dict[str, str | tuple[str, str]] = {
     **dict.fromkeys(("--initcwnd", "--iws", "--window", "--windows", "--initial-window", "--cwnd",
-                     "--icw", "-w"), "write --iw 10,20"),
-    **dict.fromkeys(("--initrwnd", "--receive-window"), "write --rwnd 100"),
-    **dict.fromkeys(("--latency", "--delay", "--ping", "--rtts"), "write --rtt 50ms"),
+                     "--icw", "-w"), ("--iw", "10,20")),
+    **dict.fromkeys(("--initrwnd", "--receive-window"), ("--rwnd", "100")),
+    **dict.fromkeys(("--latency", "--delay", "--ping", "--rtts"), ("--rtt", "50ms")),
     **dict.fromkeys(("--bandwidth", "--rate", "--throughput", "--speed", "--link"),
-                    "write --bw 10M"),
+                    ("--bw", "10M")),
     **dict.fromkeys(("--sizes", "--bytes", "--response", "--filesize", "--length"),
-                    "write --size 30kB"),
-    **dict.fromkeys(("--buffer", "--buffers", "--queues"), "write --queue 1bdp"),
-    **dict.fromkeys(("--packet-loss", "--losses", "--drop"), "write --loss 1%"),
+                    ("--size", "30kB")),
+    **dict.fromkeys(("--buffer", "--buffers", "--queues"), ("--queue", "1bdp")),
+    **dict.fromkeys(("--packet-loss", "--losses", "--drop"), ("--loss", "1%")),
     **dict.fromkeys(("--congestion", "--congestion-control", "--tcp", "--algorithm"),
-                    "write --cc cubic,bbr"),
-    **dict.fromkeys(("--scenarios", "--ls"), "write --list"),
-    **dict.fromkeys(("--repeats", "--runs", "--count", "-n"), "write --repeat 10"),
-    **dict.fromkeys(("--threads", "--parallel", "-j"), "write --jobs 2"),
+                    ("--cc", "cubic,bbr")),
+    **dict.fromkeys(("--scenarios", "--ls"), ("--list", "")),
+    **dict.fromkeys(("--repeats", "--runs", "--count", "-n"), ("--repeat", "10")),
+    **dict.fromkeys(("--threads", "--parallel", "-j"), ("--jobs", "2")),
     **dict.fromkeys(("--output", "--out", "-o"),
                     "write --results DIR: the folder; --export csv FILE is one file"),
     **dict.fromkeys(("--json", "--csv", "--md"),
                     "--export json FILE (md, csv) writes the findings of one scenario"),
-    "--capture": "it goes with a command: ./run.sh --capture -- COMMAND",
-    **dict.fromkeys(("--log", "--logs", "--accesslog"), "write --users FILE"),
+    **dict.fromkeys(("--log", "--logs", "--accesslog"), ("--users", "FILE")),
     **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
                     _TWO_OBJECTS),
     **dict.fromkeys(("--tls", "--https"), "write --chain 3kB: TLS 1.3 with a certificate chain"),
     **dict.fromkeys(("--verbose", "-vv"), "--full prints every table"),
     "-v": "--version prints the version, --full every table",
-    "-V": "write --version", "-q": "write --quiet", "--help-all": "write --help all"}
+    "-V": ("--version", ""), "-q": ("--quiet", ""), "--help-all": ("--help", "all")}
+
+
+# What --help FLAG shows below the flag's text. A test reads each.
+EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in """\
+./run.sh --help rtt
+./run.sh --version
+./run.sh --list tls
+./run.sh --new my_question
+./run.sh --check docs/examples/question.toml
+./run.sh --scenario zhao2019 pq_chains
+./run.sh --as-published zhao2019
+./run.sh --rtt 20ms,0.2s --bw 10M --iw 10,30
+./run.sh --bw 512k,10M,1G
+./run.sh --uplink 1M --bw 20M
+./run.sh --queue 100,50ms,0.5bdp
+./run.sh --qdisc fifo,fq_codel
+./run.sh --loss 0.5%,2%
+./run.sh --burst-loss 3 --loss 1%
+./run.sh --jitter 5ms
+./run.sh --iw 10,20..40:10
+./run.sh --rwnd 10,100
+./run.sh --cc cubic,bbr
+./run.sh --mss 1200
+./run.sh --size 15kB,1MB
+./run.sh --kept 1 --size 30kB
+./run.sh --idle 10s --kept 2
+./run.sh --server nginx --chain 3kB
+./run.sh --http 2 --server nginx --chain 3kB
+./run.sh --chain 3kB,15kB
+./run.sh --signature ecdsa --chain 3kB
+./run.sh --key-share x25519 --chain 3kB
+./run.sh --system debian13 --chain 15kB
+./run.sh --intermediates 2 --chain 6kB
+./run.sh --tickets 0 --chain 3kB
+./run.sh --resumed 1 --chain 3kB
+./run.sh --early-data 1 --resumed 1 --chain 3kB --server nginx
+./run.sh --record 4096 --chain 3kB
+./run.sh --tls-buffer 0 --chain 15kB
+./run.sh --think 100ms
+./run.sh --load 0.5,0.95 --scenario ietf78_completion
+./run.sh --sysctl net.ipv4.tcp_slow_start_after_idle=0 --kept 1 --idle 10s
+./run.sh --repeat 10 --loss 1%
+./run.sh --client curl --rtt 50ms
+./run.sh --sample 1/16 --scenario map_of_windows
+./run.sh --name office --rtt 50ms
+./run.sh --server-command 'python3 -m http.server {p}' --server-folder .
+./run.sh --server-folder . --server-command 'python3 -m http.server {p}'
+./run.sh --server-ready / --server-command 'python3 -m http.server {p}'
+./run.sh --url-path /page.html --server-command 'python3 -m http.server {p}'
+./run.sh --ca root.pem --server-command './serve --port {p}'
+./run.sh --server-name example.org --server-command './serve --port {p}'
+./run.sh --allow-commands path/to/my.toml
+./run.sh --users access.log --bw 10M
+./run.sh --trials 2000 --users access.log --bw 10M
+./run.sh --find-cliff response --rtt 50ms
+./run.sh --probe https://your.site/page
+./run.sh --compare results/zhao2019/latest results/zhao2019/2026-01-01_120000-uml
+./run.sh --engine host --rtt 50ms
+./run.sh --jobs 2 --rtt 50ms,100ms
+./run.sh --cluster tls://host:8786 --rtt 50ms
+./run.sh --seed 7 --loss 1%
+./run.sh --dry-run zhao2019
+./run.sh --yes --rtt 1..200 --bw 1M..20M:100k --repeat 3
+./run.sh --fresh zhao2019
+./run.sh --keep-captures --rtt 50ms
+./run.sh --export csv office.csv --rtt 50ms
+./run.sh --fail-if 'total_ms(10) > 300' --rtt 50ms
+./run.sh --format png,svg zhao2019
+./run.sh --quiet --rtt 50ms
+./run.sh --no-reasons --rtt 50ms
+./run.sh --full zhao2019
+./run.sh --no-figures zhao2019
+./run.sh --results /tmp/results --rtt 50ms
+./run.sh --figures /tmp/figures zhao2019
+""".splitlines()}
+
+
+def flags_of_commands() -> str:
+    """The text of the flags that stand before `-- COMMAND`; they have a parser of their own."""
+    from commands.virtual import command  # only where help or an answer needs it
+    return command.SHORT
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        {**SYNONYMS, **REMOVED}, SHORT, prog="run.sh",
+        {**SYNONYMS, **REMOVED}, SHORT, examples=EXAMPLES, others=flags_of_commands, prog="run.sh",
         description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
@@ -154,14 +236,27 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
     """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
+    units = {unit for suffixes in SUFFIXES.values() for unit in suffixes if unit}
     for name in names:
-        before = next((word for word in reversed(argv[:argv.index(name)]) if word[:1] == "-"), "")
+        place = list(argv).index(name)
+        before = next((word for word in reversed(argv[:place]) if word[:1] == "-"), "")
+        flag, _, value = before.partition("=")
+        since = list(argv).index(before) + 1 if before else place
+        values = [*filter(None, [value]), *argv[since:place]]
         if name in ("help", "list", "version"):
             parser.error(f"{name}: write --{name}")
+        if name.lower() in units and values and values[-1][-1:].isdigit():
+            parser.error(f"{name!r} stands apart from its number: write {flag} {values[-1]}{name}")
         if name[:1].isdigit() and not name.endswith(".toml"):
-            flag = before.partition("=")[0] or "--iw"
+            behind = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
+            listed = ",".join(word.strip(",") for word in (*values, name, *behind))
+            flag = flag or next((each for each in ("--iw", "--rtt", "--bw", "--size", "--loss")
+                                 if parser.takes(each, listed)), "--iw")
             parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
-                         f" without spaces, such as {flag} 10,{name.strip(',')}")
+                         f" without spaces, such as {flag} {listed}")
+        word, equals, value = name.partition("=")
+        if equals and word.isidentifier() and (advice := parser.advice(f"--{word}", value)):
+            parser.error(f"{name}: write {advice}")
 
 
 def check_command(parser: Parser, argv: Sequence[str]) -> None:
@@ -221,10 +316,12 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (requested or not arguments.own):
         parser.error("--name names a question of your own; a scenario has its name")
-    if arguments.export and (arguments.export[0] not in command_line.EXPORTS
-                             or len(arguments.scenario) != 1 and not arguments.own):
-        parser.error(f"--export: {', '.join(command_line.EXPORTS)} of one scenario, not"
-                     f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
+    if arguments.export and arguments.export[0] not in command_line.EXPORTS:
+        parser.error(f"--export: {arguments.export[0]!r} is none of"
+                     f" {', '.join(command_line.EXPORTS)}")
+    if arguments.export and len(arguments.scenario) != 1 and not arguments.own:
+        parser.error("--export: writes the findings of one scenario, not of"
+                     f" {len(arguments.scenario) or 'the default ones'}")
     if arguments.export:
         try:
             command_line.output_file(arguments.export[1])

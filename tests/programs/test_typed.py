@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from base import files, typed
+from base.command_line import Parser
 from base.errors import UsageError
 from commands import flags, run, without_trials
+from commands.virtual import command
+from findings.quantities import FLAGS
 
 # What is typed, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
@@ -31,6 +38,8 @@ UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
     ("--size 1.5kb", {"response_bytes": [1500]}), ("--size 30kB,1mib", {
         "response_bytes": [30_000, 1_048_576]}),
     ("--loss 1%", {"loss_percent": [1]}), ("--loss 0.5", {"loss_percent": [0.5]}),
+    ("--loss 1%,5%", {"loss_percent": [1, 5]}), ("--rtt 5,50", {"rtt_ms": [5, 50]}),
+    ("--rtt 50,100ms", {"rtt_ms": [50, 100]}), ("--idle 0,2000", {"idle_ms": [0, 2000]}), ("--kept 0,1", {"kept": [0, 1]}),
     ("--loss 0.01%", {"loss_percent": [0.01]}), ("--iw '14600 segments'", {"initcwnd": [14600]}),
     ("--iw 1000..3000:460", {"initcwnd": [1000, 1460, 1920, 2380, 2840]}),
     ("--jitter 5ms", {"jitter_ms": [5]}), ("--think 0.1s", {"gap_ms": [100]}),
@@ -59,12 +68,26 @@ ANSWERED = [
     ("--output x.csv", "--export csv FILE is one file"), ("--json", "--export json FILE"),
     ("--find-cliff", "--find-cliff {chain,response,early}"), ("--probe", "--probe URL"),
     ("--iw 10 20", "commas and without spaces, such as --iw 10,20"),
+    ("--iw 10 20 30 --rtt 5", "such as --iw 10,20,30"), ("100ms", "such as --rtt 100ms"), ("20M", "such as --bw 20M"),
+    ("--iw '10 20'", "write 10,20"), ("--iw 10,", "write 10"), ("--iw ,10,,20", "write 10,20"),
+    ("--rtt 100 ms", "write --rtt 100ms"), ("--bw=5 Mbit", "write --bw 5Mbit"), ("--loss 1 %", "write --loss 1%"),
+    ("iw=20", "write --iw 20"), ("initcwnd=20", "write --iw 20"), ("--IW 20", "write --iw 20"),
+    ("--delay 100ms", "write --rtt 100ms"), ("--delay=100ms", "write --rtt 100ms"), ("--Delay 100ms", "write --rtt 100ms"),
+    ("--delay 100kB", "write --rtt 50ms"), ("--cwnd 4", "write --iw 4"), ("--bandwith 5M", "write --bw 5M"),
+    ("--rwnd 64kB", "write 44"), ("--iw 14480B", "write 10"),
+    ("--timeout 60 x", "./run.sh --timeout 60 -- COMMAND"), ("--write-back", "./run.sh --write-back -- COMMAND"),
+    ("--env", "./run.sh --env NAME -- COMMAND"),
+    ("--loss '1,5 %'", "Write 1%,5% for two, or 1.5% for one"), ("--loss 1,5", "Write 1%,5% for two, or 1.5% for one"),
+    ("--loss 1,25", "or 1.25% for one"), ("--rtt 1,5s", "Write 1s,5s for two, or 1.5s for one"),
+    ("--jitter 0,5", "Write 0ms,5ms for two, or 0.5ms for one"), ("--bw 10,20M", "Write 10M,20M for two"),
+    ("--size 10,20kB", "Write 10kB,20kB for two"), ("--queue 0,5bdp", "or 0.5bdp for one"),
+    ("--export xml f --rtt 5", "'xml' is none of json, md, csv"), ("--export csv f", "not of the default ones"),
     ("--iw 10:20", "'10:20' is not a number; write 10"), ("--iw 10.5", "'10.5' is not a whole number of segments"),
     ("--iw 1..1000", "is 1000 values, more than 200; give a step"),
     ("--iw 20-10", "runs downwards; write 10..20"), ("--rtt 10-50", "needs a step, such as 10..50:10"),
     ("--rtt 50,000", "a comma separates values; write 50000"),
     ("--rtt 0", "an RTT of 0 ms is out of range; it can be 0.1 to"),
-    ("--rtt -5", "an RTT of -5 ms is out of range"), ("--rtt 0,5", "an RTT of 0 ms"),
+    ("--rtt -5", "an RTT of -5 ms is out of range"), ("--rtt 0,5", "or 0.5ms for one"),
     ("--rtt fast", "'fast' is not a number; write 50, 50ms or 1.5s"),
     ("--rtt 50kB", "'kB' is not a unit of a value in ms; write 50, 50ms or 1.5s"),
     ("--bw 10MB/s", "write 80M for bytes a second, or 10M if bits were meant"),
@@ -83,10 +106,9 @@ ANSWERED = [
     ("--jobs 0", "'0' is not a whole number above 0"), ("--seed abc", "'abc' is not a whole number"),
     ("--jobs 1 --jobs 2", "--jobs: is given twice"), ("--seed 1 --seed=2", "--seed: is given twice"),
     ("--name a --name b", "--name: is given twice"),
-    ("--initcwnd 10", "write --iw 10,20"), ("--iws 10", "write --iw 10,20"),
-    ("--windows 10", "write --iw 10,20"), ("--latency 50", "write --rtt 50ms"),
-    ("--bandwidth 10M", "write --bw 10M"), ("--bandwith 10M", "write --bw 10M"),
-    ("--scenarios", "write --list"), ("--buffer 100", "write --queue 1bdp"),
+    ("--initcwnd", "write --iw 10,20"), ("--iws 10", "write --iw 10"),
+    ("--latency 50", "write --rtt 50"), ("--bandwidth", "write --bw 10M"),
+    ("--scenarios", "write --list"), ("--buffer 100", "write --queue 100"),
     ("--connections 6", "./run.sh ietf78_connections measures several connections at once"),
     ("--pages 3", "over HTTP/2 --size takes the sum"), ("--verbose", "--full prints every table"),
     ("-v", "--version prints the version"), ("--help-all", "write --help all"),
@@ -138,17 +160,25 @@ def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:
     other = tmp_path / "python3"
     other.write_text("#!/bin/bash\nexec -a other /usr/bin/python3 -S \"$@\"\n")
     other.chmod(0o755)
-    for command in (["sh", "run.sh"], ["sh", "install.sh"], [str(other), "plot.py"]):
-        said = subprocess.run([*command, "--nonsense"], cwd=files.PROJECT, capture_output=True,
+    for words in (["sh", "run.sh"], ["sh", "install.sh"], [str(other), "plot.py"]):
+        said = subprocess.run([*words, "--nonsense"], cwd=files.PROJECT, capture_output=True,
                               text=True, check=False)
         assert said.returncode == 2 and "--nonsense" in said.stderr, said
         assert "Traceback" not in said.stderr and "pipefail" not in said.stderr
 
 
-def test_the_client_says_what_it_reads() -> None:
-    said = subprocess.run([sys.executable, "client.py", "http://x"], cwd=files.PROJECT,
+@pytest.mark.parametrize("words", [["http://x"], []])
+def test_the_client_says_what_it_reads(words: list[str]) -> None:
+    said = subprocess.run([sys.executable, "client.py", *words], cwd=files.PROJECT, input="",
                           capture_output=True, text=True, check=False)
     assert said.returncode == 2 and "a JSON request a line" in said.stderr
+
+
+def test_the_test_command_says_what_it_does(tmp_path: Path) -> None:
+    said = subprocess.run([files.PROJECT / "test.sh", "--help"], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert said.returncode == 0 and "./test.sh -k verdict" in said.stdout and not said.stderr
+    assert "#" not in said.stdout and "pytest" in said.stdout and "bash" not in said.stdout
 
 
 def test_help_fits_a_screen_and_all_of_it_has_every_flag(
@@ -164,10 +194,59 @@ def test_help_fits_a_screen_and_all_of_it_has_every_flag(
 
 def test_what_the_synonyms_say_to_write_is_taken() -> None:
     for what in set(flags.SYNONYMS.values()):
-        if what.startswith("write "):
-            advice = what.removeprefix("write ").partition(":")[0].split()
-            if advice[0] not in ("--list", "--help", "--version", "--users"):
-                flags.parse(advice)
+        if isinstance(what, tuple) and what[0] not in ("--list", "--help", "--version", "--users"):
+            flags.parse([*filter(None, what)])
+
+
+def options(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable[[], object]) -> list[argparse.Action]:
+    """The flags of the parser that a call makes."""
+    made: list[Parser] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "Parser", lambda *words, **more: made.append(Parser(*words, **more)) or made[-1])
+        read()
+    return [action for action in made[0]._actions if action.option_strings]
+
+
+def helped(word: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What --help says of one flag."""
+    with pytest.raises(SystemExit) as ended:
+        flags.parse(["--help", word])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_each_flag_has_help_with_its_default_and_an_example_that_is_taken(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for action in options(monkeypatch, flags, lambda: flags.parse(["--rtt", "5"])):
+        flag = action.option_strings[-1]
+        text = re.sub(r"(?<=\w-) (?=\w)", "", " ".join(helped(flag, capsys).split()))  # of a wrapped line
+        assert helped(flag, capsys) == helped(flag.lstrip("-"), capsys)
+        assert flag in text and flags.EXAMPLES[flag] in text, flag
+        if action.option_strings[0] in {quantity.flag for quantity in FLAGS.values()}:
+            (quantity,) = (each for each in FLAGS.values() if each.flag == flag)
+            assert quantity.range in text and (not quantity.default or f"(default {quantity.default})" in text)
+        elif action.nargs != 0 and action.default not in (None, []):
+            assert "default" in text, flag
+        words = shlex.split(flags.EXAMPLES[flag])[1:]
+        if flag not in ("--help", "--version", "--ca", "--server-name"):  # which need a file
+            flags.parse(words)
+
+
+def test_help_of_all_has_the_flags_of_commands_too(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    every = helped("all", capsys)
+    for action in options(monkeypatch, command, lambda: command.parsed([], ["true"])):
+        (flag,) = action.option_strings[-1:]
+        assert flag in ("--help", "--version") or flag in helped(flag, capsys)
+        assert flag in every
+
+
+def test_help_about_no_flag_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for word, answer in (("delay", "write --rtt 50ms"), ("rt", "did you mean --rtt?")):
+        with pytest.raises(SystemExit) as ended:
+            flags.parse(["--help", word])
+        line = capsys.readouterr().err
+        assert ended.value.code == 2 and answer in line and line.count("\n") == 1
 
 
 @pytest.mark.parametrize(("word", "unit", "value"), [
