@@ -176,7 +176,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --cluster tls://host:8786 --rtt 50ms
 ./run.sh --seed 7 --loss 1%
 ./run.sh --dry-run zhao2019
-./run.sh --yes --rtt 1..200 --bw 1M..20M:100k --repeat 3
+./run.sh --yes --rtt 1..200:1 --bw 1M..20M:100k --repeat 3
 ./run.sh --fresh zhao2019
 ./run.sh --keep-captures --rtt 50ms
 ./run.sh --export csv office.csv --rtt 50ms
