@@ -5,11 +5,14 @@
  * A program that spins, waiting for the clock or for others, would wait for ever: computing costs
  * no time here. Who spins makes a few system calls over and over, with the same results. So where
  * SPIN_AFTER calls in a row are each one of the last SPIN_CALLS different ones (by process, number
- * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns, up to
- * CLOCK_MOST_NS: T ns pass in √(2T) calls. SPIN_SOON calls are enough where all of them only ask
- * what is ready or what time it is, or are told to come again, for then no data move. Who has done
- * that is known from there on: after SPIN_KNOWN such calls, each costs SPIN_KNOWN_NS at least.
- * What is due meanwhile (timers, packets) comes at its own nanosecond. The count is the same in
+ * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns, or a
+ * share of what such calls have cost so far (1 of 2^SPIN_SHARE), up to CLOCK_MOST_NS: a wait of 10 s
+ * then takes some 30,000 calls, and whoever waits for the clock is late by a thousandth.
+ * SPIN_SOON calls are enough where all of them only ask what is ready or what time it is, are told
+ * to come again, or find the end of a file, for then no data move. Who has done that is known from
+ * there on: after SPIN_KNOWN such calls, each costs SPIN_KNOWN_NS at least.
+ * What is due meanwhile (timers, packets) comes at its own nanosecond, and where it gives somebody
+ * work, the call ends. The count is the same in
  * every run, and so is the time. For who spins in another way, without any call, whoever has
  * started the guest sends SIGALRM to the process that runs, after seconds
  * (vtime/command/guest.py), and that moves the clock, by wall time.
@@ -45,9 +48,10 @@
 #define START_US 1000
 #define SPIN_AFTER 100000ULL
 #define SPIN_SOON 1000ULL
-#define SPIN_KNOWN 50ULL
+#define SPIN_KNOWN 20ULL
 #define SPIN_KNOWN_NS 5000ULL
 #define SPIN_CALLS 16
+#define SPIN_SHARE 10
 #define SPINNERS 8
 #define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
 #define PACKETS 10000ULL
@@ -67,6 +71,9 @@ static struct {
 static unsigned int command_oldest;
 static pid_t command_spinners[SPINNERS];	/* the last that only asked, SPIN_SOON times in a row */
 static unsigned int command_oldest_spinner;
+static unsigned long long command_spun;	/* ns that calls of who spins have cost, in a row */
+static unsigned long long command_clock_spun;	/* the same of reads of the clock, */
+static unsigned int command_clock_seen;		/* and clock_spins at the last one */
 static unsigned long long command_datagrams;	/* sent, and not paid for yet */
 /* Packets since a time, how many of them are free or paid for, and what was paid, ns. */
 static unsigned long long command_since, command_packets, command_paid = PACKETS, command_cost;
@@ -79,6 +86,7 @@ bool command_is_seeded;		/* read by drivers/char/random.c */
 static int command_paced, command_restarted;
 static unsigned int clock_spins;	/* of clock.c: who reads the clock until it moves */
 static const void *clock_reader;
+static unsigned long long clock_moment;
 
 int command_wait(unsigned long long ns);	/* in os-Linux/util.c */
 void command_restart_random(void);		/* in drivers/char/random.c */
@@ -91,7 +99,7 @@ static bool command_idle(void)
 {
 	struct time_travel_event *next = time_travel_first_event();
 
-	command_in_a_row = command_asking = 0;
+	command_in_a_row = command_asking = command_spun = 0;
 	command_alarm_ns = 0;
 	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
 }
@@ -121,7 +129,10 @@ static bool command_was_made(long number, long result)
 	return false;
 }
 
-/* Whether a call only asks what is ready or what time it is, or was told to come again. */
+/*
+ * Whether a call moves no data: it asks what is ready, who has ended or what time it is, finds the
+ * end of a file, or is told to come again.
+ */
 static bool command_asks(long number, long result)
 {
 	switch (number) {
@@ -137,6 +148,14 @@ static bool command_asks(long number, long result)
 	case __NR_time:
 	case __NR_times:
 		return true;
+	case __NR_read:
+	case __NR_readv:
+	case __NR_pread64:
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_write:
+	case __NR_wait4:
+		return !result || result == -EAGAIN;
 	}
 	return result == -EAGAIN;
 }
@@ -175,6 +194,40 @@ static void command_advance(unsigned long long ns)
 
 	while (time_travel_time < end)
 		command_step(end);
+}
+
+/*
+ * Moves the clock for who spins by ns, or by a share of spun if that is more, until somebody has
+ * work. Returns the time that has passed.
+ */
+static unsigned long long command_spin_on(unsigned long long ns, unsigned long long spun)
+{
+	unsigned long long began = time_travel_time, end;
+	unsigned int running = nr_running();
+
+	end = began + min(max(ns, spun >> SPIN_SHARE), 0ULL + CLOCK_MOST_NS);
+	do {
+		command_step(end);
+	} while (time_travel_time < end && nr_running() <= running && !need_resched());
+	return time_travel_time - began;
+}
+
+/*
+ * A read of the clock that was none of the free ones. clock.c has moved the clock by clock_spins
+ * ns, and begins anew if time moves otherwise; so it is told.
+ */
+static void command_spin_clock(void)
+{
+	if (clock_spins <= command_clock_seen)
+		command_clock_spun = 0;	/* it has begun anew */
+	command_clock_seen = clock_spins;
+	command_clock_spun += clock_spins;
+	if (command_clock_spun >> SPIN_SHARE > clock_spins) {
+		command_clock_spun += command_spin_on(0, command_clock_spun);
+		clock_moment = time_travel_time;
+	}
+	if (clock_spins > SPIN_TOLD)
+		command_tell();
 }
 
 /* A packet leaves a device. Called by capture.c, which sees them all. */
@@ -257,10 +310,8 @@ void command_spin(void)
 
 	if (time_travel_mode != TT_MODE_INFCPU)
 		return;
-	/* clock.c sees to those, and would begin anew if time moved otherwise. */
 	if (clock_spins && clock_reader == current) {
-		if (clock_spins > SPIN_TOLD)
-			command_tell();
+		command_spin_clock();
 		return;
 	}
 	if (number < 0)
@@ -269,14 +320,15 @@ void command_spin(void)
 		command_start();
 	command_count++;
 	if (!command_was_made(number, result))
-		command_in_a_row = command_asking = 0;
+		command_in_a_row = command_asking = command_spun = 0;
 	command_asking = command_asks(number, result) ? command_asking + 1 : 0;
 	if (++command_in_a_row > SPIN_AFTER)
 		ns = command_in_a_row - SPIN_AFTER;
 	ns = max(ns, command_asking_ns());
 	if (ns > SPIN_TOLD)
 		command_tell();
-	ns = min(ns, 0ULL + CLOCK_MOST_NS) + command_packets_ns();
+	command_spun = ns ? command_spun + command_spin_on(ns, command_spun) : 0;
+	ns = command_packets_ns();
 	if (ns)
 		command_advance(ns);
 }
