@@ -132,14 +132,18 @@ def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
 
 
 def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
-    """The phase from the least to the most of phases_ns that is nearest to the expected one.
+    """The time nearest to the expected one, and not below 0, whose phase is among phases_ns.
 
-    Phases lie on a circle of a millisecond: one just before a tick is near to one just after it.
+    phases_ns: from the least to the most. Phases lie on a circle of a millisecond: one just before
+    a tick is near to one just after it.
     """
     least, most = phases_ns
-    if least <= expected_ns % MS <= most:
-        return expected_ns % MS
-    return least if (least - expected_ns) % MS <= (expected_ns - most) % MS else most
+    phase_ns = expected_ns % MS
+    if least <= phase_ns <= most:
+        return expected_ns
+    later_ns, earlier_ns = (least - phase_ns) % MS, (phase_ns - most) % MS
+    nearest_ns = expected_ns + later_ns if later_ns <= earlier_ns else expected_ns - earlier_ns
+    return nearest_ns if nearest_ns >= 0 else nearest_ns + MS
 
 
 def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:

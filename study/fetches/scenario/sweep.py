@@ -161,6 +161,10 @@ class Sweep(grammar.Sweep[Trial]):
         if any(self.kept) and (any(self.chain_bytes) or self.has_own_chain):
             raise UsageError(f"{where}: earlier responses (kept, --kept; a pause, --idle, has one)"
                              " go with plain HTTP only")
+        if any(self.kept) and self.client == "wget":
+            raise UsageError(f"{where}: wget times all responses of a connection together: earlier"
+                             " responses (kept, --kept) need the client curl or libcurl, e.g."
+                             " --client curl")
         if any(self.idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")

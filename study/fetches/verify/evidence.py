@@ -142,10 +142,10 @@ class Evidence(Observed):
         phases_ns = clock_phases_ns(self.wire)
         if phases_ns is None:
             return first
-        expected_ns = self.expected_phase_ns
-        nearest_ns = nearest_phase_ns(phases_ns, self.transfer.clock_phase_ns
-                                      if expected_ns is None else expected_ns)
-        return predict(replace(self.transfer, clock_phase_ns=nearest_ns))
+        # With all milliseconds since the trial began: timers of seconds end on a coarser grid.
+        begun_ns = self.begun_ns or self.transfer.clock_phase_ns
+        return predict(replace(self.transfer, clock_phase_ns=nearest_phase_ns(
+            phases_ns, begun_ns)))
 
     @property
     def model_ms(self) -> float | None:
@@ -215,10 +215,18 @@ class Evidence(Observed):
 
     @property
     def _repeats_its_request(self) -> bool:
-        """Whether the client's timer retransmitted its hello, which the model has of HTTP alone."""
-        end = self.report["tls"]["hello_bytes"] if "tls" in self.report else 0
+        """Whether the client's timer retransmitted what the model has of HTTP alone.
+
+        That is its hello, or what the server acknowledges (by D-SACK) with new data: the options
+        make a segment shorter, and the model does not know where it then splits a record.
+        """
+        if "tls" not in self.report:
+            return False
+        end = self.report["tls"]["hello_bytes"]
         return any(segment.payload_bytes and segment.seq <= end
-                   for segment in self.wire.client_retransmissions)
+                   for segment in self.wire.client_retransmissions) or any(
+            segment.payload_bytes and segment.sacked and segment.to_client
+            for segment in self.wire.at_server)
 
     @property
     def _is_followed(self) -> bool:

@@ -76,7 +76,8 @@ def test_a_client_gives_up_when_no_transfer_could_still_end(lists: dict[str, Any
 @pytest.mark.parametrize(("lists", "client", "words"), [
     ({"loss_burst": [5]}, "curl", "need random loss .loss_percent, --loss"),
     ({"idle_ms": [5]}, "libcurl", "kept .--kept. has to be 1 or more"),
-    ({"idle_ms": [5], "kept": [1]}, "wget", "needs the client libcurl, not wget"),
+    ({"idle_ms": [5], "kept": [1]}, "curl", "needs the client libcurl, not curl"),
+    ({"kept": [1]}, "wget", "wget times all responses of a connection together"),
     ({"qdisc": ["fq_codle"]}, "curl", "--qdisc: unknown 'fq_codle' .did you mean 'fq_codel'"),
     ({"queue": ["ms"]}, "curl", "--queue: 'ms' is not a queue length"),
     ({"queue": [""]}, "curl", "--queue: '' is not a queue length"),

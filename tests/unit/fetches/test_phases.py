@@ -71,8 +71,9 @@ def test_packets_without_stamps_tell_no_phase() -> None:
 
 
 @pytest.mark.parametrize(("phases_ns", "expected_ns", "nearest_ns"), [
-    ((432, 221_407), 989_432, 432),  # 11 µs before the least, on a circle of a millisecond
-    ((432, 221_407), 300_000, 221_407), ((432, 221_407), 1_000, 1_000), ((5, 9), 2_000_007, 7),
+    ((432, 221_407), 989_432, 1_000_432),  # 11 µs before the least, on a circle of a millisecond
+    ((432, 221_407), 300_000, 221_407), ((432, 221_407), 1_000, 1_000),
+    ((5, 9), 2_000_007, 2_000_007), ((5, 9), 2_000_017, 2_000_009), ((5, 9), 2_999_990, 3_000_005),
     ((700_000, 999_990), 2_002, 999_990), ((500_000, 600_000), 2_002, 600_000)])
 def test_phases_lie_on_a_circle(phases_ns: tuple[int, int], expected_ns: int,
                                 nearest_ns: int) -> None:
