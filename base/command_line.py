@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from base import __version__
 from base.errors import CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, kept, one_line
-from base.words import duration, near_words
+from base.words import duration, escaped, near_words
 
 EXPORTS = ("json", "md", "csv")  # of findings, findings.render.data
 PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
@@ -42,9 +42,12 @@ _heeded: set[int] = set()  # the signals that interrupt the command
 
 
 def say(message: str) -> None:
-    """One message line to standard error; nothing where nobody reads it."""
+    """One message line to standard error; nothing where nobody reads it.
+
+    Of invisible characters, which names of a stranger's may have, it shows the escapes.
+    """
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(escaped(message), file=sys.stderr, flush=True)
     except OSError:
         _forget(2)
 
@@ -52,7 +55,7 @@ def say(message: str) -> None:
 def printed(text: str) -> bool:
     """Print it; False where its reader has left, who gets nothing from then on (`| head -1`)."""
     try:
-        print(text, flush=True)
+        print(escaped(text), flush=True)
     except BrokenPipeError:
         _forget(1)
         return False

@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -14,17 +15,28 @@ from typing import Union
 TomlValue = Union[str, float, Sequence["TomlValue"]]
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
-# Control characters, halves of characters and what is none, which no XML may hold, and what is not
-# visible but reorders or hides text.
-UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-                    "\ud800-\udfff\ufffe\uffff]")
-
 _LONGEST = 100  # characters of a word that others are compared with, which takes their product
+
+
+def is_seen(character: str) -> bool:
+    """Whether it is visible, or a space: no control character, none that hides or reorders text.
+
+    Nor half a character, or one that Unicode does not have, which no XML may hold.
+    """
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def clean(text: str) -> str:
     """The text on one line: a space in place of each invisible character."""
-    return UNSEEN.sub(" ", text)
+    return text if text.isprintable() else "".join(
+        character if is_seen(character) else " " for character in text)
+
+
+def escaped(text: str) -> str:
+    """The same lines, with the escape of each invisible character, as JSON has it."""
+    return text if text.isprintable() else "".join(
+        character if is_seen(character) or character in "\n\t" else json.dumps(character)[1:-1]
+        for character in text)
 
 
 def plain(value: float | str) -> str:
@@ -47,7 +59,9 @@ def exact(value: float) -> str:
 def toml(value: TomlValue) -> str:
     """A value as a TOML file has it: a string, a number, or a list of them."""
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)  # JSON's escapes are TOML's
+        return "".join(  # JSON's escapes are TOML's
+            character if is_seen(character) else f"\\U{ord(character):08X}"
+            for character in json.dumps(value, ensure_ascii=False))
     if isinstance(value, Sequence):
         return f"[{', '.join(map(toml, value))}]"
     return exact(value)

@@ -8,6 +8,7 @@ from typing import Any
 
 from base import errors
 from base.command_line import say, terminal_width
+from base.words import escaped
 from commands.run import dry_run, overrides_of
 from commands.runners import engine_errors, planned, rounds
 from findings.render.text import wrapped
@@ -58,8 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         for agrees, lines in registry.cliffs(what, study, measured):
             for line in lines:
                 detail = line.startswith("  ")
-                print(wrapped(line.strip(), terminal_width(), "    " if detail else "  ",
-                              "  " if detail else ""), flush=True)
+                print(escaped(wrapped(line.strip(), terminal_width(), "    " if detail else "  ",
+                                      "  " if detail else "")), flush=True)
             agreed.append(agrees)
     return errors.OK if all(agreed) else errors.VERDICT
 

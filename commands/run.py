@@ -13,6 +13,7 @@ from base import errors, files
 from base.command_line import printed, say, terminal_width
 from base.errors import UsageError
 from base.files import WriteError
+from base.words import escaped
 from commands.runners import check_rights, engine_errors, measurer_for, planned
 from findings.quantities import FLAGS
 from findings.render import text
@@ -144,7 +145,7 @@ def dry_run(study: Study, engine: str, jobs: int, results: Path) -> None:
     if study.trials:
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
-            print(f"  {command}")
+            print(escaped(f"  {command}"))
     print(f"expected time: {measuring.expected(study, engine, jobs, results)} ({engine} engine)")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from base import errors, files
 from base.command_line import printed, say
 from base.errors import CannotError, FirstFlightError, UsageError
+from base.words import escaped
 from commands import run
 from commands.stored import of_stranger
 from findings.render import text
@@ -35,7 +36,7 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
             file = scenario_file.find(name)
             if all(re.search(rf"(?i)(?<![a-z]){re.escape(word)}", f"{name} {file.text}")
                    for word in arguments.names):
-                print(f"{name:<{width}}  {file.head().claim}")
+                print(escaped(f"{name:<{width}}  {file.head().claim}"))
                 listed += 1
         except FirstFlightError as error:
             say(f"run.sh: {error}")
@@ -50,7 +51,7 @@ def check(arguments: argparse.Namespace) -> int:
     """Read a scenario, expand it and print what it costs. Raises UsageError."""
     name = arguments.check
     study = run.study_of(name, arguments)
-    print(f"{name}: {study.head.claim}")
+    print(escaped(f"{name}: {study.head.claim}"))
     time = measuring.expected(study, "uml", arguments.jobs or os.cpu_count() or 1,
                               arguments.results)
     print(f"{len(study.trials)} trials; nothing is wrong with it; expected time: {time}"
@@ -124,7 +125,7 @@ def probe(arguments: argparse.Namespace) -> int:
         raise FirstFlightError(f"--probe: {address} answers with status {response.status}: name a"
                                " page that it has, a large one if possible")
     window = verdict.judge_probe(observed)
-    print("\n".join([errors.one_line(address), *(f"  {line}" for line in verdict.lines(window))]))
+    print(escaped("\n".join([address, *(f"  {line}" for line in verdict.lines(window))])))
     if (command := verdict.next_command(window)) is not None:
         print(f"  what other windows do at this RTT: {command}")
     return errors.OK

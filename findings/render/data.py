@@ -13,7 +13,7 @@ from typing import Union
 from base import files
 from base.errors import FirstFlightError
 from base.stats import Estimate
-from base.words import to_text
+from base.words import escaped, to_text
 from findings.charts import Chart, Line, LineChart, Plot
 from findings.findings import Cell, Column, Finding, Interval, Report, Rounded, Statement, Table
 from findings.render import markdown
@@ -36,7 +36,7 @@ def dumps(report: Report) -> str:
     small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
                    report.verified, report.count, findings, report.summary,
                    opening=report.opening)
-    return json.dumps(_encoded(small), ensure_ascii=False, indent=0) + "\n"
+    return escaped(json.dumps(_encoded(small), ensure_ascii=False, indent=0)) + "\n"
 
 
 def loads(text: str) -> Report:
@@ -93,13 +93,13 @@ def exported(form: str, report: Report) -> str:
 
 def _json(report: Report) -> str:
     """Intervals are [low, high]; what is not known is null."""
-    return json.dumps({
+    return escaped(json.dumps({
         "scenario": report.name, "title": report.title, "claim": report.claim,
         "source": report.source, "run": report.path, "verified": report.verified,
         "trials": report.count, "sentences": report.sentences,
         "provenance": {fact.name: fact.value for fact in report.provenance},
         "findings": [_finding(finding) for finding in report.findings]}, indent=1,
-        ensure_ascii=False) + "\n"
+        ensure_ascii=False)) + "\n"
 
 
 def _finding(finding: Finding) -> dict[str, Json]:

@@ -11,10 +11,13 @@ from pathlib import Path, PurePosixPath
 from base import files
 from base.errors import one_line
 from base.files import WriteError
+from base.words import is_seen
 from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
 from vtime.command.guest import CommandEnd
 
 MODES = 0o777  # nothing runs with its owner's rights
+# As which os.fsdecode has the bytes of names that are no UTF-8, such as Latin-1's letters.
+_OTHER_LETTERS = frozenset(map(chr, range(0xDCA0, 0xDD00)))
 LAST_NS = (1 << 63) - 1  # since 1970: as much as 64 bits hold, in the year 2262
 
 
@@ -141,8 +144,12 @@ def refusal(entry: Entry) -> str:
 
 
 def has_controls(name: bytes) -> bool:
-    """Whether a name has bytes that move a terminal's cursor or end a line."""
-    return any(byte < 0x20 or byte == 0x7F for byte in name)
+    """Whether a name has what moves a terminal's cursor, ends a line, or hides or reorders text.
+
+    Of bytes that are no UTF-8, those that are controls in the older sets of characters.
+    """
+    return any(not is_seen(character) and character not in _OTHER_LETTERS
+               for character in os.fsdecode(name))
 
 
 def leads_inside(name: str, target: str) -> bool:

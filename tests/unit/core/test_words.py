@@ -6,12 +6,24 @@ import math
 
 import pytest
 
-from base import words
+from base import command_line, words
 
 
 def test_what_is_not_to_be_seen_becomes_a_space() -> None:
     assert words.clean("a\x1b[2Jb\nc\td\u202ee\ud800f\x9bg\ufffeh") == "a [2Jb c d e f g h"
     assert words.clean("10\u00a0ms – “x” ≤ −1 … →") == "10\u00a0ms – “x” ≤ −1 … →"
+    assert words.clean("a\u061cb\u00adc\U000e0041d\ufff9e") == "a b c d e"
+
+
+def test_what_is_printed_shows_the_escapes_of_invisible_characters(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    assert words.escaped("a\tb\nc\u202ed\x9b\u2028é") == "a\tb\nc\\u202ed\\u009b\\u2028é"
+    command_line.say("run.sh: \x1b[2J\u0085x")
+    assert command_line.printed("claim \u202e") and capsys.readouterr() == (
+        "claim \\u202e\n", "run.sh: \\u001b[2J\\u0085x\n")
+    tomllib = pytest.importorskip("tomllib")
+    hidden = "x\u202e\x7f\U000e0041"
+    assert tomllib.loads(f"a = {words.toml(hidden)}")["a"] == hidden
 
 
 @pytest.mark.parametrize("value, written", [
