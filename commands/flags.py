@@ -167,6 +167,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --server-name example.org --server-command './serve --port {p}'
 ./run.sh --allow-commands path/to/my.toml
 ./run.sh --users access.log --bw 10M
+./run.sh --rtt-field 12 --users access.log --bw 10M
 ./run.sh --trials 2000 --users access.log --bw 10M
 ./run.sh --find-cliff response --rtt 50ms
 ./run.sh --probe https://your.site/page

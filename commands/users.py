@@ -17,7 +17,7 @@ from runs.kinds import Overrides, RunData, Study
 from runs.measuring import Refining
 from study import registry
 from study.fetches.features.users.requested import (LARGEST_WINDOW, QUANTITY_NAMES, TRIALS,
-                                                    WINDOWS, Requested)
+                                                    WINDOWS, Requested, RttField)
 
 if TYPE_CHECKING:
     from study.fetches.features.users.rows import Users as UserTable
@@ -26,10 +26,23 @@ if TYPE_CHECKING:
 def add_flags(add: Callable[..., object]) -> None:
     add("--users", type=file_path, metavar="FILE",
         help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
-             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
-             " ss -tin; --iw, --bw and --size for what it does not know")
+             "response_bytes[,group][,weight], JSON lines, a log with rtt=$tcpinfo_rtt, the output"
+             " of ss -tin, each also as gzip; --iw, --bw and --size for what it does not know")
+    add("--rtt-field", type=rtt_field, metavar="N[:ms]",
+        help="with --users: which field of a log is the RTT, from 1 on; what is in quotes or"
+             " brackets is one field. 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in ms (default:"
+             " the field that is named so)")
     add("--trials", type=positive, metavar="N",
         help=f"with --users: how many users are measured under each window (default {TRIALS})")
+
+
+def rtt_field(word: str) -> RttField:
+    """Reads the number of a field, and its unit. Raises argparse.ArgumentTypeError."""
+    number, _, unit = word.partition(":")
+    if not number.isdecimal() or not 0 < int(number) <= 1000 or unit not in ("", "us", "µs", "ms"):
+        raise argparse.ArgumentTypeError(f"{word!r} is not the number of a field, such as 12 (in"
+                                         " µs) or 12:ms")
+    return RttField(int(number), unit if unit == "ms" else "µs")
 
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
@@ -37,6 +50,8 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
     """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
         return "--users goes without a scenario, --repeat, --client and --sysctl"
+    if arguments.rtt_field and not arguments.users:
+        return "--rtt-field goes only with --users FILE"
     if arguments.trials and not arguments.users:
         return "--trials goes only with --users FILE"
     return ""
@@ -45,7 +60,8 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 def read(arguments: argparse.Namespace) -> list[Study]:
     """A sample of the users of a file. Raises UsageError."""
     from study.fetches.features.users import logs
-    return [_study(logs.read_file(arguments.users), arguments, requested_of(arguments))]
+    users = logs.read_file(arguments.users, arguments.rtt_field)
+    return [_study(users, arguments, requested_of(arguments))]
 
 
 def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested) -> Study:
@@ -61,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_rights(arguments)
     from study.fetches.features.users import logs
     requested = requested_of(arguments)
-    users = logs.read_file(arguments.users)  # once: a log that grows would change its users
+    # Once: a log that grows would change its users.
+    users = logs.read_file(arguments.users, arguments.rtt_field)
     while True:
         study = _study(users, arguments, requested)
         measured = measure.measured(study, arguments, _refining(study))

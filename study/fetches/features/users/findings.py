@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy
+
 from base.words import between, number, plain
 from findings.charts import Line, LineChart, Plot
 from findings.findings import Answer, Cell, Column, Finding, Interval, Statement, Table, Tile
@@ -17,6 +19,8 @@ from study.fetches.verify.record import Record
 ALL, OTHERS = "all", "without a group"
 ASIDE = 0.06  # of the distance between windows: groups beside each other
 FEWEST_USERS = 20  # for a first answer
+FEW_USERS = 30  # below which the answer says so
+LEAST_MEDIAN_MS, MOST_MEDIAN_MS = 0.5, 3000.0  # of the RTTs of people on the Internet
 MOST_GROUPS = 6  # in the figure; the table has all
 RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
         " best, or differs from it by less than the interval; and whose p99 is at most"
@@ -37,14 +41,14 @@ def users_findings(scenario: Scenario, users: Users,
         verdicts |= _by_group(users, measured)
     whole = verdicts[ALL]
     keeps = whole.initcwnd == users.baseline_initcwnd
-    sentence = _choice(users, whole)
+    sentence = f"{scenario.head.source}. {_choice(users, whole)}"
     depends = _depends(users, records, whole)
     edge = _edge(users, whole)
     commands = [] if keeps and len(set(_chosen(verdicts))) == 1 else [
         window_commands.table(whole.initcwnd, ((name, verdict.initcwnd)
                                                for name, verdict in verdicts.items()))]
     outcomes, choices = _outcomes_table(verdicts), _choice_table(users, verdicts)
-    notes = (depends, edge, _left_out(scenario, measured),
+    notes = (*_doubts(users), depends, edge, _left_out(measured),
              "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
              " docs/USERS.md or the page:")
     finding = Finding(
@@ -118,11 +122,23 @@ def _edge(users: Users, whole: Verdict) -> str:
             f" --iw {windows}.")
 
 
-def _left_out(scenario: Scenario, measured: Measured) -> str:
-    """How the file was read, and how many of it and of the sample do not count."""
-    lost = (f" {measured.left_out} of the sample excluded: a trial of theirs does not count."
+def _doubts(users: Users) -> list[str]:
+    """Why nobody should follow the answer: too few users, or round trips of no Internet path."""
+    doubts = []
+    if len(users.rtt_ms) < FEW_USERS:
+        doubts.append(f"Only {len(users.rtt_ms)} different users were measured: that is too few for"
+                      f" a recommendation ({FEW_USERS} or more).")
+    median_ms = float(numpy.median(numpy.repeat(users.rtt_ms, users.times)))
+    if not LEAST_MEDIAN_MS <= median_ms <= MOST_MEDIAN_MS:
+        doubts.append(f"No Internet path has a median round trip of {number(median_ms, 2)} ms: is"
+                      " this field the RTT, and in this unit?")
+    return doubts
+
+
+def _left_out(measured: Measured) -> str:
+    """How many of the sample do not count."""
+    return (f"{measured.left_out} of the sample excluded: a trial of theirs does not count."
             if measured.left_out else "")
-    return f"{scenario.head.source}.{lost}"
 
 
 def _assumed(scenario: Scenario, users: Users) -> str:

@@ -12,6 +12,18 @@ QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row ma
 
 
 @dataclass(frozen=True)
+class RttField:
+    """Which field of a log is the round-trip time, from 1 on, and its unit: µs or ms."""
+
+    number: int
+    unit: str = "µs"
+
+    @property
+    def to_ms(self) -> float:
+        return 1e-3 if self.unit == "µs" else 1.0
+
+
+@dataclass(frozen=True)
 class Requested:
     """What to measure of the users.
 

@@ -51,7 +51,8 @@ class Users:
     format: how the file was read. rtt_ms, bandwidth_kbps, response_bytes,
     weight: shape (n,), NaN where not known. group: the place of each row's
     group in groups, shape (n,). skipped: rows left out, by the reason.
-    estimated: what was not measured but estimated, in words, by the quantity.
+    estimated: what was not measured but estimated, in words, by the quantity. rtt_from: which
+    field the RTT is, and its unit.
     """
 
     format: str
@@ -63,6 +64,7 @@ class Users:
     groups: tuple[str, ...]
     skipped: dict[str, int] = field(default_factory=dict)
     estimated: dict[str, str] = field(default_factory=dict)
+    rtt_from: str = ""
 
     @property
     def count(self) -> int:
@@ -74,7 +76,7 @@ class Users:
 
 
 def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, where: str,
-            estimated: dict[str, str] | None = None) -> Users:
+            estimated: dict[str, str] | None = None, rtt_from: str = "") -> Users:
     """The usable rows of a file.
 
     parse: of an item its row, None where it has none; raises Skipped. Raises UsageError where
@@ -108,7 +110,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
                          f" tenth: {reasons}")
     rtt_ms, bandwidth_kbps, response_bytes, weight = map(numpy.array, columns)
     return Users(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
-                 tuple(groups), dict(skipped), estimated or {})
+                 tuple(groups), dict(skipped), estimated or {}, rtt_from)
 
 
 def _check(row: Row) -> None:
@@ -146,8 +148,10 @@ def group_of(text: str | None) -> str:
 
 
 def summary(users: Users) -> str:
-    """How many rows were read, and how many were left out, in one sentence."""
+    """How many rows were read, what the RTT is, and how many were left out, in one sentence."""
+    low, median, high = (number(float(value)) for value in
+                         numpy.nanpercentile(users.rtt_ms, (0, 50, 100)))
     left = "; ".join(f"{count} {why}" for why, count in users.skipped.items())
     return (f"{users.count} rows read as {users.format}"
             + (f", {sum(users.skipped.values())} excluded ({left})" if left else "")
-            + f"; median RTT {number(float(numpy.nanmedian(users.rtt_ms)))} ms")
+            + f"; the RTT is {users.rtt_from or 'rtt_ms'}: median {median} ms, {low} to {high}")

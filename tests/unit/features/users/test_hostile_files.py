@@ -50,7 +50,7 @@ def test_a_line_is_read_in_linear_time() -> None:
 
 
 def test_a_user_may_have_any_name_in_an_access_log() -> None:
-    line = '192.0.2.7 - {} [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" "M/5" 30000'
+    line = '192.0.2.7 - {} [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" "M/5" rtt=30000'
     users = logs.read([line.format(name) for name in ("-", "a b", "[a]", "a[b", "[x] [y]")], "log")
     assert users.count == 5 and not users.skipped
 

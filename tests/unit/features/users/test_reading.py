@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
@@ -17,11 +19,12 @@ from base.errors import UsageError
 from base.files import PROJECT
 from study.fetches.features.users import logs
 from study.fetches.features.users.logs import read_file as read
+from study.fetches.features.users.requested import RttField
 from study.fetches.features.users.rows import Users
 from tests.golden import stored
 
 COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'
-            ' "Mozilla/5.0 (X11)" {rtt}\n')
+            ' "Mozilla/5.0 (X11)" rtt={rtt}\n')
 SS = """State Recv-Q Send-Q Local Address:Port Peer Address:Port
 ESTAB 0      0      10.0.0.1:443 192.0.2.7:53144
 \t cubic wscale:7,7 rto:240 rtt:37.5/4.2 mss:1448 cwnd:12 bytes_acked:48211 delivery_rate 3.2Mbps
@@ -141,3 +144,81 @@ def test_no_text_ends_otherwise(lines: list[str]) -> None:
             assert "\n" not in str(error)
         else:
             assert users.count and not numpy.isnan(users.rtt_ms).any()
+
+
+# What is named as a round-trip time, and what is not ------------------------------------
+
+AGENT = '"Mozilla/5.0 (X11; Linux x86_64)"'
+LINE = '192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" ' + AGENT
+JSON_NGINX = '{"time": "2026-11-21", "status": 200, "body_bytes_sent": 9000, "tcpinfo_rtt": "73700"}'
+CLOUDFLARE = ('{"EdgeStartTimestamp": "2026-11-21T10:00:00Z", "ClientTCPRTTMs": 74,'
+              ' "EdgeResponseBytes": 9000, "ClientCountry": "za"}')
+W3C = "#Version: 1.0\n#Fields: date time cs-method {} sc-bytes\n2026-11-21 10:00:00 GET {} 9000\n"
+
+
+@pytest.mark.parametrize(("text", "rtt_ms", "rtt_from", "group"), [
+    (LINE + " rtt=73700 bytes=9000\n", 73.7, "rtt in µs", ""),
+    (LINE.replace('"-" ', 'rtt=73700 "-" ') + "\n", 73.7, "rtt in µs", ""),  # anywhere in the line
+    (JSON_NGINX + "\n", 73.7, "tcpinfo_rtt in µs", ""),
+    (CLOUDFLARE + "\n", 74, "ClientTCPRTTMs in ms", "za"),
+    ("tcpinfo_rtt,body_bytes_sent,ua\n73700,9000,x\n", 73.7, "tcpinfo_rtt in µs", ""),
+    ("ClientTCPRTTMs,EdgeResponseBytes\n74,9000\n", 74, "ClientTCPRTTMs in ms", ""),
+    (W3C.format("rtt_ms", "74"), 74, "rtt_ms in ms", "")])
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_a_field_is_the_rtt_where_its_name_says_so(tmp_path: Path, text: str, rtt_ms: float,
+                                                   rtt_from: str, group: str,
+                                                   is_zipped: bool) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(gzip.compress(text.encode()) if is_zipped else text.encode())
+    users = read(path)
+    assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.rtt_from == rtt_from
+    assert users.response_bytes.tolist() == [9000] and users.groups == (group,)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (LINE + " 196400\n", "no field is named as a round-trip time; nginx: add rtt=$tcpinfo_rtt"),
+    (LINE + ' "-" 73700\n', "say which: --rtt-field N"),  # nginx's main format, and more
+    (LINE.rsplit(' "-"')[0] + "\n", "Apache knows none"),  # the common format
+    ("h2 2026-11-21T10:00:00.000000Z app/web/50dc6c495c0c9188 192.0.2.1:4000 10.0.0.1:80 0.000 0.001"
+     ' 0.000 200 200 34 9000 "GET https://a/ HTTP/2.0"\n', "an AWS load balancer"),
+    ("Nov 21 10:00:00 lb haproxy[1]: 192.0.2.1:4000 [21/Nov/2026:10:00:00.000] fe be/s1 0/0/1/20/21"
+     " 200 9000 - - ---- 1/1/0/0/0 0/0\n", "add rtt=%[fc_rtt(us)] bytes=%B"),
+    (W3C.format("time-taken", "120"), "CloudFront and IIS log none"),
+    ('{"EdgeStartTimestamp": "x", "EdgeResponseBytes": 9000}\n', "Logpush has ClientTCPRTTMs"),
+    ('{"request_time": 0.2, "body_bytes_sent": 9}\n', "of these fields has no round-trip time"),
+    ("duration,bytes\n20,9\n", "is in no format that is known"), ("{broken\n", "begins as JSON")])
+def test_a_log_without_one_is_told_what_to_add(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        users_of(text)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("number", "unit", "rtt_ms"), [(11, "µs", 73.7), (11, "ms", 73_700)])
+def test_a_user_says_which_field_it_is(number: int, unit: str, rtt_ms: float) -> None:
+    line = LINE + ' "-" 73700\n'  # what is in quotes or brackets is one
+    users = logs.read([line], "a log", RttField(number, unit))
+    assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.response_bytes[0] == 9000
+    assert users.rtt_from == f"field {number} in {unit}"
+    with pytest.raises(UsageError, match="of fewer than 40 fields"):
+        logs.read([line], "a log", RttField(40))
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: content[:-20], lambda content: content[:12] + b"\xff" * 20 + content[32:],
+    lambda content: content[:3] + bytes(200)])
+def test_a_damaged_gzip_file_is_one_line(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(damage(gzip.compress(
+        "".join(f"rtt={20_000 + number} bytes={number}\n" for number in range(1, 999)).encode())))
+    with pytest.raises(UsageError, match="is a damaged gzip file|cannot be read|no format"):
+        read(path)
+
+
+def test_what_a_small_file_inflates_to_is_limited(tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST_INFLATED", 1 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"rtt=20000 bytes=9\n" * 200_000))
+    assert path.stat().st_size < 20_000
+    with pytest.raises(UsageError, match="it has more than 1 MB when it is inflated"):
+        read(path)

@@ -12,7 +12,7 @@ from study.fetches.features.users import logs
 from study.fetches.features.users.rows import Row, Skipped, Users, collect, summary
 
 COMBINED = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
-            '{rtt}\n')
+            'rtt={rtt}\n')
 SS_HEAD = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n"
 
 
@@ -58,7 +58,7 @@ def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
                      *[COMBINED.format(size=5, rtt=1000)] * 18,
                      COMBINED.format(size=5, rtt=20), "\n",
                      COMBINED.format(size="-", rtt=100), COMBINED.format(size=9, rtt="-"))
-    assert users.format == "nginx's combined log with $tcpinfo_rtt"
+    assert users.format == "a log with rtt= by name"
     assert users.rtt_ms.tolist() == [35.5, 0.2, *[1.0] * 18]
     assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1,
                              "without a body": 1}
@@ -69,7 +69,7 @@ def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
 def test_the_short_log_names_its_fields_in_any_order() -> None:
     users = users_of('group=shop bytes="900" rtt=20000\n', "rtt=30000 bytes=800 group=-\n",
                      "rtt=30000 bytes=800\n")
-    assert users.format == "a log with rtt=$tcpinfo_rtt and bytes=$body_bytes_sent"
+    assert users.format == "a log with rtt= by name"
     assert users.groups == ("shop", "-", "") and users.group.tolist() == [0, 1, 2]
     with pytest.raises(UsageError, match="is in no format that is known; its first line is"):
         users_of("rtt=20000\n")
@@ -86,9 +86,9 @@ def test_a_csv_with_every_column_and_with_one() -> None:
 
 
 @pytest.mark.parametrize("lines, said", [
-    (["x" * 150 + "\n"], "its first line is '" + "x" * 100 + "'. Known: a CSV file with the"
-     " columns rtt_ms,bandwidth_kbps,response_bytes[,group][,weight]; nginx's access log with"
-     " $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin"),
+    (["x" * 150 + "\n"], "its first line is '" + "x" * 100 + "'. Known: CSV with a header,"
+     " such as rtt_ms,response_bytes; JSON, an object a line; a log with rtt=$tcpinfo_rtt; the output"
+     " of ss -tin; or --rtt-field N for a field of a log"),
     (["rtt_ms,wieght\n"], "unknown column 'wieght' (did you mean 'weight'?); known: rtt_ms,"
      " bandwidth_kbps, response_bytes, group, weight"),
     (["rtt_ms\n", '"' + "1" * 200_000 + "\n"], "line "),
@@ -135,9 +135,10 @@ def test_a_tenth_may_be_left_out_and_no_more() -> None:
 
 def test_the_summary_counts_what_was_read_and_what_was_not() -> None:
     rows = [Row(20.0, 1.0, 1.0)] * 10 + [Row(30.0, 1.0, 1.0)] * 11
-    assert summary(collect(rows, parsed, "CSV", "a file")) == "21 rows read as CSV; median RTT 30.0 ms"
+    assert summary(collect(rows, parsed, "CSV", "a file")) == (
+        "21 rows read as CSV; the RTT is rtt_ms: median 30.0 ms, 20.0 to 30.0")
     assert summary(collect([*rows, "torn", Row(0.0, 1.0, 1.0)], parsed, "CSV", "a file")) == (
-        "21 rows read as CSV, 2 excluded (1 torn; 1 with an RTT out of range); median RTT 30.0 ms")
+        "21 rows read as CSV, 2 excluded (1 torn; 1 with an RTT out of range); the RTT is rtt_ms: median 30.0 ms, 20.0 to 30.0")
 
 
 def test_groups_are_numbered_as_they_come() -> None:

@@ -12,7 +12,7 @@ from base.errors import UsageError
 from findings.charts import LineChart
 from findings.findings import Answer
 from runs.scenario_file import parsed
-from study.fetches.features.users import analysis, window_commands
+from study.fetches.features.users import analysis, findings, window_commands
 from study.fetches.features.users.analysis import Measured, verdict
 from study.fetches.features.users.findings import first_answer, users_findings
 from study.fetches.scenario.scenario import Scenario
@@ -153,13 +153,13 @@ def answered(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
 
 def test_what_an_assumed_bandwidth_decides_is_told() -> None:
     turns = answered("10, 20, 32", saves={4500: 20, 9000: 32, 18000: 32})
-    assert turns.sentence.startswith("For all of them set 32 segments: it saves ")
-    assert turns.notes[0] == (
+    assert turns.sentence.startswith("x.csv. For all of them set 32 segments: it saves ")
+    assert turns.notes[1] == (
         "The bandwidth of 9000 kbit/s is an assumption, not from the file, and it decides: the rule"
         " chooses 20 with 4500 kbit/s and 32 with 18000 kbit/s. Find out what bandwidth your users"
         " have.")
     holds = answered("10, 20, 32", saves={4500: 20, 9000: 20, 18000: 20})
-    assert holds.notes[0].endswith("The choice is the same from 4500 to 18000 kbit/s.")
+    assert holds.notes[1].endswith("The choice is the same from 4500 to 18000 kbit/s.")
     known = answered("10, 20, 32", assumed="", saves={9000: 20})
     assert not any("assumption" in note for note in known.notes)
 
@@ -173,7 +173,7 @@ def test_the_edge_of_the_list_is_told() -> None:
 
 def test_of_one_window_nothing_is_recommended() -> None:
     only = answered("10")
-    assert only.sentence == ("Nothing can be recommended: 10 is the only window that was measured."
+    assert only.sentence == ("x.csv. Nothing can be recommended: 10 is the only window that was measured."
                              " Compare several: --iw 10,20,40.")
     assert verdict(replace(found(0.0), total_ms={10: numpy.full(COUNT, 300.0)}), 10).why == (
         "no other window was measured")
@@ -284,3 +284,14 @@ def test_a_first_answer_names_its_interval_and_how_many_rows_it_rests_on() -> No
     assert first_answer(study.scenario.users, records[:30]) == ""
     same = [replace(record, total_ms=300.0) for record in records]
     assert first_answer(study.scenario.users, same).startswith("so far, by 60 of 60 rows: 10 segm")
+
+
+@pytest.mark.parametrize(("rtt_ms", "times", "doubted"), [
+    (73.7, 1, ""), (0.2, 1, "No Internet path has a median round trip of 0.20 ms"),
+    (73_700.0, 1, "No Internet path has a median"), (73.7, 0, "Only 1 different users")])
+def test_what_no_internet_path_has_and_too_few_are_said_first(rtt_ms: float, times: int,
+                                                             doubted: str) -> None:
+    rows = 40 if times else 1
+    made = KIND.study(parsed("users_of_x", TEXT)).scenario.users
+    doubts = findings._doubts(replace(made, rtt_ms=(rtt_ms,) * rows, times=(1,) * rows))
+    assert [doubted in line for line in doubts] == ([True] if doubted else [])
