@@ -53,7 +53,7 @@ def ran(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     readable = ("--readable", program) if PROGRAM else ()
     return subprocess.run(
         [PROJECT / "run.sh", *readable, "--results", folder.parent / "results", "--quiet", "--",
-         *words], cwd=folder, capture_output=True, text=True, timeout=900,
+         *words], cwd=folder, capture_output=True, text=True, timeout=3600,
         stdin=subprocess.DEVNULL, check=False,
         env={**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"})
 
