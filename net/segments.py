@@ -57,6 +57,7 @@ class Segment(NamedTuple):
     identification: of the IPv4 header; a retransmission has a new one.
     scale: of a SYN's own side, the bits that later windows are to be shifted
         by (RFC 7323, 2); 0 without the option.
+    options: of a SYN, as bytes; nothing of others.
     """
 
     time_ns: int
@@ -73,6 +74,7 @@ class Segment(NamedTuple):
     sacked: tuple[tuple[int, int], ...]
     identification: int
     scale: int = 0
+    options: bytes = b""
 
     @property
     def end(self) -> int:
@@ -260,7 +262,8 @@ def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
                    distance(packet.seq, own),
                    distance(packet.ack, other) if packet.flags & ACK else None,
                    packet.payload_bytes, packet.frame_bytes, packet.flags, packet.window,
-                   stamp, echo, sacked, packet.identification, scale)
+                   stamp, echo, sacked, packet.identification, scale,
+                   options if packet.flags & SYN else b"")
 
 
 def _read_options(options: bytes, other: int

@@ -157,6 +157,9 @@ class Response(TypedDict, total=False):
     min_rtt_ms: float
     retransmissions: int
     final_window: int
+    congestion_control: str
+    reordering: int
+    fixed_send_buffer: bool
     tls: TlsReport
     server: str
     fields: Sequence[str]

@@ -67,7 +67,8 @@ _response = table(
      "request_bytes": _size, "header_bytes": _size, "body_bytes": _size, "sha256": _digest,
      "latency_ms": number, "min_rtt_ms": number, "retransmissions": _size,
      "final_window": _size},
-    {"tls": _tls, "error": _reason})
+    {"tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
+     "fixed_send_buffer": yes_or_no})
 # Of a server that is not ours (testbed/servers/external.py).
 _other_server = table(
     {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": maybe(_size),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # The fields of TcpInfo in struct tcp_info, each padded (x) up to the next; the offsets below.
-_LAYOUT = struct.Struct("=xB5xB I4xI4xIIII 28x I4xII 16x I 40x II 48x QQ 12x I")
+_LAYOUT = struct.Struct("=xB5xB I4xI4xIIII 28x I4xII 4xI8x I 40x II 48x QQ 12x I")
 #                         1   7 8  16  24..36   68  76,80  100    144,148 200,208 228
 
 
@@ -32,6 +32,7 @@ class TcpInfo(NamedTuple):
     rtt_us: int
     slow_start_threshold: int
     congestion_window: int
+    reordering: int  # tcp_reordering at first
     retransmissions: int  # of the whole connection
     unsent_bytes: int
     min_rtt_us: int
@@ -80,6 +81,24 @@ class InfoTrace:
         if not self.samples or sample[1:] != self.samples[-1][1:]:
             self.samples.append(sample)
         return bool(info.unacknowledged or info.unsent_bytes)
+
+
+_SO_BUF_LOCK, _SEND_LOCKED = 72, 1  # since Linux 5.14
+_CONTROL_BYTES = 16  # TCP_CA_NAME_MAX
+
+
+def congestion_control(connection: socket.socket) -> str:
+    """The name of the algorithm that a socket has."""
+    name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _CONTROL_BYTES)
+    return name.split(b"\0")[0].decode("ascii", "replace")
+
+
+def has_fixed_send_buffer(connection: socket.socket) -> bool | None:
+    """Whether a program set SO_SNDBUF, so that the buffer never grows; None of older kernels."""
+    try:
+        return bool(connection.getsockopt(socket.SOL_SOCKET, _SO_BUF_LOCK) & _SEND_LOCKED)
+    except OSError:
+        return None
 
 
 _SO_TIMESTAMPING = 37

@@ -90,7 +90,11 @@ class ServedConnection:
             "body_bytes": response.body_bytes, "sha256": response.sha256,
             "latency_ms": (ack_ns - response.start_ns) / 1e6,
             "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
-            "final_window": now.congestion_window}
+            "final_window": now.congestion_window,
+            "congestion_control": kernel.congestion_control(self.socket),
+            "reordering": self.at_accept.reordering}
+        if (fixed := kernel.has_fixed_send_buffer(self.socket)) is not None:
+            report["fixed_send_buffer"] = fixed
         if self.tls is not None and self.after_handshake is not None:
             report["tls"] = self.tls.report(response.records,
                                             self.after_handshake.congestion_window)

@@ -1,0 +1,107 @@
+"""What both sides agreed on: the options of their SYNs, and what the server's kernel set.
+
+What is left at Linux's default is compared as well as what is requested. The defaults stand here
+by themselves, not where the network is set up from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from findings.findings import Compared
+from model.receiver import first_window, window_unit
+from net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
+                         OPTION_TIMESTAMP, tcp_options)
+from net.segments import Segment
+from runs.results.checks import Check
+from study.fetches.scenario.server import BUILTIN, OWN
+from study.fetches.scenario.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, buffer_sizes
+from study.fetches.verify.evidence import Evidence
+from study.fetches.verify.integrity import is_on_wire
+from study.fetches.verify.record import Record
+
+# Linux's own (Documentation/networking/ip-sysctl.rst), by the end of the name.
+_DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", "reordering": "3"}
+
+
+class _Offer(NamedTuple):
+    """What one SYN offers; scale is None without the option, and where it is not judged."""
+
+    mss: int
+    sack: bool
+    timestamps: bool
+    scale: int | None
+    ecn: bool
+
+
+def _compare_syns(evidence: Evidence) -> Iterable[Compared]:
+    """Each SYN and SYN-ACK that left, not those of a server of one's own."""
+    trial, wire = evidence.trial, evidence.wire
+    # Of other kernels net.core.rmem_max decides as well.
+    has_scale = evidence.tolerances.model_ms is not None
+    receive = buffer_sizes(trial.with_buffers(evidence.sysctls), RECEIVE)
+    asks = _is_on(evidence, "ecn", "1")
+    sides = [("client", wire.syns, _expected(evidence, trial.syn_mss, receive, asks))]
+    if trial.server != OWN:
+        sides.append(("server", wire.syn_acks, _expected(
+            evidence, ETHERNET_MSS, buffer_sizes(evidence.sysctls, RECEIVE), asks)))
+    for side, segments, expected in sides:
+        for offered in dict.fromkeys(_offer(segment, side == "client") for segment in segments):
+            if not has_scale:
+                offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
+            for name, value, requested in zip(_Offer._fields, offered, expected):
+                yield Compared(value == requested, f"{side}'s {name} {value}", f"{requested}")
+    # A window is scaled in what follows, never in a SYN.
+    window = min(first_window(trial.client_window, receive, trial.syn_mss), MOST_IN_A_SYN_BYTES)
+    for value in dict.fromkeys(segment.window for segment in wire.syns):
+        yield Compared(value == window, f"client's first window {value}", f"{window}")
+
+
+def _expected(evidence: Evidence, mss: int, buffers: tuple[int, int], ecn: bool) -> _Offer:
+    scales = _is_on(evidence, "window_scaling", "1")
+    return _Offer(mss, _is_on(evidence, "sack", "1"), _is_on(evidence, "timestamps", "1", "2"),
+                  window_unit(buffers).bit_length() - 1 if scales else None, ecn)
+
+
+def _is_on(evidence: Evidence, name: str, *values: str) -> bool:
+    """Whether a sysctl of both hosts has one of the values."""
+    return _sysctl(evidence, name) in values
+
+
+def _sysctl(evidence: Evidence, name: str) -> str:
+    return evidence.sysctls.get(f"net.ipv4.tcp_{name}", _DEFAULTS[name])
+
+
+def _offer(segment: Segment, is_client: bool) -> _Offer:
+    held = dict(tcp_options(segment.options))
+    asks = ECE | CWR if is_client else ECE
+    scale = held.get(OPTION_SCALE)
+    return _Offer(int.from_bytes(held.get(OPTION_MSS, b""), "big"), OPTION_SACK_PERMITTED in held,
+                  OPTION_TIMESTAMP in held, scale[0] if scale else None,
+                  segment.flags & asks == asks)
+
+
+def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
+    """What the kernel of server.py says of the connection; nothing in runs before it was asked."""
+    trial, report = evidence.trial, evidence.report
+    if "congestion_control" in report:
+        control = report["congestion_control"]
+        yield Compared(control == trial.congestion_control, f"congestion control {control}",
+                       trial.congestion_control)
+    if "fixed_send_buffer" in report:
+        is_fixed, requested = report["fixed_send_buffer"], trial.send_buffer_bytes > 0
+        yield Compared(is_fixed == requested, f"{'a fixed' if is_fixed else 'a growing'} send buffer",
+                       f"{'a fixed' if requested else 'a growing'} one")
+    if "reordering" in report:
+        expected = int(_sysctl(evidence, "reordering"))
+        yield Compared(report["reordering"] == expected, f"reordering {report['reordering']}",
+                       f"{expected}")
+
+
+SYNS: Check[Evidence, Record] = Check(
+    "TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", _compare_syns,
+    is_on_wire)
+SOCKET: Check[Evidence, Record] = Check(
+    "server's socket", "congestion control, send buffer and reordering by its kernel",
+    _compare_socket, lambda record: is_on_wire(record) and record.trial.server == BUILTIN)
