@@ -184,7 +184,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (PLAIN, "a packet that did not arrive", without("client", 5), "path"),
     (PLAIN, "a packet that nobody sent", without("server", 5), "path"),
     (PLAIN, "the server is 300 µs late", from_data(14, 300_000), "causes"),
-    (SLOW, "the server is 70 µs late after an arrival", from_data(3, 70_000), "causes"),
+    (LOSSY, "the server is 40 µs late after an arrival", from_data(14, 40_000), "causes"),
+    (SLOW, "the server is 30 µs late after an arrival", from_data(3, 30_000), "causes"),
     (PLAIN, "a segment that was sent twice", lambda trial: stored.sent_again(trial, 2, 30.0),
      "path"),
     # Reports of the server and the client.

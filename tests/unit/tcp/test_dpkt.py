@@ -76,7 +76,8 @@ def segment(time_ns: int, on_wire: int, to_client: int, ip: dpkt.ip.IP,
         client_port=tcp.dport if to_client else tcp.sport, seq=distance(tcp.seq, start[to_client]),
         ack=distance(tcp.ack, start[not to_client]) if tcp.flags & ACK else None,
         payload_bytes=max(0, ip.len - 4 * ip.hl - 4 * tcp.off), frame_bytes=on_wire, flags=tcp.flags,
-        window=tcp.win, stamp=stamp, echo=echo, sacked=sacked, identification=ip.id, scale=scale)
+        window=tcp.win, stamp=stamp, echo=echo, sacked=sacked, identification=ip.id, scale=scale,
+        options=tcp.opts if tcp.flags & SYN else b"")
 
 
 def before_end(options: bytes) -> bytes:
