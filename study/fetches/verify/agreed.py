@@ -90,9 +90,9 @@ def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
         yield Compared(control == trial.congestion_control, f"congestion control {control}",
                        trial.congestion_control)
     if "fixed_send_buffer" in report:
-        is_fixed, requested = report["fixed_send_buffer"], trial.send_buffer_bytes > 0
-        yield Compared(is_fixed == requested, f"{'a fixed' if is_fixed else 'a growing'} send buffer",
-                       f"{'a fixed' if requested else 'a growing'} one")
+        observed, requested = ("fixed" if is_fixed else "growing" for is_fixed in (
+            report["fixed_send_buffer"], trial.send_buffer_bytes > 0))
+        yield Compared(observed == requested, f"a {observed} send buffer", f"a {requested} one")
     if "reordering" in report:
         expected = int(_sysctl(evidence, "reordering"))
         yield Compared(report["reordering"] == expected, f"reordering {report['reordering']}",
