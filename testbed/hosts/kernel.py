@@ -84,12 +84,12 @@ class InfoTrace:
 
 
 _SO_BUF_LOCK, _SEND_LOCKED = 72, 1  # since Linux 5.14
-_CONTROL_BYTES = 16  # TCP_CA_NAME_MAX
+_TCP_CONGESTION, _CONTROL_BYTES = 13, 16  # TCP_CA_NAME_MAX
 
 
 def congestion_control(connection: socket.socket) -> str:
     """The name of the algorithm that a socket has."""
-    name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _CONTROL_BYTES)
+    name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, _CONTROL_BYTES)
     return name.split(b"\0")[0].decode("ascii", "replace")
 
 
