@@ -79,7 +79,7 @@ def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) ->
 def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path) -> None:
     """With one guest, and with two that were interrupted: each row, and their order."""
     requested = ["--rtt", "30,300", "--bw", "100,20000", "--size", "9000,90000", "--iw", "3,30",
-                 "--loss", "0,2", "--repeat", "1", "--quiet", "--no-figures"]
+                 "--loss", "0%,2%", "--repeat", "1", "--quiet", "--no-figures"]
     runs_of = []
     for name, flags in (("one", ["--jobs", "1"]), ("resumed", ["--jobs", "2"])):
         folder = results / name

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")
 
 # So many, some of them with losses, that a machine can die among them.
-MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0,2",
+MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0%,2%",
         "--size", "20000", "--iw", "3,10", "--repeat", "1")
 # Of each other kind one as small as they come.
 OF_EACH_KIND = {"handley1999_memory": Overrides({}), "ietf78_completion": Overrides(
