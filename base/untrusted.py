@@ -1,4 +1,4 @@
-"""Reads what a guest or a worker of a cluster has written: data with limits, else ValueError.
+"""Reads what a guest has written, or what lies in a folder: data with limits, else ValueError.
 
 One reader for both. `read` takes text to values that are what a schema allows: types, sizes,
 depth, keys. A schema is a function of a value and the words that name it (Schema), made of the

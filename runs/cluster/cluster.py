@@ -2,8 +2,8 @@
 
 The scheduler and its workers are the user's, started by Dask's own commands
 (docs/CLUSTER.md). Dask deals the batches, and gives what a dead worker was to measure to another
-one. Whom it trusts is Dask's matter too: the holders of a certificate. Dask is optional: it is
-imported here, and only where it is requested.
+one. Who holds a certificate is trusted, and nobody else is: Dask's ends unpickle what they send
+each other. Dask is optional: it is imported here, and only where it is requested.
 """
 
 from __future__ import annotations
@@ -41,14 +41,8 @@ DASK_PORT = 8786  # of a scheduler whose address names none
 CONNECT_S, WORKERS_S, CLOSE_S = 10.0, 10.0, 5.0
 RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
 RETRIES = 2  # of a batch that failed
-MESSAGE_BYTES = 1 << 28  # of one message, as Dask reads it: a result comes in one
 PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
 DIED = "the workers that measured it died (of too little memory?)"
-_data_only = _hooked = False
-
-
-class Unreadable(TypeError):  # Dask goes on where a pickled exception raises one
-    """The cluster sent what is no data, or too much of it."""
 
 
 @contextmanager
@@ -73,32 +67,31 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
     getattr(dask.Client, "_default_event_handlers", {}).clear()
     config.set({"distributed.comm.compression": None})
     cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
-    with read_data_only():
-        security = dask.Security(require_encryption=parts.scheme == "tls")
-        try:
-            # Dask tries again until its time is over, and then may not know why.
-            socket.create_connection((parts.hostname or "", parts.port or DASK_PORT),
-                                     CONNECT_S).close()
-            if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
-                raise ValueError("no certificate is given to Dask")
-            client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
-                                 security=security)
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
-            raise EngineCannot(f"no scheduler answers at {address}"
-                               f" ({quoted(str(error.__cause__ or error))}): start one with"
-                               " dask-scheduler, and give both ends a certificate of one"
-                               " authority (docs/CLUSTER.md)") from error
-        cluster = Cluster(client, address, kernel.parent.name,
-                          {"address": address, "dask": str(dask.__version__)})
-        try:
-            cluster.prepare(node.Node(pack(kernel), tools))
-            yield cluster
-        finally:
-            with suppress(Exception):  # of Dask's client without a scheduler
-                if client.status == "running":
-                    client.unregister_worker_plugin(cluster.name)  # which ends what is measured
-            with suppress(Exception):
-                client.close(CLOSE_S)
+    security = dask.Security(require_encryption=parts.scheme == "tls")
+    try:
+        # Dask tries again until its time is over, and then may not know why.
+        socket.create_connection((parts.hostname or "", parts.port or DASK_PORT),
+                                 CONNECT_S).close()
+        if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
+            raise ValueError("no certificate is given to Dask")
+        client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
+                             security=security)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise EngineCannot(f"no scheduler answers at {address}"
+                           f" ({quoted(str(error.__cause__ or error))}): start one with"
+                           " dask-scheduler, and give both ends a certificate of one"
+                           " authority (docs/CLUSTER.md)") from error
+    cluster = Cluster(client, address, kernel.parent.name,
+                      {"address": address, "dask": str(dask.__version__)})
+    try:
+        cluster.prepare(node.Node(pack(kernel), tools))
+        yield cluster
+    finally:
+        with suppress(Exception):  # of Dask's client without a scheduler
+            if client.status == "running":
+                client.unregister_worker_plugin(cluster.name)  # which ends what is measured
+        with suppress(Exception):
+            client.close(CLOSE_S)
 
 
 class Cluster:
@@ -148,34 +141,23 @@ class Cluster:
         """
         measure = node.measure
 
-        def task(name: str, payload: bytes) -> bytes:
+        def task(name: str, payload: bytes) -> tuple[str, bytes]:
             """By value, as a nested function is; newer Dasks send one of a module by its name."""
             return measure(name, payload)
         futures = self.client.map(task, [self.name] * len(payloads), payloads, pure=False,
                                   retries=RETRIES)[::-1]
         try:
             while futures:
-                worker, _, result = futures.pop().result(timeout=RESULT_S).partition(b"\n")
-                host = quoted(worker, 100)
-                yield urlsplit(host).hostname or host, result
+                worker, result = futures.pop().result(timeout=RESULT_S)
+                yield urlsplit(worker).hostname or worker, result
         except asyncio.TimeoutError as error:
             raise EngineError(f"{self.address}: no result came in {RESULT_S:.0f} s: has it a"
                               " worker?") from error
         except (CancelledError, OSError) as error:
             raise EngineError(f"{self.address}: the scheduler is lost") from error
-        except EngineError:
-            raise
         except Exception as error:  # noqa: BLE001  Dask hands on whatever a worker raised
-            raise EngineError(f"{self.address}: {self._reason(error)}") from error
-
-    def _reason(self, error: Exception) -> str:
-        """Why a batch failed. What a worker raised is a pickle, and is not read."""
-        if isinstance(error, Unreadable):
-            return str(error)
-        if "KilledWorker" in repr(error):
-            return DIED
-        events = self.client.get_events(self.name)
-        return quoted(str(events[-1][1])) if events else "a worker failed"
+            reason = DIED if "KilledWorker" in repr(error) else quoted(str(error))
+            raise EngineError(f"{self.address}: {reason}") from error
 
 
 class ManyMachines:
@@ -226,35 +208,6 @@ class ManyMachines:
                 elif what != "confined" or self.reported.get(what) is not False:  # of any machine
                     self.reported[what] = value
             yield from judged
-
-
-@contextmanager
-def read_data_only() -> Iterator[None]:
-    """Meanwhile Dask reads no message that is too large, and nothing is unpickled that calls a
-    function: a pickle looks up what it calls, and the interpreter reports each look-up (PEP 578).
-    """
-    global _data_only, _hooked
-    tcp: Any = import_module("distributed.comm.tcp")
-    allocate = tcp.host_array
-
-    def limited(size: int) -> object:
-        if size > MESSAGE_BYTES:
-            raise Unreadable(f"it sent {size} bytes at once, and may send {MESSAGE_BYTES}")
-        buffer: object = allocate(size)
-        return buffer
-
-    if not _hooked:
-        sys.addaudithook(_look)  # which cannot be taken away again
-    tcp.host_array, _data_only, _hooked = limited, True, True
-    try:
-        yield
-    finally:
-        tcp.host_array, _data_only = allocate, False
-
-
-def _look(event: str, arguments: tuple[object, ...]) -> None:
-    if _data_only and event == "pickle.find_class" and arguments != ("builtins", "bytes"):
-        raise Unreadable("what is not data was not unpickled")
 
 
 def pack(kernel: Path) -> bytes:

@@ -109,16 +109,16 @@ def why_refused(name: str, dask_worker: Worker) -> str:
     return dask_worker.plugins[name].refused
 
 
-def measure(name: str, batch: bytes) -> bytes:
-    """A task: what that plugin makes of a batch, after the machine's address on a line.
+def measure(name: str, batch: bytes) -> tuple[str, bytes]:
+    """A task: the worker's address, and what that plugin makes of a batch.
 
-    A reason goes to Dask's log of events too, as text: the client unpickles no exception.
+    Raises RuntimeError with the address and the reason, whatever it was: what the client catches
+    of any other type (OSError, TimeoutError) says that the scheduler is lost.
     """
     worker = import_module("distributed").get_worker()
     address = str(worker.address)
     try:
         result: bytes = worker.plugins[name].measure(batch)
     except Exception as error:
-        worker.log_event(name, f"{address}: {error}")
-        raise
-    return address.encode() + b"\n" + result
+        raise RuntimeError(f"{address}: {error}") from error
+    return address, result

@@ -19,7 +19,7 @@ from distributed import LocalCluster
 
 if __name__ == "__main__":
     dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
-    with LocalCluster(n_workers=int(sys.argv[1]), threads_per_worker=1, preload=sys.argv[2:],
+    with LocalCluster(n_workers=int(sys.argv[1]), threads_per_worker=1,
                       dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",
                       local_directory=".") as local:
         print(local.scheduler_address, flush=True)
@@ -28,14 +28,13 @@ if __name__ == "__main__":
 
 
 @contextmanager
-def cluster_of(workers: int, folder: Path, *preloads: Path, **environment: str) -> Iterator[str]:
+def cluster_of(workers: int, folder: Path) -> Iterator[str]:
     """The scheduler's address; folder: where they leave what is theirs."""
     program = folder / "cluster_of.py"
     program.write_text(PROGRAM)
     with (folder / "said").open("w") as said, subprocess.Popen(
-            [sys.executable, str(program), str(workers), *map(str, preloads)], cwd=folder,
-            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
-            env={**os.environ, **environment}) as dask:
+            [sys.executable, str(program), str(workers)], cwd=folder, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said) as dask:
         assert dask.stdout is not None and dask.stdin is not None
         address = dask.stdout.readline().strip()
         assert address, (folder / "said").read_text()

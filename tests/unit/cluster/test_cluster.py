@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from base.errors import CannotError
+from commands.runners import engine_errors
 from runs import cluster
+from runs.cluster import cluster as cluster_module
 from runs.cluster.cluster import PROJECT, connect, pack
 from runs.cluster.node import CODE, KERNEL
-from vtime.console import EngineCannot
 
 
 @pytest.mark.parametrize("address", [
@@ -21,11 +23,17 @@ def test_addresses(address: str) -> None:
     assert cluster.address(address) == address
 
 
-@pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://127.0.0.1.example.org:1"])
-def test_what_is_open_to_everybody_is_refused(address: str) -> None:
-    with pytest.raises(EngineCannot, match="use tls://"), \
+@pytest.mark.parametrize("address", [
+    "tcp://10.0.0.1:8786", "tcp://scheduler:8786", "tcp://0.0.0.0:1", "tcp://[2001:db8::1]:8786",
+    "tcp://127.0.0.1.example.org:1"])
+def test_without_tls_no_other_machine_is_reached(address: str,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with status 4, before Dask is imported or a connection is made."""
+    monkeypatch.setattr(cluster_module, "import_module", None)
+    with pytest.raises(CannotError, match="use tls://") as refused, engine_errors(), \
             connect(cluster.address(address), Path("7.2/linux"), {}):
         pass
+    assert refused.value.exit_status == 4 and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("address", [

@@ -1,9 +1,9 @@
-"""Workers that fail, die or mean harm, in Dask's own processes: nothing that they send is run."""
+"""Workers that fail, die or differ, and schedulers that are gone, in Dask's own processes."""
 
 from __future__ import annotations
 
 import importlib
-import pickle
+import re
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -13,30 +13,21 @@ from typing import Any
 import pytest
 
 from runs.cluster import cluster as cluster_module
-from runs.cluster.cluster import RETRIES, Unreadable, connect
-from tests.conftest import PROJECT
+from runs.cluster.cluster import DIED, RETRIES, connect
+from runs.cluster.node import Node
 from tests.programs.cluster.dask_processes import cluster_of
-from tests.programs.cluster.hostile_worker import WAYS
 from tests.programs.cluster.test_node import BATCH, TOOLS, archive
 from vtime.console import EngineCannot, EngineError
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")
-HOSTILE = PROJECT / "tests" / "programs" / "cluster" / "hostile_worker.py"
 KERNEL = Path("7.2/linux")
 
 
-@pytest.fixture(name="folder", scope="module")
-def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("hostile")
-
-
 @pytest.fixture(name="address", scope="module")
-def _address(folder: Path) -> Iterator[str]:
-    """Of a scheduler whose workers answer as the file `way` says."""
-    (folder / "way").write_text("honest")
-    with cluster_of(2, folder, HOSTILE, WAY=str(folder / "way"),
-                    TOUCHED=str(folder / "touched")) as address:
+def _address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a scheduler with two workers."""
+    with cluster_of(2, tmp_path_factory.mktemp("cluster")) as address:
         yield address
 
 
@@ -50,37 +41,23 @@ def results(address: str, *contents: bytes, tools: dict[str, str] = TOOLS) -> li
         return [result.rpartition(b":")[2] for _, result in cluster.results(contents)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_a_worker_answers_wrongly_ends_the_run_and_is_not_run(
-        way: str, folder: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "MESSAGE_BYTES", 2_000_000)
-    (folder / "way").write_text(way)
-    with pytest.raises(EngineError):
-        results(address, b"abc", b"def")
-    assert not (folder / "touched").exists()
-
-
-def test_after_a_cluster_python_reads_as_before(folder: Path, address: str) -> None:
+def test_a_cluster_answers_until_it_is_closed(address: str) -> None:
     dask = importlib.import_module("distributed")
-    (folder / "way").write_text("honest")
     with connect(address, KERNEL, TOOLS) as cluster:
         assert cluster.guests == 2 and cluster.build == "7.2"
         assert cluster.facts == {"address": address, "dask": dask.__version__}
-        with pytest.raises(Unreadable):
-            pickle.loads(pickle.dumps(Path("a")))
-    assert pickle.loads(pickle.dumps(Path("a"))) == Path("a")
     assert cluster.client.status == "closed"
 
 
 # A batch and its worker --------------------------------------------------------------
 
-# "kills" ends its worker whenever it is the first time, "fails" itself.
+# "kills" ends its worker whenever it is the first time, "dies" always, "fails" itself.
 STRUCK = BATCH.replace("    content = sys.stdin.buffer.read()", """    import os, signal
     content = sys.stdin.buffer.read()
     with open(os.path.join(%r, content.decode()), "a") as seen:
         seen.write("x")
         first = seen.tell() == 1
-    if content == b"kills" and first:
+    if content == b"dies" or content == b"kills" and first:
         os.kill(os.getppid(), signal.SIGKILL)""")
 
 
@@ -94,17 +71,29 @@ def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_
         assert results(address, b"one", b"kills", b"two") == [b"eno", b"sllik", b"owt"]
         with pytest.raises(EngineError, match="tcp://127.*: commands/batch.py: the guest died"):
             results(address, b"fails")
+        with pytest.raises(EngineError, match=f"tcp://127.*: {re.escape(DIED)}$"):
+            results(address, b"dies")
     assert (seen / "kills").read_text() == "xx"
     assert (seen / "fails").read_text() == "x" * (1 + RETRIES)
+
+
+def test_a_worker_that_cannot_start_a_process_is_not_a_lost_scheduler(
+        address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker raises is one line that names it, whatever type it has."""
+    def cannot(self: Node, batch: bytes) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Node, "measure", cannot)
+    with pytest.raises(EngineError, match=r"tcp://127.*: tcp://127.*No space left on device$"):
+        results(address, b"abc")
 
 
 @pytest.mark.parametrize(("version", "tools", "why"), [
     ("2.7", TOOLS, "its Dask runs on Python 3."),
     (cluster_module.PYTHON_VERSION, {**TOOLS, "curl": "curl 8"}, "instead of 'curl 8': use the same")])
 def test_machines_that_are_not_alike_are_refused(
-        version: str, tools: dict[str, str], why: str, folder: Path, address: str,
+        version: str, tools: dict[str, str], why: str, address: str,
         monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "way").write_text("honest")
     monkeypatch.setattr(cluster_module, "PYTHON_VERSION", version)
     with pytest.raises(EngineCannot, match=f"tcp://.* cannot measure: .*{why}"):
         results(address, b"abc", tools=tools)
