@@ -20,7 +20,7 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
         environment: Mapping[str, str] | None = None, clock_limit_s: float | None = None,
         wall_limit_s: float | None = None, most_bytes: int = 1 << 30, most_files: int = 100_000,
         write_back: bool = False, link_times: LinkTimes = LinkTimes(),
-        watcher: Watcher | None = None, kernel: Path | None = None) -> Result:
+        watcher: Watcher | None = None, kernel: Path | None = None, guest: int = 0) -> Result:
     """Run a command as root of a machine of its own, and keep what it leaves in the folder `into`.
 
     folder: where it starts; it reads this folder, and what it writes there goes to into/files, or
@@ -30,7 +30,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     clock_limit_s, wall_limit_s: the command is ended after so many seconds of the machine's clock,
     or of ours. most_bytes, most_files: of what comes back. link_times: what a packet costs on a
     link that nobody limited, and the noise of a machine. kernel: to boot, by default the one that
-    ./install.sh --with-mininet has built.
+    ./install.sh --with-mininet has built. guest: a number for each machine that runs at the same
+    time as others; it chooses the processor.
 
     Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;
     EngineError where the machine ended before it ran the command; base.files.WriteError where
@@ -42,5 +43,5 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     request = CommandRequest(
         list(command), folder.resolve(), [str(path.resolve()) for path in readable],
         dict(environment or {}), memory_mb, seed, clock_limit_s, wall_limit_s, most_bytes,
-        most_files, capture_bytes, watcher.reads_input, link_times=link_times)
+        most_files, capture_bytes, watcher.reads_input, guest, link_times)
     return attend(request, into, write_back, watcher, kernel)

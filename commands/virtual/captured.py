@@ -14,6 +14,7 @@ from types import FrameType
 from base import files
 from base.command_line import Parser, file_path, say, terminal_width
 from base.errors import OK, UsageError
+from commands.virtual.records import COMMAND_JSON
 from findings.render import data, page, text
 from runs.results.facts import COMMAND, read_facts_file
 from vtime.command.guest import BEGINS_S, TIMED_OUT
@@ -22,7 +23,6 @@ from wire.capture.report import reported
 
 LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
 PROGRESS_S = 5.0  # of wall time, between two lines
-COMMAND_JSON = "command.json"  # of a command's folder: what was run
 SHORT = """\
 usage: ./run.sh --report FOLDER
 

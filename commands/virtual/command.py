@@ -17,18 +17,20 @@ from types import FrameType
 
 import vtime
 from base import files, typed
-from base.command_line import Parser, file_path, heed, output_folder, say, whole
+from base.command_line import Parser, file_path, heed, output_folder, positive, say, whole
 from base.errors import FAILED, OK, CannotError, UsageError
 from base.files import WriteError
 from commands.runners import engine_errors
+from commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, facts_of,
+                                      new_folder)
 from commands.virtual.script import advice, hidden_programs, hints
 from vtime import LinkTimes, Result
-from vtime.command.guest import CommandGuest, CommandRequest, remove_dead
+from vtime.command.guest import CommandGuest, CommandRequest
 from vtime.command.inside import IN_PLACE, OURS
 from vtime.command.terminal import RawTerminal, in_foreground
 from vtime.readable import led_to
-from vtime.session import GUEST, MOST_LINE_BYTES
-from vtime.uml import MEMINFO, available, built_kernel_for_commands, made_from
+from vtime.session import MOST_LINE_BYTES
+from vtime.uml import MEMINFO, available, built_kernel_for_commands
 
 SHORT = """\
 usage: ./run.sh [FLAG ...] -- COMMAND [WORD ...]
@@ -45,6 +47,8 @@ folder are kept with its output in results/commands.
   --timeout 60,30     stop the command after 60 s of the machine's clock or 30 s of real time
                       (exit status 124); one number is the limit of both
   --seed N            seed of everything random in the machine (default 1)
+  --repeat 10         run it so many times, with seeds from --seed on and a machine's noise, and
+                      print how far its numbers lie apart; --jobs 2 runs two at once
   --packet-cost 1us   for how long a link with netem and without a rate is busy after a segment
                       (default 1us; 0 for not at all)
   --readable PATH     also let the command read this path; home folders are hidden, except the
@@ -63,12 +67,10 @@ could not be saved; 130 after the second Ctrl-C (the first one goes to the comma
 does not wait for its files).
 """
 PROGRESS_S = 30.0  # of wall time, between two lines
-MOST_SHOWN = 20  # lines about what went wrong; command.json has more
 LEAST_MB = 128
 VIRTUAL = ("/proc", "/sys", "/dev")  # file systems that tell of one machine: the guest's there
 GUESTS_OWN = (*VIRTUAL, "/tmp", OURS, "/mnt", *IN_PLACE)  # where its first process writes
 NANOSECONDS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
-CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
 
 
 def run(argv: Sequence[str]) -> int:
@@ -83,6 +85,10 @@ def run(argv: Sequence[str]) -> int:
         say(f"run.sh: {line}")
     with engine_errors():
         kernel = built_kernel_for_commands()
+        if arguments.repeat:
+            from commands.virtual import repeated  # and with it numpy
+            return repeated.run(arguments, words, script_hints, kernel,
+                                environment_of(arguments))
         folder = new_folder(arguments.results, "commands")
         with Terminal(arguments.quiet) as terminal:
             virtual_s, wall_s = arguments.timeout
@@ -93,14 +99,10 @@ def run(argv: Sequence[str]) -> int:
                 environment=environment_of(arguments), clock_limit_s=virtual_s, wall_limit_s=wall_s,
                 most_bytes=most_bytes, most_files=most_files, write_back=arguments.write_back,
                 link_times=LinkTimes(arguments.packet_cost), watcher=terminal, kernel=kernel)
-    facts = {"command": list(words), "folder": str(Path.cwd()), "seed": arguments.seed,
-             "status": result.status, "virtual_s": round(result.clock_s, 9),
-             "wall_s": round(result.wall_s, 3), "files": result.file_count,
-             "left_out": result.troubles, "spinning": result.spinning,
-             "namespaces": result.namespaces, "hints": script_hints, **made_from(kernel)}
+    facts = facts_of(arguments, words, result, arguments.seed, script_hints, kernel)
     is_whole = result.is_whole
     try:
-        files.save(folder, "command.json", json.dumps(facts, indent=1) + "\n")
+        files.save(folder, COMMAND_JSON, json.dumps(facts, indent=1) + "\n")
     except WriteError as error:
         is_whole = False
         say(f"run.sh: {error}")
@@ -222,6 +224,8 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--memory", type=megabytes, default=CommandRequest.memory_mb)
     add("--timeout", type=limits, default=(None, None))
     add("--seed", type=whole, default=CommandRequest.seed)
+    add("--repeat", type=positive, metavar="N")
+    add("--jobs", type=positive, metavar="N")
     add("--packet-cost", type=nanoseconds, default=LinkTimes.packet_cost_ns)
     add("--readable", action="append", default=[], type=file_path)
     add("--env", action="append", default=[])
@@ -270,6 +274,16 @@ def check_request(arguments: argparse.Namespace) -> None:
     """Raises UsageError where a named path or variable is not there."""
     check_readable(arguments)
     environment_of(arguments)
+    check_repeat(arguments)
+
+
+def check_repeat(arguments: argparse.Namespace) -> None:
+    """Raises UsageError where a flag does not go with --repeat, or needs it."""
+    if arguments.jobs and not arguments.repeat:
+        raise UsageError("--jobs: one run has one machine; write --repeat 10 --jobs 2")
+    if arguments.repeat and arguments.write_back:
+        raise UsageError("--write-back: several runs would write the same files; leave it out:"
+                         " each run's files are kept in results/commands")
 
 
 def environment_of(arguments: argparse.Namespace) -> dict[str, str]:
@@ -282,18 +296,6 @@ def environment_of(arguments: argparse.Namespace) -> dict[str, str]:
                              " set")
         environment[name] = value if equals else os.environ[name]
     return environment
-
-
-def new_folder(results: Path, kind: str) -> Path:
-    """results/<kind>/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
-    stamp, home = time.strftime("%Y-%m-%d_%H%M%S"), results / kind
-    with files.Folder(results) as place:
-        place.make(kind)
-    for folder in home.iterdir():
-        if not folder.is_symlink():
-            remove_dead(folder / GUEST)
-    names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
-    return next(home / name for name in names if files.new_folder(home / name))
 
 
 def _numbers(words: str, *units: str) -> list[float]:

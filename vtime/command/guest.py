@@ -235,6 +235,7 @@ class CommandGuest:
         self.sent_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.stopped: float | None = None  # when
+        self.requested_stop: tuple[int, str] | None = None
         self.outcome = CommandEnd()
         self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
         self.began = self.heard = time.monotonic()
@@ -332,6 +333,10 @@ class CommandGuest:
         self._send(STOP)
         return False
 
+    def stop_soon(self, status: int, why: str) -> None:
+        """As stop(), also from another thread than the one that attends to the guest."""
+        self.requested_stop = status, why
+
     def _listens(self) -> bool:
         """Whether input is read now: not faster than the command takes it, nor in background."""
         return (self.is_live and (self.outcome.status < 0 or self.stopped is not None)
@@ -375,6 +380,8 @@ class CommandGuest:
             if over and not piece:
                 break
             self._check_room()
+            if self.stopped is None and self.requested_stop:
+                self.stop(*self.requested_stop)
             if self.stopped is None and self._is_over_time():
                 self.stop(TIMED_OUT, "timeout, of wall time")
             if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:

@@ -83,8 +83,7 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
     directions = links(capture, fields, spaces, proceed)
     talks = conversations(capture, fields, directions)
     proceed(f"{len(talks.connections)} TCP connections")
-    connections = [] if talks.tcp is None else [connection for connection in observed(
-        talks.connections, talks.tcp, directions, capture.data) if connection]
+    connections = _followed(capture, talks, directions)
     excluded = {**talks.excluded, "connections that could not be followed":
                 len(talks.connections) - len(connections)}
     wrong = _alarms(capture, directions, connections, facts)
@@ -104,6 +103,21 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
                       table=_short_links(link_table)),
         provenance=_provenance(facts, capture, excluded))
     return Reported(report, link_table, connection_table)
+
+
+def observed_connections(capture: Capture, facts: Mapping[str, object]
+                         ) -> list[ObservedConnection]:
+    """The TCP connections alone. facts: command.json of the command."""
+    fields = headers(capture)
+    directions = links(capture, fields, Spaces(_listed(facts, "namespaces")), lambda what: None)
+    return _followed(capture, conversations(capture, fields, directions), directions)
+
+
+def _followed(capture: Capture, talks: Conversations, directions: Sequence[LinkDirection]
+              ) -> list[ObservedConnection]:
+    """The connections that could be followed."""
+    return [] if talks.tcp is None else [connection for connection in observed(
+        talks.connections, talks.tcp, directions, capture.data) if connection]
 
 
 def _listed(facts: Mapping[str, object], name: str) -> list[str]:
