@@ -40,7 +40,7 @@ for file; do
     versions=$(sed -n 's/^--ip_version=//p' "$file")
     for version in ${versions:-ipv4 ipv6 ipv4-mapped-ipv6}; do
         count=$((count + 1))
-        packetdrill --ip_version=$version "$file" || echo "failed: $file"
+        packetdrill --ip_version=$version "$file" >/dev/null || echo "failed: $file"
     done
 done
 echo "count: $count"
