@@ -102,7 +102,7 @@ cache_key() {
     {
         echo "recipe $RECIPE"
         cd "$here" && sha256sum kernel.config clock.{sed,c,h} vdso.c headers.h cc.sh "${modules[@]##*/}"
-        [[ -z $for_commands ]] || sha256sum mininet.config command{.sed,.c,_os.c,_restart.c} capture{.c,.h,_qdiscs.c} link_time.{c,h}
+        [[ -z $for_commands ]] || sha256sum mininet.config command{.sed,.c,_os.c,_restart.c} capture{.c,.h,_qdiscs.c,_commands.c} link_time.{c,h}
     } | sha256sum | cut -c 1-16
 }
 

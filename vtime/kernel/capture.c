@@ -11,17 +11,22 @@
  * option OPTION_QUEUE of a packet: when it came to the queue, and what became of it.
  * block BLOCK: how a device is set (DEVICE), its qdiscs and classes with their counters, in
  *     netlink's own words (SETTINGS), what was dropped elsewhere (DROPS), that the file was full
- *     (FULL), a qdisc or class that the kernel refused (REFUSED).
+ *     (FULL), a qdisc or class that the kernel refused (REFUSED), whose command changes queues next
+ *     (ASKED), how a program that sets up networks ended (COMMAND), what one complained of (SAID).
  *
  * vtime/command reads none of it: wire/capture/pcapng.py does.
  */
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/kstrtox.h>
+#include <linux/mm.h>
 #include <linux/netdevice.h>
+#include <linux/nsproxy.h>
 #include <linux/reboot.h>
 #include <linux/rtnetlink.h>
+#include <linux/sched/signal.h>
 #include <linux/skbuff.h>
+#include <linux/uaccess.h>
 #include <net/capture.h>
 #include <net/dropreason.h>
 #include <net/net_namespace.h>
@@ -40,7 +45,7 @@
 #define MOST_DROPS 1024
 #define ACCEPTED BIT_ULL(63)
 
-enum { DEVICE = 1, SETTINGS, DROPS, FULL, REFUSED };
+enum { DEVICE = 1, SETTINGS, DROPS, FULL, REFUSED, ASKED, COMMAND, SAID };
 
 static int capture_fd = -1;
 static u64 capture_room;		/* bytes that may still be written */
@@ -239,6 +244,8 @@ void capture_settings(struct net_device *dev, const void *messages, unsigned int
 	local_irq_restore(flags);
 }
 
+#include "capture_commands.c"
+
 /* A request by rtnetlink is about to be carried out: a queue that it replaces takes what it has
  * counted along. The RTNL is held. */
 void capture_requested(struct net *net, struct nlmsghdr *request)
@@ -250,8 +257,10 @@ void capture_requested(struct net *net, struct nlmsghdr *request)
 	    request->nlmsg_type != RTM_NEWTCLASS && request->nlmsg_type != RTM_DELTCLASS)
 		return;
 	dev = nlmsg_len(request) < sizeof(*tc) ? NULL : __dev_get_by_index(net, tc->tcm_ifindex);
-	if (dev && capture_is_ethernet(dev))
+	if (dev && capture_is_ethernet(dev)) {
 		capture_qdiscs(dev);
+		capture_asks(dev);
+	}
 }
 
 /* A request by rtnetlink was answered; the RTNL is held. */
@@ -426,13 +435,13 @@ static struct notifier_block capture_events = { .notifier_call = capture_event }
 
 static const char *capture_reason(u32 reason)
 {
-	const struct drop_reason_list *list = rcu_dereference_check(
-		drop_reasons_by_subsys[SKB_DROP_REASON_SUBSYS_CORE], 1);
+	u32 subsys = (reason & SKB_DROP_REASON_SUBSYS_MASK) >> SKB_DROP_REASON_SUBSYS_SHIFT;
+	u32 number = reason & ~SKB_DROP_REASON_SUBSYS_MASK;
+	const struct drop_reason_list *list = subsys >= SKB_DROP_REASON_SUBSYS_NUM ? NULL :
+		rcu_dereference_check(drop_reasons_by_subsys[subsys], 1);
 
-	if (reason & SKB_DROP_REASON_SUBSYS_MASK || reason >= list->n_reasons ||
-	    !list->reasons[reason])
-		return "";
-	return list->reasons[reason];
+	return list && number < list->n_reasons && list->reasons[number] ?
+		list->reasons[number] : "";
 }
 
 static int capture_end(struct notifier_block *block, unsigned long event, void *unused)

@@ -62,3 +62,9 @@ s/^subsys_initcall(pktsched_init);$/&\n\n#include "capture_qdiscs.c"/
 /^struct netem_sched_data {$/,/^};$/ s/^\tstruct Qdisc\t\t\*qdisc;$/&\n\tu64\t\t\tbusy_until;/
 /^static int netem_enqueue(/,/^}/ s/^\t\tif (q->rate) {$/\t\tif (!q->rate)\n\t\t\tnow = link_time(sch, q->qdisc, skb, now, \&q->busy_until);\n&/
 /^void qdisc_watchdog_schedule_range_ns(/,/^}/ s/^\tif (hrtimer_is_queued(&wd->timer)) {$/\texpires += link_noise();\n&/
+
+# kernel/exit.c, fs/read_write.c: which programs set up the network, and what they complain of
+s/^void __noreturn do_exit(long code)$/void capture_exits(long code);\n\n&/
+s/^\tWARN_ON(tsk->plug);$/&\n\tcapture_exits(code);/
+s/^ssize_t ksys_write(unsigned int fd, const char __user \*buf, size_t count)$/void capture_said(unsigned int fd, const char __user *text, size_t bytes);\n\n&/
+/ksys_write(unsigned int fd/,/^}/ s/^\tssize_t ret = -EBADF;$/&\n\n\tcapture_said(fd, buf, count);/

@@ -105,7 +105,9 @@ net/sched/sch_api.c capture_qdiscs(qdisc_dev(new ?: old));
 net/sched/sch_api.c #include "capture_qdiscs.c"
 net/sched/sch_api.c expires += link_noise();
 net/sched/sch_netem.c u64			busy_until;
-net/sched/sch_netem.c now = link_time(sch, q->qdisc'
+net/sched/sch_netem.c now = link_time(sch, q->qdisc
+kernel/exit.c capture_exits(code);
+fs/read_write.c capture_said(fd, buf, count);'
 
 # What spins gets on, a seed decides all that is random, root's files are root's, and packets can be
 # captured: see command.c, command.sed and capture.c.
@@ -121,7 +123,7 @@ change_for_commands() {
     cp "$here/command_os.c" "$work/tree/arch/um/os-Linux/"
     cp "$here/command_restart.c" "$work/tree/drivers/char/"
     cp "$here/capture.h" "$here/link_time.h" "$work/tree/include/net/"
-    cp "$here/capture.c" "$work/tree/net/core/"
+    cp "$here/capture.c" "$here/capture_commands.c" "$work/tree/net/core/"
     cp "$here/link_time.c" "$work/tree/net/sched/"
     cp "$here/capture_qdiscs.c" "$work/tree/net/sched/"
     echo 'obj-y += capture.o' >>"$work/tree/net/core/Makefile"
