@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -23,6 +25,7 @@ from wire.capture.report import reported
 
 LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
 PROGRESS_S = 5.0  # of wall time, between two lines
+_M_MMAP_THRESHOLD, LARGE_BYTES = -3, 1 << 20  # malloc.h
 SHORT = """\
 usage: ./run.sh --report FOLDER
 
@@ -105,11 +108,21 @@ def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | No
     return OK
 
 
+def _give_back_memory() -> None:
+    """Large arrays go back to the machine as soon as they are not needed, where libc can do that.
+
+    By itself glibc keeps what is smaller than the largest one that has been freed (mallopt(3)).
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+
+
 def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> None:
     """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 
     Raises FirstFlightError, OSError.
     """
+    _give_back_memory()
     capture = pcapng.read(folder / pcapng.NAME)
     next_s = time.monotonic() + PROGRESS_S
 

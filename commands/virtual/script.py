@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from base import files
+from commands.virtual.ignored import OF_LINKS, ignored
 from vtime.readable import HIDDEN, homes
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
@@ -16,11 +17,14 @@ INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|
              "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
              "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
              "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
+# Further programs of scripts about networks, which their users install themselves.
+_OTHERS = ("arping", "bwm-ng", "conntrack", "dhclient", "dnsmasq", "ebtables", "ethtool", "ffmpeg",
+           "fping", "hping3", "ifstat", "ip6tables", "ipset", "iptables", "ITGRecv", "ITGSend",
+           "mtr", "ncat", "netperf", "netserver", "nft", "nmap", "nping", "nuttcp", "socat",
+           "sshpass", "tcpreplay", "tcptrace", "traceroute", "tshark", "wget", "wrk", "zebra")
 MOST_SCRIPT_BYTES = 1 << 20
 # What wire.capture.report has to know of it. Delays in microseconds, on purpose:
-_MICROSECONDS = r"[\d}'\"]\s*us(ecs?)?\b"
-# What Mininet's links with traffic control take, and plain ones ignore.
-_OF_LINKS = ("bw", "delay", "jitter", "loss", "max_queue_size")
+_MICROSECONDS = r"[\d}'\"]\s*us(ecs?)?\b|\b0?\.\d+\s*ms\b"
 
 
 def text_of(words: Sequence[str]) -> str:
@@ -44,8 +48,13 @@ def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str
         Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
     missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
         re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
-    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
-            f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
+    lines = [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
+             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
+    # As a word that begins a command: in a string, behind a quote or what ends another one.
+    others = [name for name in _OTHERS if not which(name) and re.search(
+        rf"(?m)(['\"`;&|(]|^)\s*(sudo\s+)?{re.escape(name)}(\s+-|\s+\w|['\"])", text)]
+    return [*lines, *([f"{', '.join(others)}: used and not installed on this machine, whose"
+                       " programs the guest has"] if others else [])]
 
 
 def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]) -> list[str]:
@@ -77,9 +86,13 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
 
 
 def hints(words: Sequence[str]) -> list[str]:
-    """For the report of a capture: "microseconds", and what the script gives plain links."""
+    """For the report of a capture: "microseconds", and what the script gives plain links.
+
+    And in sentences, which have spaces, what Mininet ignores of the script's links.
+    """
     text = text_of(words)
     is_shaped = re.search(r"\bTC(Link|Intf)|link[= ]['\"]?tc\b", text)
-    given = [name for name in _OF_LINKS if not is_shaped and re.search(
+    given = [name for name in OF_LINKS if not is_shaped and re.search(
         rf"\baddLink\([^#]*?\b{name}\s*=", text)]
-    return [*given, *(["microseconds"] if re.search(_MICROSECONDS, text) else [])]
+    return [*given, *(["microseconds"] if re.search(_MICROSECONDS, text) else []),
+            *ignored(words, text.partition("\n")[2])]

@@ -19,7 +19,9 @@ from wire.capture import pcapng
 from wire.capture.connections import observed
 from wire.capture.conversations import conversations
 from wire.capture.fields import headers
-from wire.capture.links import LinkDirection, Spaces, links
+from wire.capture.direction import LinkDirection
+from wire.capture.links import links
+from wire.capture.spaces import Spaces
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")
@@ -109,7 +111,7 @@ SCRIPTS = (
     Script("changed", "q add root netem delay 10ms; pings; q change root netem delay 30ms; pings",
            words="delay 30 ms"),
     Script("removed", "q add root netem delay 10ms; pings 2; q del root; pings 99",
-           (("a", r"^netem delay 10 ms .*: removed 0\.\d+ s after it was set; [1-9] packets"),)),
+           (("a", r"^netem delay 10 ms .*: removed 0\.\d+ s after it was set \(tc .*\); [1-9] packets"),)),
     Script("down", "q add root netem delay 100ms; pings 30 & sleep 0.25; ip -n downa link set $D"
            " down; sleep 0.1; ip -n downa link set $D up; wait $!; pings"),
     Script("gone", "q add root netem rate 64kbit; pings 20 0.001 1000 & sleep 0.5;"

@@ -19,7 +19,9 @@ from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
 from wire.capture import pcapng
 from wire.capture.fields import headers
-from wire.capture.links import LinkDirection, Spaces, links
+from wire.capture.direction import LinkDirection
+from wire.capture.links import links
+from wire.capture.spaces import Spaces
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

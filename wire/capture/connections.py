@@ -14,7 +14,7 @@ from net.headers import ACK, FIN, OPTION_SACK, RST, SYN
 from net.path import LEAST_TIMEOUT_US
 from net.segments import MS, MSS
 from wire.capture.conversations import Ends, TcpPackets
-from wire.capture.links import LinkDirection
+from wire.capture.direction import LinkDirection
 from wire.capture.pcapng import Flags, Numbers
 
 ARRIVED, UNDER_WAY = "the first copy had arrived", "the first copy was still under way"
@@ -25,6 +25,7 @@ _AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by
 _MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
 _LEAST_MSS = 536  # RFC 9293, 3.7.1
 _LARGEST = 1 << 62
+_ELSEWHERE = "lost elsewhere"
 
 
 class Flight(NamedTuple):
@@ -109,6 +110,7 @@ class _Stream:
     def __init__(self, packets: TcpPackets, links: Sequence[LinkDirection], data: Numbers,
                  count: int) -> None:
         self.packets, self.links, self.hosts = packets, links, 2 * count
+        self.behind = [Counter(link.dropped_behind) for link in links]
         sender = 2 * packets.connection + packets.to_client
         self._number(sender)
         sent = _first_copies(packets.number, self.seq, numpy.flatnonzero(packets.is_sent))
@@ -293,27 +295,45 @@ class _Stream:
             "corrupt" in word for queue in links[link].setting.queues for word in queue.also)]
         had_arrived = ARRIVED + (f", or was corrupted, {corrupting[0]}" if corrupting else "")
         holes: list[tuple[int, int, int]] = []  # what was lost so far: begin, end, which; apart
-        drops = [*zip(packets.time_ns[lost].tolist(), packets.number[lost].tolist(),
-                      lost_begins.tolist(), lost_ends.tolist())]
-        next_lost = 0
+        drops = zip(*(map(int, column) for column in (
+            packets.time_ns[lost], packets.number[lost], lost_begins, lost_ends)))
+        next_drop, next_lost = next(drops, None), 0
         for turn, place in enumerate(again.tolist()):
             now, begin = int(times[place]), int(begins[place])
             end = int(min(ends[place], highest[place]))
             # At one time a packet may be dropped, and sent again.
             turn_there = now, int(packets.number[self.row[data[place]]])
-            while next_lost < len(drops) and drops[next_lost][:2] < turn_there:
-                _dig(holes, *drops[next_lost][2:], next_lost)
-                next_lost += 1
+            while next_drop is not None and next_drop[:2] < turn_there:
+                _, _, lost_begin, lost_end = next_drop
+                _dig(holes, lost_begin, lost_end, next_lost)
+                next_drop, next_lost = next(drops, None), next_lost + 1
             timer = (", after a timeout" if place and now - int(times[place - 1])
                      >= 1000 * LEAST_TIMEOUT_US else "")
             near = bisect_left(holes, (begin + 1, 0, 0)) - 1
             inside = [hole for hole in holes[max(near, 0):near + 2]
                       if hole[0] < end and hole[1] > begin]
-            causes[(self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
-                    else had_arrived if arrived[turn] < now else
-                    UNDER_WAY if missing[turn] <= 0 else "lost elsewhere") + timer] += -(
-                        -(end - begin) // mss)
+            count = -(-(end - begin) // mss)
+            cause = (self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
+                     else had_arrived if arrived[turn] < now else
+                     UNDER_WAY if missing[turn] <= 0 else _ELSEWHERE)
+            if cause in (had_arrived, _ELSEWHERE):
+                cause = self._dropped_behind(passed, cause == _ELSEWHERE) or cause
+            causes[cause + timer] += count
         return causes
+
+    def _dropped_behind(self, passed: Sequence[int], is_lost: bool) -> str:
+        """Where what a link delivered was dropped by its receiver, as far as there are such drops.
+
+        The kernel counts these drops by device and reason, not by packet. is_lost: whether the
+        packet is known to be; of one that may have arrived no more than that count.
+        """
+        for place in passed:
+            link = self.links[place]
+            for reason, left in self.behind[place].items():
+                if left > 0 or is_lost:
+                    self.behind[place][reason] -= 1
+                    return f"dropped on arrival at {link.receiver} ({reason})"
+        return ""
 
     def _loss_in_words(self, row: int) -> str:
         link = self.links[self.packets.link[row]]

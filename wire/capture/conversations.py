@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+import math
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,13 +12,17 @@ import numpy
 
 from net.headers import ACK, ARP, ICMP, ICMPV6, IPV4, IPV6, SYN, TCP, UDP
 from wire.capture.fields import FRAGMENT, OTHER, Headers
-from wire.capture.links import LinkDirection
+from wire.capture.direction import LinkDirection
 from wire.capture.pcapng import Capture, Flags, Numbers
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
 _UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN shows who is
 _UDP_HEADER, _ALIKE_BYTES = 8, 16  # of a datagram's content: so much distinguishes it from others
 _MIX = 0x9E3779B97F4A7C15  # an odd number that spreads what it is multiplied by
+# What one report follows: a stranger's capture may have as many as it has packets.
+MOST_CONNECTIONS, MOST_FLOWS = 20_000, 10_000
+_MOST_WAITING = 100_000  # datagrams that may still come; the oldest ones never do
+_AT_ONCE = 100_000  # datagrams that are read in one piece
 End = tuple[str, int]  # address and port
 
 
@@ -69,8 +74,8 @@ class TcpPackets(NamedTuple):
 class Flow:
     """Datagrams one way between two ends, or pings: how many left one host and came to the other.
 
-    kind: "UDP" or "ping"; a ping comes when its answer does. delays_ms: of those that came, in that
-    order.
+    kind: "UDP" or "ping"; a ping comes when its answer does. came: how many; least_ms, sum_ms,
+    longest_ms: of their delays.
     """
 
     kind: str
@@ -80,7 +85,17 @@ class Flow:
     to_node: str
     sent: int = 0
     bytes: int = 0
-    delays_ms: list[float] = field(default_factory=list)
+    came: int = 0
+    least_ms: float = math.inf
+    sum_ms: float = 0.0
+    longest_ms: float = 0.0
+
+    def add(self, delay_ms: float) -> None:
+        """One came."""
+        self.came += 1
+        self.sum_ms += delay_ms
+        self.least_ms, self.longest_ms = (min(self.least_ms, delay_ms),
+                                          max(self.longest_ms, delay_ms))
 
 
 @dataclass
@@ -168,6 +183,12 @@ class _Reader:
         leg[order] = numpy.cumsum(begins) - 1
         # Legs in the order in which they began; of each the first packet, and its first SYN's.
         firsts = numpy.unique(leg, return_index=True)[1]
+        if len(firsts) > MOST_CONNECTIONS:
+            kept = numpy.isin(leg, leg[numpy.sort(firsts)[:MOST_CONNECTIONS]])
+            self.result.excluded["packets of TCP connections after the first"
+                                 f" {MOST_CONNECTIONS}"] += int((~kept).sum())
+            self._tcp(rows[kept])
+            return
         turns = numpy.argsort(firsts)
         leg, firsts = numpy.argsort(turns)[leg], firsts[turns]
         syns = numpy.flatnonzero((flags & (SYN | ACK)) == SYN)
@@ -250,7 +271,8 @@ class _Reader:
                keys: Sequence[Numbers], ends: Sequence[Numbers]) -> None:
         """Add flows. keys: by which what comes is what was sent; ends: by which flows differ."""
         flows: dict[tuple[int, ...], Flow] = {}
-        waiting: dict[tuple[int, ...], deque[tuple[Flow, int]]] = {}
+        # Of those that are under way, by their key.
+        waiting: OrderedDict[int, list[tuple[Flow, int]]] = OrderedDict()
         # At one moment what is sent is first; on a link between two hosts one packet is both.
         sent, came = numpy.flatnonzero(is_sent), numpy.flatnonzero(is_come)
         chosen, is_first = numpy.append(sent, came), numpy.arange(len(sent) + len(came)) < len(sent)
@@ -258,20 +280,31 @@ class _Reader:
         order = numpy.argsort(at, kind="stable")
         columns = (at, is_first, self.headers.payload_bytes[rows[chosen]], *(
             column[chosen] for column in (*ends, *keys)))
-        for time_ns, is_sending, size, one, other, *key in zip(
-                *(column[order].tolist() for column in columns)):
-            queue = waiting.setdefault(tuple(key), deque())
-            if is_sending:
-                flow = flows.get((one, other))
-                if flow is None:
-                    flow = flows[one, other] = Flow(
+        for begin in range(0, len(order), _AT_ONCE):
+            piece = order[begin:begin + _AT_ONCE]
+            for time_ns, is_sending, size, one, other, *key in zip(
+                    *(column[piece].tolist() for column in columns)):
+                name = hash(tuple(key))
+                if not is_sending:
+                    if name in waiting:
+                        flow, sent_ns = waiting[name].pop(0)
+                        if not waiting[name]:
+                            del waiting[name]
+                        flow.add((time_ns - sent_ns) / 1e6)
+                    continue
+                known = flows.get((one, other))
+                if known is None and len(flows) == MOST_FLOWS:
+                    self.result.excluded[f"packets of {kind} flows after the first"
+                                         f" {MOST_FLOWS}"] += 1
+                    continue
+                if known is None:
+                    known = flows[one, other] = Flow(
                         kind, self._end(one), self._end(other), self._node(one),
                         self._node(other) or self._end(other)[0])
-                flow.sent, flow.bytes = flow.sent + 1, flow.bytes + size
-                queue.append((flow, time_ns))
-            elif queue:
-                flow, sent_ns = queue.popleft()
-                flow.delays_ms.append((time_ns - sent_ns) / 1e6)
+                known.sent, known.bytes = known.sent + 1, known.bytes + size
+                waiting.setdefault(name, []).append((known, time_ns))
+                if len(waiting) > _MOST_WAITING:
+                    waiting.popitem(last=False)
         self.result.flows += flows.values()
 
 

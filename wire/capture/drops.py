@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from base.words import short
 from findings.findings import Statement
-from net.tc import FULL_FRAME_BYTES
-from wire.capture.links import LinkDirection, Spaces, nodes
+from wire.capture.direction import LinkDirection
+from wire.capture.spaces import Spaces, nodes
 from wire.capture.pcapng import Capture
 
-_SHARE = 0.25  # of a queue's packets: if fewer propagate, no note
+_MOST_HOSTS, _MOST_REASONS = 3, 8  # that a page names
 # The kernel's reasons for drops that a program notices (dropreason-core.h), in words.
 _LOSSES = {
     "SOCKET_RCVBUF": "the receive buffer of a socket was full",
@@ -24,6 +22,11 @@ _LOSSES = {
     "TCP_CSUM": "TCP's checksum was wrong", "UDP_CSUM": "UDP's checksum was wrong",
     "IP_RPFILTER": "the reverse path filter refused it",
     "NETFILTER_DROP": "a packet filter dropped it",
+    "TC_INGRESS": "policing or a filter at its ingress dropped it",
+    "OVS_DROP_METER": "a meter of Open vSwitch dropped it",
+    "OVS_DROP_LAST_ACTION": "no flow of Open vSwitch sends it on",
+    "OVS_DROP_EXPLICIT": "a flow of Open vSwitch drops it",
+    "OVS_DROP_EXPLICIT_WITH_ERROR": "Open vSwitch could not send it on",
     "BRIDGE_INGRESS_STP_STATE": "the bridge's port did not forward yet: with STP it waits for two"
                                 " forward delays, 30 s by default",
     "NEIGH_FAILED": "no host answered ARP", "NEIGH_QUEUEFULL": "too many packets waited for ARP"}
@@ -32,43 +35,33 @@ _LOSSES = {
 def drops(capture: Capture, links: Sequence[LinkDirection], spaces: Spaces) -> list[Statement]:
     """The most surprising first; [] for none."""
     names = nodes(capture.devices, spaces)
-    return [*_own_queue(links), *_propagating(links), *_elsewhere(capture, names)]
+    return [*_own_queue(links), *_elsewhere(capture, names)]
 
 
 def _own_queue(links: Sequence[LinkDirection]) -> Iterable[Statement]:
-    """A shaper on the sending host itself, whose TCP learns of each drop."""
+    """A shaper on the sending host itself, whose drops are no losses of a network."""
     receiving = Counter(link.to_node for link in links)
     hosts = [link for link in links if receiving[link.from_node] == 1 and link.queue_drops]
-    for link in hosts[:3]:
+    for link in sorted(hosts, key=lambda link: -link.queue_drops)[:_MOST_HOSTS]:
+        of_tcp = link.queue_drops - link.udp_drops
+        who = ("whose program is told nothing: no counter of the network has them" if not of_tcp
+               else "whose TCP learns of it at once, and slows down without a loss on the wire")
+        mixed = f" ({link.udp_drops} of UDP)" if link.udp_drops and of_tcp else ""
         yield Statement(
             "The bottleneck in the host:",
-            f"{link.sender} dropped {_packets(link.queue_drops)} of its own host, whose TCP learns"
-            " of it at once, and slows down without a loss on the wire. A bottleneck in the network"
-            " loses them: put the limit on the switch's port.")
-
-
-def _propagating(links: Sequence[LinkDirection]) -> Iterable[Statement]:
-    for link in links:
-        setting = link.setting
-        limits = [queue.limit_packets for queue in setting.queues
-                  if queue.kind == "netem" and queue.limit_packets]
-        if not limits or math.isinf(setting.rate_kbps) or not link.queue_drops:
-            continue
-        propagating = setting.delay_ms * setting.rate_kbps / 8 / FULL_FRAME_BYTES
-        if propagating >= _SHARE * limits[0]:
-            yield Statement(
-                "A queue that holds what propagates:",
-                f"of the {limits[0]} packets of {link.sender}, {propagating:.0f} are on their way"
-                f" during the {short(setting.delay_ms)} ms of delay: netem counts both. A router's"
-                " queue is what is left.")
+            f"{link.sender} dropped {_packets(link.queue_drops)}{mixed} of its own host, {who}."
+            " A bottleneck in the network loses them: put the limit on the switch's port.")
 
 
 def _elsewhere(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement]:
     """What the kernel dropped in no queue."""
-    for device, reason, count in sorted(capture.dropped, key=lambda dropped: -dropped[2])[:8]:
-        if reason in _LOSSES and count > 0:
-            yield Statement(f"Dropped at {names.get(device, '')}:",
-                            f"{_packets(count)}, since {_LOSSES[reason]} ({reason}).")
+    counts = Counter[tuple[str, str]]()
+    for device, reason, count in capture.dropped:
+        if reason in _LOSSES:
+            counts[names.get(device, ""), reason] += count
+    for (name, reason), count in counts.most_common(_MOST_REASONS):
+        yield Statement(f"Dropped at {name}:",
+                        f"{_packets(count)}, since {_LOSSES[reason]} ({reason}).")
 
 
 def _packets(count: int) -> str:

@@ -3,150 +3,35 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy
 
-from net.headers import ICMPV6
-from net.tc import TICK_NS
+from net.headers import ICMPV6, UDP
+from wire.capture.direction import WINDOW_NS, LinkDirection, highest_kbps, queued
 from wire.capture.fields import Headers
-from wire.capture.pcapng import Capture, Device, DeviceState, Flags, Numbers, Packets
+from wire.capture.misplaced import FEW, misplaced
+from wire.capture.pcapng import Capture, Device, Flags, Numbers, Packets
 from wire.capture.qdiscs import PLAIN, DeviceSetting, rate_words
+from wire.capture.spaces import Spaces, nodes
 from wire.delivery.packet_path import Deviation, Frame, delivery_of, examples
 from wire.delivery.qdiscs import Way
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
 # queues and programs a packet may leave by so much later than its queue alone would let it.
 _LATE_NS = 50_000
-WINDOW_NS = 1_000_000_000  # over which the highest rate is taken
+# The kernel's reasons for drops of what a device has just received.
+ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "IP_RPFILTER", "IP_INNOROUTES", "OVS_DROP_METER",
+              "OVS_DROP_LAST_ACTION", "OVS_DROP_EXPLICIT")
 _AT_ONCE = 1e12  # kbit/s: a rate with which nothing takes time
+MOST_JUDGED = 200_000  # packets of a direction that are compared one by one: the first ones
 _LIKELY = 4.0  # standard deviations that a share of losses may be off by chance
 _VLAN_BYTES = 4  # a tag that a device adds when it sends: no queue counts it
-_FEW = 0.1  # of the packets: a setting that fewer came under was hardly there
-MICROSECONDS = "microseconds"  # of the hints of a script: it has delays in them
-# What tc takes a delay without a unit for: until iproute2 6.1 the first, in 6.15 the second.
-WITHOUT_UNIT = {"µs": "microseconds", "ns": "nanoseconds"}
 _LEAST_OWN = 130  # of ICMPv6's types: multicast listeners and neighbours (RFC 2710, 4861)
+_NEVER = 1 << 62
 _MOST_OWN = 12  # packets that a kernel sends by itself on a new device
-_SWITCHES = ("bridge", "openvswitch")  # devices that stand for a switch
-QUEUE_PACKETS = 1000  # txqueuelen of a veth device that nobody changed
-
-
-@dataclass(eq=False)
-class LinkDirection:
-    """One direction of a link between two devices, or a queue that leads to no link.
-
-    device: number of the sender's; since_ns: when it first was up. sender, receiver: names of
-    devices, the latter "" where it is no link; from_node, to_node: of the hosts or switches that
-    have them. settings: those under which packets came to its queue. packets: all that came, in the
-    order in which they left or were dropped, places: where they are in the capture. wire_bytes:
-    with the headers that segments have on a real wire (qdisc_pkt_len_segs_init); queue_bytes: as
-    queues count. own_packets: those that the kernel sends by itself (ICMPv6 but pings). sent,
-    sent_bytes: of those that left. queue_drops: by a full queue; managed_drops: by a queue that
-    chooses (AQM); random_drops: random loss; discarded: still queued when the link was taken down,
-    or its queue replaced. least_ms, longest_ms: from coming to the queue to leaving it, propagation
-    included, under the last setting; None where no packet came under it. highest_kbps: over a
-    second, None for shorter ones. most_queued: packets. judged: packets that were compared one by
-    one with what the queues have to do; worst_us: the largest difference of one that is right.
-    unjudged: why none was, or "". short_delays: those that are whole numbers of µs or ns, below a
-    millisecond or a microsecond, with that unit. wrong: what differs from what was set; remarks:
-    what a reader may want to know of what was set.
-    """
-
-    device: int
-    since_ns: int
-    sender: str
-    receiver: str
-    from_node: str
-    to_node: str
-    packets: Packets
-    places: Numbers
-    wire_bytes: Numbers
-    queue_bytes: Numbers
-    own_packets: int = 0
-    settings: tuple[DeviceSetting, ...] = ()
-    sent: int = 0
-    sent_bytes: int = 0
-    queue_drops: int = 0
-    managed_drops: int = 0
-    random_drops: int = 0
-    discarded: int = 0
-    least_ms: float | None = None
-    longest_ms: float | None = None
-    highest_kbps: float | None = None
-    most_queued: int = 0
-    judged: int = 0
-    worst_us: float = 0.0
-    unjudged: str = ""
-    short_delays: list[tuple[int, str]] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return f"{self.from_node} → {self.to_node}" if self.receiver else self.from_node
-
-    @property
-    def setting(self) -> DeviceSetting:
-        """The last of those under which packets came, or that of the end."""
-        return self.settings[-1] if self.settings else DeviceSetting(0)
-
-    @property
-    def set_since_ns(self) -> int:
-        """When the last setting began; 0 where there was no other."""
-        return self.setting.time_ns if len(self.settings) > 1 else 0
-
-    @property
-    def is_untested(self) -> bool:
-        """Whether something was set, and nobody's packet shows what it does."""
-        return self.packets.size == self.own_packets and self.setting.is_shaping
-
-    @property
-    def drops(self) -> int:
-        return self.queue_drops + self.managed_drops + self.random_drops
-
-    def select(self, chosen: Flags) -> LinkDirection:
-        """The same with some of its packets only."""
-        return replace(self, packets=self.packets.at(chosen), places=self.places[chosen],
-                       wire_bytes=self.wire_bytes[chosen], queue_bytes=self.queue_bytes[chosen])
-
-
-class Spaces:
-    """The names that `ip netns` gave to network namespaces: a number may have several in turn."""
-
-    def __init__(self, lines: Iterable[str] = ()) -> None:
-        """lines: each with the time in ns from which on, the number, and the name."""
-        self.names: dict[int, list[tuple[int, str]]] = {}
-        for line in lines:
-            since_ns, number, name = (line + "  ").split(" ", 2)
-            if since_ns.isdigit() and number.isdigit():
-                self.names.setdefault(int(number), []).append((int(since_ns), name.strip()))
-
-    def name(self, state: DeviceState) -> str:
-        """Of the one that a device was in, "" where it has none."""
-        given = self.names.get(state.namespace, [])
-        return max([(since_ns, name) for since_ns, name in given if since_ns <= state.time_ns]
-                   or given[:1] or [(0, "")])[1]
-
-
-def nodes(devices: Iterable[Device], spaces: Spaces) -> dict[int, str]:
-    """The host or switch of each device: Mininet's, by the names of interfaces."""
-    names, by_space = dict[int, str](), dict[int, str]()
-    states = {device.number: device.state for device in devices}
-    for number, state in states.items():
-        if state and not state.is_root and (name := spaces.name(state)):
-            names[number] = name
-        elif state and (match := re.fullmatch(r"(.+?)-eth\d+", state.name)):
-            names[number] = match[1]
-            if not state.is_root:
-                by_space.setdefault(state.namespace, match[1])
-    for number, state in states.items():
-        if state and number not in names:
-            names[number] = by_space.get(state.namespace, "" if state.is_root else
-                                         f"ns{state.namespace % 10000}") or state.name
-    return names
 
 
 def links(capture: Capture, headers: Headers, spaces: Spaces,
@@ -179,13 +64,46 @@ def links(capture: Capture, headers: Headers, spaces: Spaces,
             names[state.peer] if peer and state.peer is not None else "", packets.at(places),
             places, wire_bytes[places], queue_bytes[places], int(is_own[places].sum()),
             wrong=list(dict.fromkeys(device.refused)))
+        link.dropped_behind = Counter({reason: count for number, reason, count in capture.dropped
+                                       if number == state.peer and reason in ON_ARRIVAL})
+        link.udp_drops = int((~link.packets.accepted & link.packets.is_dropped & (
+            headers.protocol[places] == UDP)).sum())
         link.settings = _in_effect(device.settings, link.packets)
+        both = [device, *([capture.devices[state.peer]] if peer and state.peer is not None else [])]
+        link.down_ns = [times for end in both for times in _down_ns(end)]
         _observe(link)
         _judge(link)
-        _misplaced(link, device, capture)
+        _note_down(link, both)
+        misplaced(link, device, capture)
         directions.append(link)
         proceed(f"{len(directions)} directions of links")
     return directions
+
+
+def _down_ns(device: Device) -> list[tuple[int, int]]:
+    """From when until when a device was down, after it had been up."""
+    first = next((place for place, state in enumerate(device.states) if state.is_up), 0)
+    states = device.states[first:]
+    ends = [*(state.time_ns for state in states[1:]), _NEVER]
+    return [(state.time_ns, until) for state, until in zip(states, ends) if not state.is_up]
+
+
+def _is_within(times: Numbers, intervals: Sequence[tuple[int, int]]) -> Flags:
+    within: Flags = numpy.zeros(len(times), bool)
+    for since, until in intervals:
+        within |= (times >= since) & (times < until)
+    return within
+
+
+def _note_down(link: LinkDirection, ends: Sequence[Device]) -> None:
+    """Packets that were dropped since an end of the link was down."""
+    packets = link.packets
+    for device in ends:
+        count = int((_is_within(packets.time_ns, _down_ns(device)) & packets.is_dropped
+                     & ~packets.is_discarded).sum())
+        if count and device.state:
+            link.wrong.append(f"{count} packets were dropped while {device.state.name} was down")
+            return
 
 
 def _observe(link: LinkDirection) -> None:
@@ -205,15 +123,6 @@ def _observe(link: LinkDirection) -> None:
     link.most_queued = max(queued(packets)[1], default=0)
 
 
-def queued(packets: Packets) -> tuple[Numbers, Numbers]:
-    """How many packets are in a queue, propagating ones included, and from when on, ns."""
-    held = packets.at(packets.accepted)
-    times = numpy.concatenate((held.queued_ns, held.time_ns))
-    changes = numpy.repeat((1, -1), held.size)
-    order = numpy.lexsort((changes, times))  # at one time those that leave are first
-    return times[order], numpy.cumsum(changes[order])
-
-
 def _in_effect(settings: Sequence[DeviceSetting], packets: Packets) -> tuple[DeviceSetting, ...]:
     """Those under which packets came, each with its last counters."""
     effective: list[DeviceSetting] = []
@@ -224,19 +133,19 @@ def _in_effect(settings: Sequence[DeviceSetting], packets: Packets) -> tuple[Dev
         # A netem that was made again has other random numbers.
         if effective and effective[-1].is_same(setting) and (
                 effective[-1].seeds == setting.seeds or not setting.loss_percent):
-            effective[-1] = replace(setting, time_ns=effective[-1].time_ns)
+            effective[-1] = replace(_counted(effective[-1], setting),
+                                    time_ns=effective[-1].time_ns, command=effective[-1].command)
         elif count or setting is settings[-1]:
             effective.append(setting)
     return tuple(effective)
 
 
-def highest_kbps(times: Numbers, sizes: Numbers) -> float | None:
-    """Of packets that left, over a second; None where they took less."""
-    if not len(times) or times[-1] - times[0] < WINDOW_NS:
-        return None
-    sums = numpy.insert(numpy.cumsum(sizes), 0, 0)
-    first = numpy.searchsorted(times, times - WINDOW_NS, "right")
-    return float((sums[1:] - sums[first]).max()) * 8e6 / WINDOW_NS
+def _counted(before: DeviceSetting, after: DeviceSetting) -> DeviceSetting:
+    """The later of two that are alike, with what either has counted: a new one begins at 0."""
+    counts = {(queue.kind, queue.handle): queue.packets for queue in before.queues}
+    return replace(after, queues=tuple(
+        replace(queue, packets=max(queue.packets, counts.get((queue.kind, queue.handle), 0)))
+        for queue in after.queues))
 
 
 # As set, and as observed ----------------------------------------------------------------
@@ -280,7 +189,7 @@ def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -
     shaping = [queue for queue in setting.queues if queue.kind not in PLAIN]
     # A few are the kernel's own, which go another way than data where priorities decide.
     unused = [queue for queue in shaping if queue.words != queue.kind
-              and queue.packets <= min(_FEW * count, _MOST_OWN)]
+              and queue.packets <= min(FEW * count, _MOST_OWN)]
     is_shaped = any(queue.is_shaping and queue not in unused for queue in setting.queues)
     for queue in unused:
         (link.remarks if is_shaped else wrong).append(
@@ -298,7 +207,7 @@ def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -
     if highest and not is_reordered and highest > rate_kbps * 1.001 + room_kbps:
         wrong.append(f"{rate_words(highest)} in a second, and {rate_words(rate_kbps)} are set")
     share = (setting.loss_percent or 0.0) / 100
-    entered = int(packets.accepted.sum())
+    entered = packets.size  # loss comes before the limit: what a full queue dropped had its chance
     lost = int(packets.is_dropped_at_once.sum())
     spread = _LIKELY * math.sqrt(entered * share * (1 - share)) + _LIKELY if share else 0.0
     if share and abs(lost - entered * share) > spread:
@@ -306,60 +215,14 @@ def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -
                      f" {setting.loss_percent:g} % are set")
 
 
-def _misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
-    """Note what was set and cannot do what is likely meant."""
-    state = device.state
-    shaped = [setting for setting in device.settings if setting.is_shaping]
-    if state is None:
-        return
-    if state.kind in _SWITCHES and shaped:
-        link.wrong.append(f"{shaped[-1].words}: set on the switch's own device, and what it"
-                          " forwards passes only the queues of its ports: set it there")
-    elif shaped and not link.receiver and link.packets.size == link.own_packets:
-        link.wrong.append(f"{shaped[-1].words}: never used, no packet came to {link.sender}")
-    last = max((place for place, setting in enumerate(device.settings) if setting.is_shaping),
-               default=len(device.settings))
-    for removed in device.settings[last + 1:last + 2]:
-        since, until = shaped[0].time_ns, removed.time_ns
-        came = int((link.packets.queued_ns >= until).sum())
-        under = int(((link.packets.queued_ns >= since) & (link.packets.queued_ns < until)).sum())
-        words = (f"{shaped[-1].words}: removed {(until - since) / 1e9:.3g} s after it was set;"
-                 f" {under} packets came under it, {came} later")
-        if came > link.own_packets:
-            (link.wrong if under <= _FEW * came else link.remarks).append(words)
-    delays_ns = {queue.delay_ms * 1e6 for setting in shaped for queue in setting.queues
-                 if 0 < queue.delay_ms < 1}
-    link.short_delays = sorted(
-        [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]
-        + [(round(delay_ns / 1000), "µs") for delay_ns in delays_ns
-           if delay_ns >= 1000 - TICK_NS
-           and abs(delay_ns - 1000 * round(delay_ns / 1000)) <= TICK_NS])
-    setting = link.setting
-    for queue in setting.queues:
-        limits = [q.limit_packets for q in setting.queues if q.kind == "netem" and q.limit_packets]
-        if limits and setting.is_below_netem(queue) and queue.limit_packets and (
-                queue.limit_packets < limits[0]):
-            link.wrong.append(f"{queue.words}: it never fills, since netem hands it one packet at a"
-                              f" time; netem's own limit of {limits[0]} packets decides")
-    if state.kind == "veth" and state.queue_packets not in (None, QUEUE_PACKETS):
-        root = setting.queues[0].kind if setting.queues else "noqueue"
-        if setting.queue_words and setting.queue_words != f"{state.queue_packets} packets":
-            link.wrong.append(f"txqueuelen {state.queue_packets}: it limits nothing; the queue of"
-                              f" {root} holds {setting.queue_words}")
-        elif root == "noqueue":
-            link.wrong.append(f"txqueuelen {state.queue_packets}: it limits nothing; {link.sender}"
-                              " has no queue (noqueue)")
-    peer = capture.devices[state.peer].state if state.peer is not None else None
-    if link.receiver and peer and state.mtu > peer.mtu:
-        link.wrong.append(f"MTU {state.mtu}, and {peer.mtu} at {peer.name}: larger packets are"
-                          " dropped there")
-
-
 def _follow(link: LinkDirection, way: Way, came: LinkDirection) -> None:
     """Compare each packet with what the queues have to do with it (wire.delivery)."""
     # What is discarded with its link has filled the queue until then.
     until = came.packets.queued_ns[came.packets.is_discarded].min(initial=1 << 62)
     came = came.select((came.packets.number != 0) & (came.packets.queued_ns < until))
+    if came.packets.size > MOST_JUDGED:  # what comes later has no effect on them
+        last = numpy.partition(came.packets.number, MOST_JUDGED - 1)[MOST_JUDGED - 1]
+        came = came.select(came.packets.number <= last)
     packets = came.packets
     order = numpy.argsort(packets.number, kind="stable")
     if len(numpy.unique(packets.number)) < packets.size:
@@ -367,7 +230,8 @@ def _follow(link: LinkDirection, way: Way, came: LinkDirection) -> None:
         return
     link.judged = packets.size
     if not link.setting.is_shaping:
-        late = packets.frame[(packets.time_ns != packets.queued_ns) | packets.is_dropped]
+        late = packets.frame[((packets.time_ns != packets.queued_ns) | packets.is_dropped)
+                             & ~_is_within(packets.time_ns, link.down_ns)]
         deviations = [Deviation(int(frame), "waited or was dropped") for frame in late]
     else:
         if math.isinf(way.rate_kbps):

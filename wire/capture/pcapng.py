@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import struct
+from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from wire.capture.qdiscs import DeviceSetting, parsed
 
 NAME = "capture.pcapng"
 _SECTION, _INTERFACE, _PACKET, _OWN = 0x0A0D0D0A, 1, 6, 0x80004646
-_DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED = 1, 2, 3, 4, 5
+_DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID = range(1, 9)
 _BYTE_ORDER = 0x1A2B3C4D
 _BLOCK = struct.Struct("<II")  # type, length of the whole block
 # Of a packet's block, in words of four bytes: device, time (high, low), bytes kept and of all.
@@ -35,6 +36,7 @@ _NONE = 0xFFFFFFFF
 _UNSPECIFIED = 2  # SKB_DROP_REASON_NOT_SPECIFIED
 _LEAST_BLOCK, _MOST_BLOCK = 12, 1 << 17
 _MOST_BYTES = 1 << 35
+MOST_BLOCKS = 50_000  # of settings and commands, which are kept one by one
 
 Numbers = NDArray[Any]  # whole ones, of 64 bits, or of 32 where that is enough
 Flags = NDArray[numpy.bool_]
@@ -128,6 +130,7 @@ class Device:
     """A device and how it was set, from the first time on.
 
     settings: of its queue, after each change. refused: why the kernel refused qdiscs and classes.
+    asking: the command that changes its queue next, "" where none is known.
     """
 
     number: int
@@ -135,12 +138,44 @@ class Device:
     states: list[DeviceState] = field(default_factory=list)
     settings: list[DeviceSetting] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    asking: str = ""
 
     @property
     def state(self) -> DeviceState | None:
-        """The last one in which it was up, else the last one."""
+        """The last one in which it was up, else the last one; None where nothing is known of it.
+
+        Of one that was never up and whose queue was set, no more than its name.
+        """
+        unknown = DeviceState(self.settings[0].time_ns, self.name, "", 0, True, None, 0, False) \
+            if any(setting.is_shaping for setting in self.settings) else None
         return next((state for state in reversed(self.states) if state.is_up),
-                    self.states[-1] if self.states else None)
+                    self.states[-1] if self.states else unknown)
+
+
+class Command(NamedTuple):
+    """A program that set up the network, such as tc or ip, as it ended.
+
+    namespace: number of its network namespace; is_root: of the one in which the command was
+    started. status: as a shell has it. words: with its arguments.
+    """
+
+    time_ns: int
+    namespace: int
+    is_root: bool
+    process: int
+    status: int
+    words: str
+
+
+class Complaint(NamedTuple):
+    """What a program wrote to its standard error. program: its process's name."""
+
+    time_ns: int
+    namespace: int
+    is_root: bool
+    process: int
+    text: str
+    program: str
 
 
 @dataclass
@@ -149,7 +184,8 @@ class Capture:
 
     packets: in the order in which they left or were dropped. data: the bytes of the file. dropped:
     (device, reason, count) of packets dropped elsewhere than in queues. is_full: packets after the
-    last one were not written; is_cut: the file ends within a block.
+    last one were not written; is_cut: the file ends within a block. commands, complaints: of what
+    set up the network. unread: settings and commands beyond the first MOST_BLOCKS.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -158,6 +194,9 @@ class Capture:
     dropped: list[tuple[int, str, int]] = field(default_factory=list)
     is_full: bool = False
     is_cut: bool = False
+    commands: list[Command] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
+    unread: int = 0
 
 
 def read(path: Path) -> Capture:
@@ -167,7 +206,7 @@ def read(path: Path) -> Capture:
         raise NoCapture(f"{path}: {size} bytes are more than --capture writes")
     capture = Capture(data=numpy.memmap(path, numpy.uint8, "r")
                       if size else numpy.zeros(0, numpy.uint8))
-    places = list[int]()
+    places, own_count = array("q"), 0
     try:
         for kind, place, size in _blocks(capture):
             if kind == _PACKET:
@@ -175,9 +214,13 @@ def read(path: Path) -> Capture:
             elif kind == _INTERFACE:
                 names = dict(_options(bytes(capture.data[place:place + size]), 8))
                 capture.devices.append(Device(len(capture.devices), _text(names.get(2, b""))))
-            elif kind == _OWN:
+            elif kind == _OWN and own_count < MOST_BLOCKS:
                 _read_own(capture, bytes(capture.data[place:place + size]))
-        capture.packets = _packets(capture, numpy.array(places, numpy.int64))
+                own_count += 1
+            elif kind == _OWN:
+                capture.unread += 1
+        capture.packets = _packets(capture, numpy.frombuffer(places, numpy.int64)
+                                   if places else numpy.zeros(0, numpy.int64))
     except (struct.error, ValueError, IndexError, ArithmeticError) as error:
         raise NoCapture(f"{path}: damaged, or not written by ./run.sh --capture ({error})"
                         ) from error
@@ -260,12 +303,19 @@ def _read_own(capture: Capture, body: bytes) -> None:
     if kind == _FULL:
         capture.is_full = True
         return
+    if kind in (_COMMAND, _SAID):
+        _read_command(capture, kind, body)
+        return
     device = capture.devices[number]
-    if kind == _SETTINGS:
+    if kind == _ASKED:
+        device.asking = _text(dict(_options(body, place)).get(1, b""))
+    elif kind == _SETTINGS:
         size, = struct.unpack_from("<I", body, place)
         if size > len(body) - place - 4:
             raise ValueError("settings that are longer than their block")
-        device.settings.append(parsed(time_ns, body[place + 4:place + 4 + size]))
+        device.settings.append(replace(parsed(time_ns, body[place + 4:place + 4 + size]),
+                                       command=device.asking))
+        device.asking = ""
     elif kind == _DEVICE:
         namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body, place)
         if peer != _NONE and peer >= len(capture.devices):
@@ -279,11 +329,31 @@ def _read_own(capture: Capture, body: bytes) -> None:
         error, = struct.unpack_from("<I", body, place)
         words = {code: _text(content) for code, content in _options(body, place + 4)}
         device.refused.append(f"the kernel refused {words.get(1) or 'a qdisc'}:"
-                              f" {words.get(2) or os.strerror(error)}")
+                              f" {words.get(2) or os.strerror(error)}"
+                              f"{f' ({device.asking})' if device.asking else ''}")
+        device.asking = ""
     elif kind == _DROPS:
         count, = struct.unpack_from("<Q", body, place)
         reason = _text(dict(_options(body, place + 8)).get(1, b""))
         capture.dropped.append((number, reason, count))
+
+
+def _read_command(capture: Capture, kind: int, body: bytes) -> None:
+    """How a program ended, or what it complained of. Raises as _read_own."""
+    _, namespace, time_ns = _OWN_HEAD.unpack_from(body)
+    is_root, process = struct.unpack_from("<II", body, _OWN_HEAD.size)
+    place = _OWN_HEAD.size + 8
+    if kind == _COMMAND:
+        code, = struct.unpack_from("<I", body, place)
+        words = dict(_options(body, place + 4))
+        capture.commands.append(Command(
+            time_ns, namespace, bool(is_root), process,
+            128 + (code & 127) if code & 127 else code >> 8 & 255, _text(words.get(1, b""))))
+    else:
+        said = dict(_options(body, place))
+        capture.complaints.append(Complaint(
+            time_ns, namespace, bool(is_root), process, said.get(1, b"").decode(errors="replace"),
+            _text(said.get(2, b""))))
 
 
 def _text(content: bytes) -> str:

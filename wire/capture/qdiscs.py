@@ -21,6 +21,7 @@ _HFSC_USC = 3
 _CODEL_LIMIT = 2  # of fq_codel as well
 _CAKE_RATE64 = 2
 _FQ_MOST_RATE = 7
+_RED_PARMS, _RED_ECN = 1, 1
 _UNLIMITED = 1 << 31
 # These take what comes and release it at once, while nothing shapes above or below them.
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
@@ -63,7 +64,7 @@ class Qdisc:
     def is_shaping(self) -> bool:
         """Whether it holds packets back, loses or changes some."""
         return bool(not math.isinf(self.rate_kbps) or self.delay_ms or self.jitter_ms
-                    or self.loss_percent != 0 or self.kind == "netem" and self.also)
+                    or self.loss_percent != 0 or self.kind in ("netem", "red") and self.also)
 
     @property
     def words(self) -> str:
@@ -97,13 +98,15 @@ def rate_words(kbps: float) -> str:
 class DeviceSetting:
     """All qdiscs and classes of a device from one time on: from the root down.
 
-    way: the same for wire.delivery, None where `unknown` names what that does not model.
+    way: the same for wire.delivery, None where `unknown` names what that does not model. command:
+    that made it so, "" where none is known.
     """
 
     time_ns: int
     queues: tuple[Qdisc, ...] = ()
     way: Way | None = field(default=None, compare=False)
     unknown: str = ""
+    command: str = field(default="", compare=False)
 
     @property
     def words(self) -> str:
@@ -310,6 +313,13 @@ def _cake(queue: Qdisc, options: bytes) -> Qdisc:
         "=Q", netlink.attributes(options).get(_CAKE_RATE64, bytes(8)))[0]))
 
 
+def _red(queue: Qdisc, options: bytes) -> Qdisc:
+    limit, least, most, _, _, _, flags = struct.unpack_from(
+        "=3I4B", netlink.attributes(options).get(_RED_PARMS, bytes(16)))
+    return replace(queue, limit_bytes=limit, also=(
+        f"min {least} max {most} bytes", *(("ecn",) if flags & _RED_ECN else ())))
+
+
 def _fq(queue: Qdisc, options: bytes) -> Qdisc:
     rate = struct.unpack("=I", netlink.attributes(options).get(_FQ_MOST_RATE, b"\xff" * 4))[0]
     return queue if rate in (0, MOST_U32) else replace(
@@ -318,7 +328,7 @@ def _fq(queue: Qdisc, options: bytes) -> Qdisc:
 
 _QDISCS: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {
     "netem": _netem, "tbf": _tbf, "pfifo": _in_packets, "bfifo": _in_bytes, "fq_codel": _codel,
-    "codel": _codel, "cake": _cake, "fq": _fq}
+    "codel": _codel, "cake": _cake, "fq": _fq, "red": _red}
 _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc": _hfsc_class}
 
 

@@ -13,13 +13,17 @@ from itertools import dropwhile, pairwise
 
 from base.words import duration, span
 from findings.findings import Answer, Cell, Column, Fact, Finding, Report, Statement, Table
+from wire.capture.commands import said_of_commands
 from wire.capture.connections import (NOT_ANSWERED, REFUSED, RESET, Direction, ObservedConnection,
                                       observed)
 from wire.capture.conversations import Conversations, Flow, conversations, written
 from wire.capture.fields import headers
-from wire.capture.links import MICROSECONDS, WITHOUT_UNIT, LinkDirection, Spaces, links
+from wire.capture.direction import LinkDirection
+from wire.capture.links import links
+from wire.capture.misplaced import MICROSECONDS, WITHOUT_UNIT
+from wire.capture.spaces import Spaces
 from wire.capture.drops import drops
-from wire.capture.pcapng import Capture
+from wire.capture.pcapng import MOST_BLOCKS, Capture
 
 MOST_ROWS = 12  # of a table on the page, which fits on two screens; the CSV files have all
 MOST_ALARMS = 10
@@ -86,7 +90,7 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
     connections = _followed(capture, talks, directions)
     excluded = {**talks.excluded, "connections that could not be followed":
                 len(talks.connections) - len(connections)}
-    wrong = _alarms(capture, directions, connections, facts)
+    wrong = _alarms(capture, directions, connections, facts, spaces)
     link_table = Table("Links", _LINKS, tuple(
         _link_row(link, origin_ns) for link in directions), _link_notes(directions), wraps=True)
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
@@ -127,10 +131,14 @@ def _listed(facts: Mapping[str, object], name: str) -> list[str]:
 
 
 def _alarms(capture: Capture, directions: Sequence[LinkDirection],
-            connections: Sequence[ObservedConnection], facts: Mapping[str, object]) -> list[str]:
+            connections: Sequence[ObservedConnection], facts: Mapping[str, object],
+            spaces: Spaces) -> list[str]:
     """What a reader must not miss, the most important first."""
-    hints = set(_listed(facts, "hints"))
+    said = set(_listed(facts, "hints"))
+    hints = {hint for hint in said if " " not in hint}
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
+    wrong += [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.advice]
+    wrong[:0] = [*sorted(said - hints), *said_of_commands(capture, spaces, connections)]
     short = [link for link in directions if link.short_delays]
     if short and MICROSECONDS not in hints:
         number, unit = min(short[0].short_delays)
@@ -138,15 +146,15 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection],
         wrong.insert(0, f"{places}{f' and {len(short) - 3} more' if len(short) > 3 else ''}: delay"
                         f" {number} {unit}; did you mean {number} ms? Without a unit tc takes"
                         f" {WITHOUT_UNIT[unit]}")
-        if any((link.packets.segments > 1).any() for link in short):
-            wrong.insert(1, "with so short an RTT TCP sends packets of up to 64 kB (GSO:"
-                            " net.ipv4.tcp_tso_rtt_log), and each takes one place in a queue")
     named = sorted(hint for hint in hints if hint != MICROSECONDS)
     if named and not any(link.setting.is_shaping or len(link.settings) > 1 for link in directions):
         wrong.insert(0, f"the script gives links {', '.join(named)}, and nothing was set on any:"
                         " Mininet's plain Link ignores them; write link=TCLink (or --link tc)")
     if capture.is_full:
         wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
+    if capture.unread:
+        wrong.insert(0, f"{capture.unread} settings of queues and commands are not read: there are"
+                        f" more than {MOST_BLOCKS}")
     if capture.is_cut:
         wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
     if len(wrong) > MOST_ALARMS:
@@ -279,12 +287,12 @@ def _flows_finding(talks: Conversations) -> Iterable[Finding]:
 
 
 def _flow_row(flow: Flow) -> tuple[Cell, ...]:
-    delays = flow.delays_ms
     sender, receiver = ((flow.sender[0], flow.receiver[0]) if flow.kind == "ping" else
                         (written(flow.sender), written(flow.receiver)))
-    measured = (min(delays), sum(delays) / len(delays), max(delays)) if delays else (None,) * 3
+    measured = ((flow.least_ms, flow.sum_ms / flow.came, flow.longest_ms) if flow.came
+                else (None,) * 3)
     return (flow.kind, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
-            flow.sent, flow.sent - len(delays), flow.bytes, *measured)
+            flow.sent, flow.sent - flow.came, flow.bytes, *measured)
 
 
 def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces: Spaces
@@ -314,9 +322,13 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
         sentence += f", {bad}" if bad else ""
         sentence += f"; {again} segments were retransmitted." if again > 1 else (
             "; one segment was retransmitted." if again else ".")
-    pings = [delay for flow in talks.flows if flow.kind == "ping" for delay in flow.delays_ms]
-    if pings:
-        sentence += f" Pings took {span(pings, 'ms')}."
+    pings = [flow for flow in talks.flows if flow.kind == "ping"]
+    sent, came = sum(flow.sent for flow in pings), sum(flow.came for flow in pings)
+    if came:
+        took = [ms for flow in pings if flow.came for ms in (flow.least_ms, flow.longest_ms)]
+        sentence += f" Pings took {span(took, 'ms')}."
+    if sent > came:
+        sentence += f" {sent - came} of {sent} pings were not answered."
     return sentence
 
 

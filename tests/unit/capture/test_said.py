@@ -20,7 +20,9 @@ from commands.virtual import captured, script
 from wire.capture.connections import ObservedConnection, observed
 from wire.capture.conversations import conversations
 from wire.capture.fields import headers
-from wire.capture.links import LinkDirection, Spaces, _in_effect, links
+from wire.capture.direction import LinkDirection
+from wire.capture.links import _in_effect, links
+from wire.capture.spaces import Spaces
 from wire.capture.drops import drops
 from wire.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
 from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
