@@ -211,17 +211,19 @@ def _ask(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
          ) -> list[AnyTrial]:
     """Measure the trials that show reasons, round after round; all of them, in their order.
 
-    What to ask follows from the records alone: an interrupted run asks the rest.
+    A round sees what was requested and what the rounds before it asked, in that order, whatever
+    is measured besides: a run that was interrupted asks the same again, and measures the rest.
     """
     asked: dict[AnyTrial, None] = {}
     for _ in range(MOST_ROUNDS if requested.reasons and measurer.exact else 0):
-        records = run.records()
-        asked |= dict.fromkeys(study.kind.ask(study, records))
-        missing = [*(asked.keys() - {record.trial for record in records})]
-        if not missing:
+        measured = {record.trial: record for record in run.records()}
+        more = study.kind.ask(study, [measured[trial] for trial in (*study.trials, *asked)
+                                      if trial in measured])
+        if not more:
             break
-        missing.sort(key=list(asked).index)
-        _append(run, study, measurer, missing)
+        asked |= dict.fromkeys(more)
+        if missing := [trial for trial in more if trial not in measured]:
+            _append(run, study, measurer, missing)
     return list(asked)
 
 

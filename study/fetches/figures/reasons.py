@@ -34,7 +34,7 @@ HARMFUL = tuple(BY_TAG[tag] for tag in ("queue", "loss", "jitter", "pacing"))
 MAY_ADD = tuple(BY_TAG[tag] for tag in ("receive-window", "send-buffer"))
 MOST_TRIALS = 40  # for the reasons of one answer
 MOST_SECONDS = 2.0
-# What a trial takes in a guest, roughly: starting its programs, and its packets both ways.
+# Of a trial in a guest: starting its programs, and a packet both ways.
 TRIAL_S, PACKET_S = 0.02, 0.00006
 MOST_REPEATS = 5  # of a what-if trial, where chance decides
 
@@ -83,21 +83,28 @@ def sign(change: WindowChange) -> int:
 # What to ask ---------------------------------------------------------------------------
 
 def trials_to_ask(changes: Iterable[WindowChange], what_ifs: WhatIfs) -> list[Trial]:
-    """The what-if trials that show the reasons of these comparisons, the first of them first.
+    """The what-if trials to measure next for the reasons of these comparisons, in their order.
 
-    All that one comparison needs by now, or nothing of it: MOST_TRIALS and MOST_SECONDS in all.
+    All that one comparison needs by now, or nothing of it: with those that are measured already
+    they are MOST_TRIALS at most, and take MOST_SECONDS.
     """
+    known = {record.trial for record in what_ifs.records}
     asked: dict[Trial, None] = {}
-    took_s = 0.0
+    took_s = sum(map(_cost_s, known))
     for change in changes:
         trials = [trial for limits in _questions(change, what_ifs)
-                  for trial in _trials(change, limits) if trial not in asked]
-        cost_s = sum(TRIAL_S + PACKET_S * (trial.response_bytes + sum(trial.before)) / trial.mss
-                     for trial in trials)
-        if len(asked) + len(trials) <= MOST_TRIALS and took_s + cost_s <= MOST_SECONDS:
+                  for trial in _trials(change, limits) if trial not in known | asked.keys()]
+        cost_s = sum(map(_cost_s, trials))
+        if (len(known) + len(asked) + len(trials) <= MOST_TRIALS
+                and took_s + cost_s <= MOST_SECONDS):
             asked |= dict.fromkeys(trials)
             took_s += cost_s
     return list(asked)
+
+
+def _cost_s(trial: Trial) -> float:
+    """Roughly what a trial takes in a guest."""
+    return TRIAL_S + PACKET_S * (trial.response_bytes + sum(trial.before)) / trial.mss
 
 
 def asked_about(changes: Sequence[WindowChange], is_question: bool) -> Sequence[WindowChange]:

@@ -6,16 +6,19 @@ import csv
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from base.errors import FirstFlightError
 from runs import runs
+from runs.kinds import Study
 from runs.measuring import CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep, measure
-from tests.unit.core.example import record, study
-from tests.unit.core.example_run import Engine
+from tests.unit.core.example import KIND, Record, Trial, record, study
+from tests.unit.core.example_run import Engine, Seen
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 TRIALS = 40
@@ -73,6 +76,41 @@ def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> 
         with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
             keep(tmp_path / "run", kept)
     assert not list(tmp_path.iterdir())
+
+
+class Stopping(Engine):
+    """Stops a run after some trials."""
+
+    left: float = float("inf")
+
+    def run(self, *requested: Any) -> Iterator[Seen]:
+        for seen in super().run(*requested):
+            if not self.left:
+                raise KeyboardInterrupt
+            self.left -= 1
+            yield seen
+
+
+def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: Path) -> None:
+    """Wherever it was stopped: the second round follows from all that the first one asked."""
+    def ask(requested: Study, seen: Sequence[Record]) -> list[Trial]:
+        known = [record.trial.rtt_ms for record in seen]
+        assert known[:3] == [3.0, 1.0, 2.0]
+        more = [sum(known) + place for place in range(2)]
+        return [Trial("small", rtt_ms, 1) for rtt_ms in more] if len(known) < 7 else []
+
+    requested = study(3.0, 1.0, 2.0, kind=replace(KIND, ask=ask))
+    found = {}
+    for stopped_after in range(8):
+        options = MeasureOptions(tmp_path / str(stopped_after), 1, False, False, {}, quiet=True)
+        engine = Stopping(10)
+        engine.left = stopped_after
+        try:
+            run = measure(requested, OneMachine(engine), options)
+        except KeyboardInterrupt:
+            run = measure(requested, OneMachine(Engine(10)), options)
+        found[stopped_after] = [trial["rtt_ms"] for trial in rows(run.folder)]
+    assert {*map(tuple, found.values())} == {("3", "1", "2", "6", "7", "19", "20")}
 
 
 @pytest.mark.parametrize(("limit", "capture_bytes", "file"), [
