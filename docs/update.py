@@ -35,7 +35,7 @@ from findings.charts import BarChart, BarPage, bar_page
 from findings.findings import Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
-from runs import runs, scenario_file
+from runs import runs, scenario_file, stated
 from study.registry import stored_report
 
 DOCS = files.PROJECT / "docs"
@@ -130,8 +130,9 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     for name in scenario_file.names():
         if (findings / f"{name}.json").exists():
             head = scenario_file.find(name).head()
-            reports[name] = replace(data.read(findings / f"{name}.json"), title=head.title,
-                                    claim=head.claim, source=head.source, opening=head.result)
+            kept = replace(data.read(findings / f"{name}.json"), title=head.title,
+                           claim=head.claim, source=head.source, opening=head.result)
+            reports[name] = stated.with_stated(kept, head.sentences)
     return reports
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from base import words
 from findings.charts import Timeline
 from findings.claims import REPRODUCED, UNDECIDED, in_full
 from findings.findings import Answer, Column, Fact, Finding, Report, Table, Tile, bars
-from runs import runs, scenario_file
+from runs import runs, scenario_file, stated
 from runs.kinds import RunData, Study
 from runs.results import checks
 from runs.results.records import Record
@@ -31,7 +32,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
     under_way = () if run.facts.get("state") == runs.COMPLETE else (
         "The run is under way or was interrupted: this page shows what it had measured when the"
         " page was built.",)
-    return Report(
+    report = Report(
         name=head.name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
         findings=tuple(findings), tiles=(*verified_tiles(run, findings), *tiles),
@@ -41,6 +42,10 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
         settings=settings(run.facts),
         provenance=tuple(provenance(run.facts, head.name, path, head.text)), answer=answer,
         timelines=timelines, trials=trials, causes=causes)
+    if not is_whole:
+        return report
+    report = stated.with_stated(report, head.sentences)
+    return replace(report, sentences=(*report.sentences, *stated.contradicted(report)))
 
 
 def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:

@@ -13,11 +13,11 @@ from base import files
 from base.errors import UsageError
 from base.removed import REMOVED
 from base.words import near_words
-from runs import schema
+from runs import schema, stated
 from runs.sysctls import sysctls_of
 
 SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
-HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls")
+HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls", "sentence")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
 # A key of many parts between dots: a TOML reader takes the square of their number. Parts stand at
@@ -72,7 +72,8 @@ class ScenarioFile:
         given = {name: value for name, value in self.raw.items() if name in (
             "kind", "title", "source", "note", "about", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
-                           text=self.text, sysctls=sysctls_of(self.raw, self.where))
+                           text=self.text, sysctls=sysctls_of(self.raw, self.where),
+                           sentences=stated.read(self.raw, self.where))
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Head:
     (findings/render/values.py).
 
     claim: in one sentence. text: the whole file. sysctls: by name, what
-    differs from testbed.network.kernel.TCP_SYSCTLS.
+    differs from testbed.network.kernel.TCP_SYSCTLS. sentences: with their tests on the findings.
     """
 
     title: str
@@ -98,6 +99,7 @@ class Head:
     about: str = ""
     result: str = ""
     kind: str = "fetches"
+    sentences: tuple[stated.Sentence, ...] = schema.key((), absent=True)
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
