@@ -111,7 +111,8 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            print(files.write(path, data.dumps(stored_report(folder))))
+            kept = stated.with_stated(stored_report(folder), ())  # which are of today's file
+            print(files.write(path, data.dumps(kept)))
             return
         except FirstFlightError as error:
             say(f"docs/update.py: skipped: {error}")

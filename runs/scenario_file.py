@@ -73,7 +73,12 @@ class ScenarioFile:
             "kind", "title", "source", "note", "about", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
                            text=self.text, sysctls=sysctls_of(self.raw, self.where),
-                           sentences=stated.read(self.raw, self.where))
+                           sentences=self._sentences())
+
+    def _sentences(self) -> tuple[stated.Sentence, ...]:
+        """Those of a whole scenario; one in so many cells does not speak for them."""
+        sentences = stated.read(self.raw, self.where)
+        return () if "one_in" in self.raw else sentences
 
 
 @dataclass(frozen=True)

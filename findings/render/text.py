@@ -77,6 +77,8 @@ def table_text(table: Table, width: int) -> str:
     """As many of the columns as fit: of those that do not, the lowest rank goes first."""
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
+    if table.wraps:
+        rows = _wrapped(table.columns, rows, width)
     shown = list(range(len(table.columns)))
     while True:
         lines = _aligned([table.columns[place] for place in shown],
@@ -90,6 +92,15 @@ def table_text(table: Table, width: int) -> str:
     notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes,
              *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
+
+
+def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+             ) -> list[list[str]]:
+    """Rows whose first cell takes several lines where a line would be too long."""
+    others = sum(2 + max(len(cell) for cell in (columns[place].name, *(row[place] for row in rows)))
+                 for place in range(1, len(columns)))
+    return [[line, *(row[1:] if number == 0 else [""] * (len(row) - 1))] for row in rows
+            for number, line in enumerate(textwrap.wrap(row[0], max(40, width - others)) or [""])]
 
 
 def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:

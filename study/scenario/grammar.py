@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from base.errors import UsageError
 from findings.claims import DIRECTION, REPRODUCED
 from findings.findings import ON_THE_WIRE, Statement
-from runs import schema
+from runs import schema, stated
 from runs.kinds import AnyTrial
 from runs.scenario_file import Head, ScenarioFile
 from runs.schema import key
@@ -160,9 +160,10 @@ def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[s
     figures = {f'{where}: [[figure]] "{figure.name}"': figure
                for figure in schema.read_tables(kind, raw, "figure", where)}
     for place, figure in figures.items():
-        if figure.name == ON_THE_WIRE:
-            raise UsageError(f"{place}: name: the drawing of kept captures has this name: choose"
-                             " another one")
+        if figure.name in (ON_THE_WIRE, stated.NAME):
+            what = ("drawing of kept captures" if figure.name == ON_THE_WIRE else
+                    "table of the file's own sentences")
+            raise UsageError(f"{place}: name: the {what} has this name: choose another one")
     return figures
 
 

@@ -43,7 +43,7 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
     labels = {bucket.label for bucket in panel.buckets}
     of_figure = judge_panel(panel, [
         claim for claim in scenario.claims if analysis.is_whole  # else the highest is not known
-        or claim.highest_percent is None and labels.issuperset((*claim.larger, *claim.equal))],
+        or not claim.is_of_all_bars and labels.issuperset((*claim.larger, *claim.equal))],
         analysis.run.exact)
     drawn = chart(scenario, of_figure)
     return Made(Finding(

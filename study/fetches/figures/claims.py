@@ -147,6 +147,18 @@ def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
                          claims.judge([ComparedNumber(highest.percent, claim.highest_percent,
                                                       WITHIN_POINTS, highest.percent_ends)])[0])
     bars = {row.bucket.label: row for row in rows}
+    if claim.most:
+        highest, *others = sorted((bars[label] for label in claim.most),
+                                  key=lambda row: -row.percent)
+        others = [row for row in rows if row.bucket.label not in claim.most]
+        words_of_others = [claims.larger(highest.percent_ends or ANY, row.percent_ends or ANY)
+                           for row in others]
+        second = max(others, key=lambda row: row.percent)
+        return Statement(claim.says, f"{words.number(highest.percent)} % in bar {prefix}"
+                         f"{highest.bucket.label}, at most {words.number(second.percent)} % in"
+                         f" the {len(others)} others, in bar {prefix}{second.bucket.label}",
+                         next(word for word in (claims.NOT_REPRODUCED, claims.UNDECIDED,
+                                                claims.DIRECTION) if word in words_of_others))
     first, second = (bars[label] for label in claim.larger or claim.equal)
     measured = " and ".join(f"{words.number(row.bucket.percent)} %"
                          f" ({words.number(row.bucket.absolute)} {panel.metric.unit}) in bar"

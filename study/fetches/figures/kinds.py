@@ -38,8 +38,10 @@ def check(scenario: Scenario, where: str) -> None:
             raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} apply to figures of bars, and"
                              f" {' and '.join(OF_TRIALS)} to figures of steps and levels;"
                              f" {figure.name!r} is of kind {figure.kind!r}")
-        for label in (*claim.larger, *claim.equal):
+        for label in (*claim.larger, *claim.most, *claim.equal):
             schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
+        if claim.most and set(claim.most) >= set(_labels(scenario, figure)):
+            raise UsageError(f"{place}: most: names every bar, so that none is left to compare")
 
 
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:

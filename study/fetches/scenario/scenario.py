@@ -47,7 +47,7 @@ def _two_columns(value: object, where: str) -> tuple[str, ...]:
     return tuple(_COLUMN(name, where) for name in value)
 
 
-OF_BARS, OF_TRIALS = ("larger", "equal", "highest_percent"), ("at_most", "more_where")
+OF_BARS, OF_TRIALS = ("larger", "most", "equal", "highest_percent"), ("at_most", "more_where")
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,15 @@ class Axis:
 class Claim(grammar.Claim):
     """What a source says of a figure in words, as a test on its bars or its trials.
 
-    larger: the first bar's percentage is larger than the second's; equal:
-    the two are equal in ms; highest_percent: of all bars.
+    larger: the first bar's percentage is larger than the second's; most: the largest percentage of
+    these bars is larger than that of every other bar; equal: the two are equal in ms;
+    highest_percent: of all bars.
     at_most: a column, which no trial's metric passes. more_where: two columns; the metric is
     more than its least in the trials whose first is the larger, and in no other.
     """
 
     larger: tuple[str, ...] = key((), reader=_two_bars)
+    most: tuple[str, ...] = key((), reader=schema.values(schema.text, "labels of bars"))
     equal: tuple[str, ...] = key((), reader=_two_bars)
     highest_percent: float | None = key(None, quantity="shares_percent")
     at_most: str = key("", reader=_COLUMN)
@@ -108,6 +110,11 @@ class Claim(grammar.Claim):
     def is_of_trials(self) -> bool:
         """Whether it is tested on trials, of figures of steps and levels, not on bars."""
         return self._tests[0] in OF_TRIALS
+
+    @property
+    def is_of_all_bars(self) -> bool:
+        """Whether it compares all bars of its figure, so that a part cannot be judged."""
+        return self._tests[0] in ("most", "highest_percent")
 
     @property
     def _tests(self) -> list[str]:

@@ -162,6 +162,11 @@ def test_a_report_names_the_sentences_that_its_run_contradicts() -> None:
     assert stated.with_stated(report, ()).findings == FINDINGS
 
 
+def test_a_part_of_the_cells_does_not_speak_for_the_sentences() -> None:
+    whole = scenario_file.find("map_of_windows")
+    assert whole.head().sentences and not whole.sampled(196).head().sentences
+
+
 @pytest.mark.parametrize(("sentence", "words"), [
     ('says = "a"', "test is missing"),
     ('says = "a"\ntest = []', "test has to be tables"),

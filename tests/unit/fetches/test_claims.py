@@ -166,6 +166,9 @@ def test_results_are_counted() -> None:
     (Claim("f", "", larger=("50", "20")), DIRECTION),
     (Claim("f", "", larger=("20", "50")), NOT_REPRODUCED),
     (Claim("f", "", larger=("50", "50")), NOT_REPRODUCED),
+    (Claim("f", "", most=("50",)), DIRECTION),
+    (Claim("f", "", most=("20", "50")), DIRECTION),
+    (Claim("f", "", most=("20", "21")), NOT_REPRODUCED),  # although 21 is larger than 20
     (Claim("f", "", equal=("20", "21")), REPRODUCED),
     (Claim("f", "", equal=("20", "21"), abstract_only=True), DIRECTION),
     (Claim("f", "", equal=("20", "50")), NOT_REPRODUCED),

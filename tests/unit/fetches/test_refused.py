@@ -66,7 +66,7 @@ CLAIM = "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\n"
     ("[[figure]]", f"{CLAIM}equal = ['20', '51']\n[[figure]]",
      '[[claim]] "x": bar: unknown \'51\''),
     ("[[figure]]", f"{CLAIM}at_most = 'initcwnd'\n[[figure]]",
-     '[[claim]] "x": figure: larger, equal, highest_percent apply to figures of bars, and'
+     '[[claim]] "x": figure: larger, most, equal, highest_percent apply to figures of bars, and'
      " at_most and more_where to figures of steps and levels; 'by_rtt' is of kind 'improvement'"),
     ("[[figure]]", CLAIM.replace("by_rtt", "by") + "highest_percent = 1\n[[figure]]",
      '[[claim]] "x": figure: unknown \'by\''),

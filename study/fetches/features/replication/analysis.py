@@ -181,5 +181,5 @@ def _statement(place: int, levels: Sequence[Measured]) -> Item:
     statements = [judge_panel(level.panels[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
-                tuple(statement.word == REPRODUCED or bool(claim.larger)
+                tuple(statement.word == REPRODUCED or bool(claim.larger or claim.most)
                       and statement.word == DIRECTION for statement in statements))

@@ -92,7 +92,7 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
 
 
 @pytest.mark.parametrize(("lines", "words"), [
-    ('figure = "steps"', "has to have one of larger, equal, highest_percent, at_most and"),
+    ('figure = "steps"', "has to have one of larger, most, equal, highest_percent, at_most and"),
     ('figure = "steps"\nat_most = "total_ms"\nequal = ["a", "b"]', "has to have one of"),
     ('figure = "steps"\nat_most = "nothing"', "unknown 'nothing'"),
     ('figure = "steps"\nmore_where = ["total_ms"]', "has to be two columns"),
