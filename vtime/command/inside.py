@@ -471,9 +471,8 @@ def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[byte
 
 def set_loopback_up() -> None:
     """As `ip link set lo up` does, which a capture would show as a command of the user's."""
-    flags = struct.Struct("16sh22x")  # of struct ifreq (netdevice(7))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, flags.pack(b"lo", _IFF_UP))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:  # netdevice(7)
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
 def main(folder: Path, project: Path) -> None:
