@@ -40,7 +40,7 @@ def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
 def test_what_does_not_count_is_left_out() -> None:
     run = stored_trace.warm_run()
     first, *others = run.records
-    (finding,) = stored_trace.warm_study().report(
+    finding, *_ = stored_trace.warm_study().report(
         replace(run, measured=[replace(first, verdict=FAIL), *others])).findings
     assert finding.tables[0].rows[0][1:3] == (None, "141.9 (140)")
     assert isinstance(finding.chart, LineChart)
