@@ -80,7 +80,7 @@ def test_several_clients_in_the_place_of_another_are_not_told_as_one(stored: lis
 
 def test_a_part_of_a_scenario_is_its_cells(stored: list[Record]) -> None:
     report = stored_fetches.report("zhao2019", stored[:4], whole=False)
-    assert [each.name for each in report.findings] == ["cells"]
+    assert [each.name for each in report.findings] == ["cells", "sentences"]
     assert [table.title for table in report.findings[0].tables] == [
         "What the larger window changed", "Every cell"]
 
