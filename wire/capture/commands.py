@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from base.untrusted import quoted
 from wire.capture.connections import ObservedConnection
-from wire.capture.pcapng import Capture, Command
+from wire.capture.pcapng import Capture, Command, Complaint
 from wire.capture.spaces import Spaces, nodes
 
 MOST_LINES = 6
@@ -52,8 +52,9 @@ def _space_names(capture: Capture, spaces: Spaces) -> Mapping[int, str]:
             for state in device.states if not state.is_root}
 
 
-def _where(place: Command, names: Mapping[int, str]) -> str:
-    return _ROOT if place.is_root else names.get(place.namespace, "a namespace without links")
+def _where(what: Command | Complaint, names: Mapping[int, str]) -> str:
+    """The host in which it ran."""
+    return _ROOT if what.is_root else names.get(what.namespace, "a namespace without links")
 
 
 def _failed(capture: Capture, names: Mapping[int, str], refused: str) -> Iterator[str]:
@@ -75,11 +76,10 @@ def _complaints(capture: Capture, names: Mapping[int, str]) -> Iterator[str]:
     """What shells miss and what Mininet ignores."""
     ended = {command.process for command in capture.commands}
     for complaint in capture.complaints:
-        place = Command(0, complaint.namespace, complaint.is_root, 0, 0, "")
         if complaint.process not in ended:
             for line in complaint.text.splitlines():
                 if _COMPLAINTS.search(line):
-                    yield f"{quoted(complaint.program, 20)} in {_where(place, names)}:" \
+                    yield f"{quoted(complaint.program, 20)} in {_where(complaint, names)}:" \
                           f" {quoted(line.replace('*** Error: ', ''), 150)}"
 
 

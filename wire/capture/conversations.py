@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -272,7 +272,7 @@ class _Reader:
         """Add flows. keys: by which what comes is what was sent; ends: by which flows differ."""
         flows: dict[tuple[int, ...], Flow] = {}
         # Of those that are under way, by their key.
-        waiting: OrderedDict[int, list[tuple[Flow, int]]] = OrderedDict()
+        waiting: OrderedDict[int, deque[tuple[Flow, int]]] = OrderedDict()
         # At one moment what is sent is first; on a link between two hosts one packet is both.
         sent, came = numpy.flatnonzero(is_sent), numpy.flatnonzero(is_come)
         chosen, is_first = numpy.append(sent, came), numpy.arange(len(sent) + len(came)) < len(sent)
@@ -287,7 +287,7 @@ class _Reader:
                 name = hash(tuple(key))
                 if not is_sending:
                     if name in waiting:
-                        flow, sent_ns = waiting[name].pop(0)
+                        flow, sent_ns = waiting[name].popleft()
                         if not waiting[name]:
                             del waiting[name]
                         flow.add((time_ns - sent_ns) / 1e6)
@@ -302,7 +302,7 @@ class _Reader:
                         kind, self._end(one), self._end(other), self._node(one),
                         self._node(other) or self._end(other)[0])
                 known.sent, known.bytes = known.sent + 1, known.bytes + size
-                waiting.setdefault(name, []).append((known, time_ns))
+                waiting.setdefault(name, deque()).append((known, time_ns))
                 if len(waiting) > _MOST_WAITING:
                     waiting.popitem(last=False)
         self.result.flows += flows.values()

@@ -102,9 +102,15 @@ def highest_kbps(times: Numbers, sizes: Numbers) -> float | None:
     """Of packets that left, over a second; None where they took less."""
     if not len(times) or times[-1] - times[0] < WINDOW_NS:
         return None
+    return most_bytes(times, sizes, WINDOW_NS) * 8e6 / WINDOW_NS
+
+
+def most_bytes(times: Numbers, sizes: Numbers, within_ns: int) -> float:
+    """The most that left within so long, of packets in the order in which they left; at least one.
+    """
     sums = numpy.insert(numpy.cumsum(sizes), 0, 0)
-    first = numpy.searchsorted(times, times - WINDOW_NS, "right")
-    return float((sums[1:] - sums[first]).max()) * 8e6 / WINDOW_NS
+    first = numpy.searchsorted(times, times - within_ns, "right")
+    return float((sums[1:] - sums[first]).max())
 
 
 def queued(packets: Packets) -> tuple[Numbers, Numbers]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy
 
 from net.tc import FULL_FRAME_BYTES, TICK_NS
-from wire.capture.direction import LinkDirection
+from wire.capture.direction import LinkDirection, most_bytes
 from wire.capture.pcapng import Capture, Device, DeviceState
 from wire.capture.qdiscs import DeviceSetting, rate_words
 
@@ -210,10 +210,8 @@ def _note_bursts(link: LinkDirection) -> None:
     sent = int(link.queue_bytes[~dropped].sum())
     if burst <= _USUAL_BURST_BYTES or sent <= _USUAL_BURST_BYTES or burst < _HIDDEN * sent:
         return
-    times, sizes = link.packets.time_ns[~dropped], link.queue_bytes[~dropped]
-    first = numpy.searchsorted(times, times - _SHORT_NS, "right")
-    sums = numpy.insert(numpy.cumsum(sizes), 0, 0)
-    if (sums[1:] - sums[first]).max() * 8e6 > 1.2 * setting.rate_kbps * _SHORT_NS:
+    most = most_bytes(link.packets.time_ns[~dropped], link.queue_bytes[~dropped], _SHORT_NS)
+    if most * 8e6 > 1.2 * setting.rate_kbps * _SHORT_NS:
         link.wrong.append(f"{setting.words}: {burst} bytes pass at once (burst), and {sent} were"
                           " sent in all, so the rate hardly shows: write a burst of"
                           f" {_USUAL_BURST_BYTES // 1000}k")

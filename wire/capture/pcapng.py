@@ -146,10 +146,12 @@ class Device:
 
         Of one that was never up and whose queue was set, no more than its name.
         """
-        unknown = DeviceState(self.settings[0].time_ns, self.name, "", 0, True, None, 0, False) \
-            if any(setting.is_shaping for setting in self.settings) else None
-        return next((state for state in reversed(self.states) if state.is_up),
-                    self.states[-1] if self.states else unknown)
+        if self.states:
+            return next((state for state in reversed(self.states) if state.is_up),
+                        self.states[-1])
+        if any(setting.is_shaping for setting in self.settings):
+            return DeviceState(self.settings[0].time_ns, self.name, "", 0, True, None, 0, False)
+        return None
 
 
 class Command(NamedTuple):
