@@ -75,8 +75,8 @@ def along(relation: str, row: Sequence[Known], within: float) -> list[Compared]:
     """Each value of a column beside the one before it; relation: of ALONG."""
     pairs = list(zip(row, row[1:]))
     if relation == BOTH_WAYS:
-        up, down = (any(_certainly_more(*pair, within) for pair in order)
-                    for order in (((b, a) for a, b in pairs), pairs))
+        up, down = (any(at_most(*pair, within) is False for pair in ordered)
+                    for ordered in (((second, first) for first, second in pairs), pairs))
         return [Compared(up and down, f"{row[0].place}: "
                          f"{'no fall' if up else 'no rise'}")] if row else []
     compare: dict[str, Callable[[Known, Known], bool | None]] = {
@@ -113,10 +113,6 @@ def extreme(relation: str, there: Sequence[Known], elsewhere: Sequence[Known]) -
     return [Compared(less(other, most) if is_highest else less(most, other),
                      f"{other.place}: {other.text}, {most.place}: {most.text}")
             for other in elsewhere]
-
-
-def _certainly_more(first: Known, second: Known, within: float) -> bool:
-    return at_most(first, second, within) is False
 
 
 def result(compared: Sequence[Compared]) -> tuple[bool | None, str]:

@@ -28,7 +28,7 @@ from base.words import MINUS, joined, plain
 from findings import claims, relations
 from findings.findings import Cell, Column, Finding, Interval, Report, Rounded, Table
 from findings.relations import ALONG, BESIDE, BOTH_WAYS, EXTREMES, Compared, Known
-from findings.render.values import head, quoted, written
+from findings.render.values import bare, head, quoted, written
 from runs import schema
 
 NAME = "sentences"  # of the finding, and of no figure
@@ -242,20 +242,22 @@ def _in_table(test: Test, table: Table) -> Iterator[Compared]:
 
 def _groups(test: Test, table: Table) -> list[list[tuple[Cell, ...]]]:
     """The rows that the test is about, by the values of `each`, in their order."""
-    def meets(row: tuple[Cell, ...], conditions: tuple[tuple[str, tuple[str, ...]], ...]
-              ) -> bool:
-        return all(_written(table, row, _one(table, name)) in values
-                   for name, values in conditions)
-
     for name, values in (*test.rows, *test.without):
-        known = {_written(table, row, _one(table, name)) for row in table.rows}
+        place = _one(table, name)
+        known = {_written(table, row, place) for row in table.rows}
         if lacking := [value for value in values if value not in known]:
             raise LookupError(f"{test.figure}: no row has {lacking[0]!r} in {name!r}")
+    only, but = ([(_one(table, name), values) for name, values in conditions]
+                 for conditions in (test.rows, test.without))
+    each = [_one(table, name) for name in test.each]
+
+    def meets(row: tuple[Cell, ...], conditions: Sequence[tuple[int, tuple[str, ...]]]) -> bool:
+        return all(_written(table, row, place) in values for place, values in conditions)
+
     groups: dict[tuple[str, ...], list[tuple[Cell, ...]]] = {}
     for row in table.rows:
-        if meets(row, test.rows) and not (test.without and meets(row, test.without)):
-            key = tuple(_written(table, row, _one(table, name)) for name in test.each)
-            groups.setdefault(key, []).append(row)
+        if meets(row, only) and not (but and meets(row, but)):
+            groups.setdefault(tuple(_written(table, row, place) for place in each), []).append(row)
     return list(groups.values())
 
 
@@ -310,13 +312,11 @@ def _bounded(cell: Cell, measured: bool) -> tuple[float, claims.Ends]:
 
 def _number(cell: Cell) -> float:
     """The number of a cell; of a text such as "421.5 (3)" the first. Raises LookupError."""
-    cell = cell.value if isinstance(cell, Rounded) else cell
-    if isinstance(cell, Estimate):
-        return cell.value
-    if isinstance(cell, str) and (match := _NUMBER.match(cell)):
+    value = bare(cell)
+    if isinstance(value, str) and (match := _NUMBER.match(value)):
         return float(match[0].replace(MINUS, "-"))
-    if isinstance(cell, (int, float)):
-        return float(cell)
+    if isinstance(value, (int, float)):
+        return float(value)
     raise LookupError("is no number")
 
 

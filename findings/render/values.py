@@ -139,7 +139,7 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
         for statement in finding.statements:
             if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
                 quotable = statement.numbers[int(parts[2]) - 1]
-                return number(_plain(quotable), quotable.digits)
+                return number(bare(quotable), quotable.digits)
     if finding is not None and len(parts) in (3, 4):
         for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
             return _formed(cell, parts[3], words) if parts[3:] else written(cell, column)
@@ -156,7 +156,7 @@ def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, 
 
 
 def _formed(cell: Cell, form: str, words: str) -> str:
-    value = _plain(cell)
+    value = bare(cell)
     if not isinstance(value, (int, float)):
         raise FirstFlightError(f"{{{words}}}: is not a number")
     above, _, below = form.partition("|")
@@ -167,7 +167,7 @@ def _formed(cell: Cell, form: str, words: str) -> str:
     return number(abs(value), int(form))
 
 
-def _plain(cell: Cell) -> Any:
+def bare(cell: Cell) -> Any:
     """The value itself of a number with an interval or decimals of its own."""
     value = cell.value if isinstance(cell, Rounded) else cell
     return value.value if isinstance(value, Estimate) else value

@@ -21,6 +21,9 @@ from runs.kinds import AnyTrial
 from runs.scenario_file import Head, ScenarioFile
 from runs.schema import key
 
+# Names that no figure may have, and what has them.
+TAKEN = {ON_THE_WIRE: "drawing of kept captures", stated.NAME: "table of the file's own sentences"}
+
 T = TypeVar("T")
 Tr = TypeVar("Tr", bound=AnyTrial)
 
@@ -160,9 +163,7 @@ def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[s
     figures = {f'{where}: [[figure]] "{figure.name}"': figure
                for figure in schema.read_tables(kind, raw, "figure", where)}
     for place, figure in figures.items():
-        if figure.name in (ON_THE_WIRE, stated.NAME):
-            what = ("drawing of kept captures" if figure.name == ON_THE_WIRE else
-                    "table of the file's own sentences")
+        if what := TAKEN.get(figure.name):
             raise UsageError(f"{place}: name: the {what} has this name: choose another one")
     return figures
 

@@ -148,8 +148,7 @@ def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
                                                       WITHIN_POINTS, highest.percent_ends)])[0])
     bars = {row.bucket.label: row for row in rows}
     if claim.most:
-        highest, *others = sorted((bars[label] for label in claim.most),
-                                  key=lambda row: -row.percent)
+        highest = max((bars[label] for label in claim.most), key=lambda row: row.percent)
         others = [row for row in rows if row.bucket.label not in claim.most]
         words_of_others = [claims.larger(highest.percent_ends or ANY, row.percent_ends or ANY)
                            for row in others]

@@ -93,7 +93,8 @@ def trials_to_ask(changes: Iterable[WindowChange], what_ifs: WhatIfs) -> list[Tr
     took_s = sum(map(_cost_s, known))
     for change in changes:
         trials = [trial for limits in _questions(change, what_ifs)
-                  for trial in _trials(change, limits) if trial not in known | asked.keys()]
+                  for trial in _trials(change, limits)
+                  if trial not in known and trial not in asked]
         cost_s = sum(map(_cost_s, trials))
         if (len(known) + len(asked) + len(trials) <= MOST_TRIALS
                 and took_s + cost_s <= MOST_SECONDS):
