@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -14,7 +15,8 @@ def test_the_example_of_the_readme(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (PROJECT / "vtime/README.md").read_text(),
                             re.DOTALL)
     done = subprocess.run(["/usr/bin/python3", "-c", example], cwd=tmp_path, check=False,
-                          env={"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True)
+                          env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stderr
     first, second, told, answer = filter(None, done.stdout.splitlines())
     assert "00:00:00" in first and "01:00:00" in second and answer == "done"

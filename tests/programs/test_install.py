@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import pwd
 import re
 import select
 import shutil
@@ -60,6 +61,14 @@ def fill(folder: Path, source: str, origin: str) -> None:
     (folder / "linux").touch(mode=0o755)
     for name, text in (("version", "7.2.1"), ("source", origin), ("inputs", f"source {source}")):
         (folder / name).write_text(f"{text}\n")
+
+
+def test_without_home_the_cache_is_in_the_home_that_passwd_has() -> None:
+    """As Python's Path.home(), by which others find what is beside it."""
+    done = subprocess.run([str(GUEST / "build.sh"), "--path"], env={}, capture_output=True,
+                          text=True, check=False)
+    assert done.stdout.startswith(
+        f"{pwd.getpwuid(os.geteuid()).pw_dir}/.cache/first-flight/kernel/"), done
 
 
 def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Path) -> None:

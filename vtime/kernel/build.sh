@@ -109,8 +109,10 @@ cache_key() {
 cache_root() {
     local home=${HOME-}
     # Under sudo the kernel belongs into the cache of the user who will run it.
-    if (( EUID == 0 )) && [[ -n ${SUDO_USER-} || -z $home ]]; then
-        home=$(getent passwd "${SUDO_USER:-root}" | cut -d : -f 6)
+    if (( EUID == 0 )) && [[ -n ${SUDO_USER-} ]]; then
+        home=$(getent passwd "$SUDO_USER" | cut -d : -f 6)
+    elif [[ -z $home ]]; then
+        home=$(getent passwd "$EUID" | cut -d : -f 6)
     fi
     echo "${XDG_CACHE_HOME:-$home/.cache}/first-flight/kernel"
 }
