@@ -86,6 +86,7 @@ class BarChart(Chart):
 class TimeBar:
     """One window: its time; percent: saved against the baseline, None for the baseline itself.
 
+    window: the initial window, 0 where the bar is of something else.
     unsure: whether the 95 % interval of what is saved holds zero.
     """
 
@@ -96,6 +97,7 @@ class TimeBar:
     n: int = 0
     left_out: int = 0
     unsure: bool = False
+    window: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ class Line:
 
     name: in the legend, "" for none. x, y: of one length; ends: 95 %
     intervals of y, () where there are none. look: which of the colours and
-    markers, in their order. style: "curve" has no markers; "steps" are joined by steps; "points"
+    markers, in their order. window: the initial window that it is of, which then decides on its
+    colour; 0 for none. style: "curve" has no markers; "steps" are joined by steps; "points"
     not; "faint", with open markers, is for what others are compared with; "published" are
     diamonds; "bars" stand beside those of other lines.
     """
@@ -156,6 +159,7 @@ class Line:
     look: int = 0
     style: Literal["line", "steps", "curve", "dashed", "faint", "points", "published", "bars"
                    ] = "line"
+    window: int = 0
 
 
 @dataclass(frozen=True)
@@ -261,13 +265,13 @@ class GridChart(Chart):
 
 @dataclass(frozen=True)
 class GroupChart(Chart):
-    """Groups of bars of a metric, a bar for each window; windows: their names, the baseline first.
+    """Groups of bars of a metric, a bar for each window; windows: in segments, the baseline first.
 
     groups: the label of each and its bars, None where nothing counts. axis: of the groups;
     measured: of the bars' lengths, with its unit.
     """
 
-    windows: tuple[str, ...] = ()
+    windows: tuple[int, ...] = ()
     groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
     axis: str = ""
     measured: str = ""

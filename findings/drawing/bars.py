@@ -256,7 +256,8 @@ def draw_times(chart: TimeChart) -> Figure:
     axes = frame.axes(LEFT_INCHES, below, style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES,
                       AXES_INCHES)
     axes.bar(range(len(chart.bars)), [bar.time.value for bar in chart.bars], 1.6 * BAR_WIDTH,
-             color=style.BLUE)
+             color=[style.window_colour(bar.window) if bar.window else style.BLUE
+                    for bar in chart.bars])
     style.from_zero(axes, 1.12 * max(value for bar in chart.bars for value in (
         bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None))
     for place, bar in enumerate(chart.bars):
@@ -270,7 +271,7 @@ def draw_times(chart: TimeChart) -> Figure:
 
 
 def _legend_of_times(chart: TimeChart) -> list[Artist]:
-    handles: list[Artist] = [Patch(color=style.BLUE, label="measured here")]
+    handles: list[Artist] = []
     if any(bar.published is not None for bar in chart.bars):
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {chart.publisher}"))
     if any(is_wide(bar.time.interval) for bar in chart.bars):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -10,8 +12,7 @@ from base.words import count, number, short
 from findings.charts import GroupChart, StepChart, TimeBar, is_wide
 from findings.drawing import bars, style
 
-# Of windows; striped ones between full ones, so that they differ in grey, too.
-COLOURS = (style.SKY, style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.VERMILION)
+# Striped bars between full ones, so that neighbouring windows differ in grey, too.
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "")
 GROUP_WIDTH = 0.8  # of the distance between groups
 
@@ -30,7 +31,7 @@ def draw_groups(chart: GroupChart) -> Figure:
     axes = frame.axes(bars.LEFT_INCHES, below,
                       style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, bars.AXES_INCHES)
     width = GROUP_WIDTH / len(chart.windows)
-    for window, look in zip(windows, _looks()):
+    for window, look in zip(windows, _looks(chart)):
         for place, (_, group) in enumerate(chart.groups):
             bar, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
             if bar is not None:
@@ -46,14 +47,14 @@ def draw_groups(chart: GroupChart) -> Figure:
     return frame.figure
 
 
-def _looks() -> list[dict[str, object]]:
-    return [{"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
-            for colour, hatch in zip(COLOURS, HATCHES)]
+def _looks(chart: GroupChart) -> list[dict[str, object]]:
+    return [{"facecolor": style.window_colour(window), "hatch": hatch, "edgecolor": "white",
+             "linewidth": 0} for window, hatch in zip(chart.windows, cycle(HATCHES))]
 
 
 def _legend_of_groups(chart: GroupChart) -> list[Artist]:
     handles: list[Artist] = [Patch(**look, label=f"initial window {window}")
-                             for window, look in zip(chart.windows, _looks())]
+                             for window, look in zip(chart.windows, _looks(chart))]
     if any(bar and is_wide(bar.time.interval) for _, group in chart.groups for bar in group):
         handles.append(style.interval_handle())
     return handles

@@ -146,6 +146,8 @@ def is_categorical(plot: Plot) -> bool:
 
 
 def _colour(line: Line, chart: LineChart) -> str:
+    if line.window:
+        return style.window_colour(line.window)
     if line.style == "bars" and line.look == 0:
         return FIRST_BARS
     palette = DISTINCT if chart.palette == "distinct" else ORDERED

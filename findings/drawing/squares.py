@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy
-from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
@@ -181,8 +180,7 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
 
 
 def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    """Where the window stands among the chart's."""
-    return chart.windows.index(int(square.value)) / max(1, len(chart.windows) - 1)
+    return style.window_shade(int(square.value))
 
 
 def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
@@ -231,8 +229,8 @@ def _colours(*colours: str) -> Colormap:
 LOOKS = {
     "improved": Look(_colours(style.ORANGE, "#FFFFFF", style.SKY), _improved_shade,
                      _improved_texts, 0.52, NARROWEST_INCHES),
-    "window": Look(colormaps["viridis_r"], _window_shade, _window_texts, 0.235,
-                   0.24, dark=0.6),
+    "window": Look(style.WINDOW_COLOURS, _window_shade, _window_texts, 0.235,
+                   0.24, dark=0.35),
     "level": Look(_colours("#FFFFFF", style.SKY, style.BLUE), _level_shade, _level_texts, 0.32,
                   above=0.15, lean=1.0, dark=0.72),
     "published": Look(_colours(style.SKY, "#FFFFFF", style.ORANGE), _published_shade,
@@ -249,9 +247,8 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
             (0.0, f"{most} % worse, or more"), (0.5, "no difference"),
             (1.0, f"{most} % better, or more"))]
     if chart.scale == "window" and len(chart.maps) > 1:
-        last = max(1, len(chart.windows) - 1)
-        return [Patch(facecolor=look.colours(place / last), edgecolor=style.FAINT, linewidth=0.5,
-                      label=str(window)) for place, window in enumerate(chart.windows)]
+        return [Patch(facecolor=style.window_colour(window), edgecolor=style.FAINT, linewidth=0.5,
+                      label=str(window)) for window in chart.windows]
     if chart.scale != "published":
         return []
     part = {2: "half", 3: "third", 4: "quarter"}.get(int(FULL_RATIO), f"1/{FULL_RATIO:g}")

@@ -21,6 +21,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
@@ -47,6 +48,11 @@ BLUE, ORANGE, VERMILION, GREEN, PINK, SKY = (
     "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
 # Darker, for words and thin lines on white.
 BLUE_TEXT, ORANGE_TEXT = "#005A8E", "#8F6200"
+
+# Of initial windows: a window has the same colour in every figure, and the larger is the darker, so
+# that their order is seen in grey, too. Windows between these have a colour between theirs.
+WINDOWS = ((1, "#BBBBBB"), (3, SKY), (6, "#1E8C7A"), (10, BLUE), (16, "#7A1E4C"), (40, "#332288"),
+           (100, "#000000"))
 
 # Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc has.
 GROUPS = ("agg", "axes", "figure", "font", "grid", "hatch", "image", "legend", "lines",
@@ -272,6 +278,22 @@ def from_zero(axes: Axes, high: float) -> None:
 def decades() -> list[float]:
     """The ticks of a logarithmic axis."""
     return [10.0 ** power for power in range(-6, 10)]
+
+
+# Windows -----------------------------------------------------------------------------
+
+def window_shade(window: int) -> float:
+    """Where a window stands between the lightest colour, 0, and the darkest, 1."""
+    return min(1.0, math.log(max(window, 1)) / math.log(WINDOWS[-1][0]))
+
+
+WINDOW_COLOURS = LinearSegmentedColormap.from_list(
+    "windows", [(window_shade(window), colour) for window, colour in WINDOWS], N=4096)
+
+
+def window_colour(window: int) -> str:
+    """The colour of an initial window, in segments."""
+    return str(to_hex(WINDOW_COLOURS(window_shade(window))))
 
 
 # Marks -------------------------------------------------------------------------------

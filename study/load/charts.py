@@ -59,10 +59,17 @@ def _fixed(trials: Sequence[LoadTrial]) -> str:
     return ", ".join(known)
 
 
-def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int) -> Line:
+def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int,
+               window: str = "") -> Line:
     """Estimates with their intervals, joined."""
     return Line(name, tuple(x for x, _ in points), tuple(estimate.value for _, estimate in points),
-                tuple(estimate.interval for _, estimate in points), look)
+                tuple(estimate.interval for _, estimate in points), look,
+                window=_initcwnd(window))
+
+
+def _initcwnd(window: str) -> int:
+    """The initial window of Figure.windows, 0 for a mix of some."""
+    return int(window) if window.isdecimal() else 0
 
 
 # Distributions --------------------------------------------------------------------
@@ -112,7 +119,8 @@ def _curve(distribution: Distribution, look: int, style: Any) -> Line:
     longer = longer[longer > distribution.count - len(distribution.curve_ms)]
     return Line(f"{distribution.name} (n = {distribution.count})",
                 tuple(distribution.curve_ms[distribution.count - longer].tolist()),
-                tuple((longer / distribution.count * 100).tolist()), look=look, style=style)
+                tuple((longer / distribution.count * 100).tolist()), look=look, style=style,
+                window=_initcwnd(distribution.window))
 
 
 def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
@@ -135,8 +143,8 @@ def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Lin
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
     known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
              if gain is not None]
-    mean = _estimates("", [point for point in known if point[0] < 1], look)
-    return (_estimates(other.name, [point for point in known if point[0] >= 1], look),
+    mean = _estimates("", [point for point in known if point[0] < 1], look, other.window)
+    return (_estimates(other.name, [point for point in known if point[0] >= 1], look, other.window),
             replace(mean, style="points"))
 
 
@@ -153,7 +161,8 @@ def _queue(runs: Runs) -> Plot:
         records = runs.at(window)
         times_s, packets = runs.queue(records[min(records)])
         lines.append(Line(analysis.window_label(window), tuple(times_s.tolist()),
-                          tuple(packets.tolist()), look=look, style="curve"))
+                          tuple(packets.tolist()), look=look, style="curve",
+                          window=_initcwnd(window)))
     trial = runs.records[0].trial
     return Plot("time (s)", "packets queued", tuple(lines),
                 f"The bottleneck's queue, means of {QUEUE_SMOOTHED_S:g} s, first seed",
@@ -169,20 +178,23 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
     lines = grouped(points, lambda point: (point.window, point.series))
     saved, retransmitted, faint = [], [], False
+    is_a_window_each = len({window for window, _ in lines}) == len(lines)
     for number, ((window, series), of_line) in enumerate(lines.items()):
         words = [named(figure.series, series)] if figure.series else []
         words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
         name, look = ", ".join(words) or f"IW {window}", number + 1
+        shown = window if is_a_window_each else ""
         xs = [places[point.x] + (number - (len(lines) - 1) / 2) * ASIDE for point in of_line]
         saved.append(_estimates(name, list(zip(xs, (
-            point.mean.percent for point in of_line))), look))
+            point.mean.percent for point in of_line))), look, shown))
         retransmitted.append(_estimates(name, list(zip(xs, (
-            _no_less_than_none(point.retransmission.experiment) for point in of_line))), look))
+            _no_less_than_none(point.retransmission.experiment) for point in of_line))), look,
+            shown))
         if window == figure.windows[1] and figure.by != "window":
             retransmitted.append(Line(
                 "" if faint else f"{base} (open)", tuple(xs), tuple(
                     point.retransmission.base.value for point in of_line), look=look,
-                style="faint"))
+                style="faint", window=_initcwnd(shown)))
             faint = True
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
     axis = name_of(figure.by)
@@ -221,7 +233,7 @@ def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Gain | None], title: 
         name_of(by), "mean completion time (ms)", tuple(
             Line(f"IW {window}", tuple(place for place, _ in known),
                  tuple(mean.value for mean in means), tuple(mean.interval for mean in means),
-                 look, "bars")
+                 look, "bars", _initcwnd(window))
             for look, (window, means) in enumerate(zip(runs.figure.windows, (
                 [gain.base for _, gain in known], [gain.experiment for _, gain in known])))),
         title=title, ticks=tuple((float(place), describe(by, hit.x))

@@ -331,7 +331,8 @@ def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool) -> 
     for look, window in enumerate(windows_of(measured)):
         points = {think_s: WARM_COLUMNS[label](line[window]) for think_s, line in measured.items()
                   if window in line}
-        lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
+        lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look,
+                          window=window))
     top = max([1.0, *(value for line in lines for value in line.y)])
     return Plot("think time (s)" if is_last else "", label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),

@@ -244,12 +244,14 @@ def _percentages(judged: JudgedPanel) -> list[str]:
 
 def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
     """One window; its whisker is what differs from the baseline, whose responses were the same."""
+    window = int(bucket.value) if panel.is_sweep else 0
     if panel.is_baseline(bucket):
         return TimeBar(bucket.label, Estimate(bucket.experiment, None, bucket.n), None,
-                       bucket.published.level, bucket.n, bucket.excluded.total)
+                       bucket.published.level, bucket.n, bucket.excluded.total,
+                       window=window)
     return TimeBar(bucket.label, Estimate(bucket.experiment, bucket.paired_interval, bucket.n),
                    bucket.percent, bucket.published.level, bucket.n, bucket.excluded.total,
-                   bucket.is_unsure)
+                   bucket.is_unsure, window)
 
 
 def _bar(panel: Panel, row: JudgedBar, upper: str) -> Bar:

@@ -160,9 +160,13 @@ class Sample:
     values, weights: arrays of one length; the values in the unit of the panel's metric.
     """
 
-    name: str
+    initcwnd: int
     values: Any
     weights: Any
+
+    @property
+    def name(self) -> str:
+        return f"IW {self.initcwnd}"
 
 
 @dataclass(frozen=True)

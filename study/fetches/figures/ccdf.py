@@ -26,7 +26,8 @@ def chart(panel: Panel, bars: Chart) -> LineChart:
             max(float(values[percent > LEAST_PERCENT].max(initial=values[0]))
                 for values, percent in curves) * 1.1)
     plot = Plot(panel.metric.axis, "responses that take longer (%)", tuple(
-        Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look, style="curve")
+        Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look, style="curve",
+             window=sample.initcwnd)
         for look, (sample, (values, percent)) in enumerate(zip(panel.samples, curves))),
         x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100))
     return LineChart(

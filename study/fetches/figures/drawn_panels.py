@@ -74,8 +74,8 @@ class Paired:
 
     def samples(self, windows: Windows) -> tuple[Sample, Sample]:
         base, experiment = windows
-        return (Sample(f"IW {base}", self.base, self.base_weight),
-                Sample(f"IW {experiment}", self.experiment, self.weight))
+        return (Sample(base, self.base, self.base_weight),
+                Sample(experiment, self.experiment, self.weight))
 
 
 def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:

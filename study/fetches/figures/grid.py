@@ -301,7 +301,7 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
     return Made(Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
-                         windows=tuple(map(str, windows)), groups=tuple(bars),
+                         windows=tuple(windows), groups=tuple(bars),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")))
 
 

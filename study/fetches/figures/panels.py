@@ -114,7 +114,7 @@ def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
 
 def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
     """All values under one window; a cell's weight is shared by its repeats."""
-    return Sample(f"IW {initcwnd}", [value for values, _ in cells for value in values],
+    return Sample(initcwnd, [value for values, _ in cells for value in values],
                   [weight / len(values) for values, weight in cells for _ in values])
 
 

@@ -99,6 +99,10 @@ class Values:
         """
         return self.known.index(line) + (len(self.known) < LOOKS)
 
+    def window(self, line: Any) -> int:
+        """The initial window that a line is of, 0 where lines are of something else."""
+        return int(line) if self.of == "initcwnd" else 0
+
     def label(self, value: Any) -> str:
         return self.labels.get(value, plain(value))
 
@@ -222,7 +226,7 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
                   if (x, line) in values.means]
         xs, ys = zip(*points) if points else ((), ())
         lines.append(Line(values.named(line), xs, ys, look=values.look(line),
-                          style="points" if curves else "steps"))
+                          style="points" if curves else "steps", window=values.window(line)))
     plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
                 y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
     foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
@@ -256,7 +260,8 @@ def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[
 
         known = _steep(xs, at)
         curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
-                           look=values.look(line), style="curve"))
+                           look=values.look(line), style="curve",
+                           window=values.window(line)))
     return curves
 
 

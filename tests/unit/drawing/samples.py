@@ -106,7 +106,7 @@ def group_chart(mark: str = "", count: int = 2, windows: int = 2) -> GroupChart:
                          None if place == 0 else 10.5, n=100, unsure=place == 1)
                  for place in range(windows))
     return GroupChart(**words(mark), axis=f"RTT (ms){mark}",
-                      windows=tuple(f"{10 * place}{mark}" for place in range(windows)),
+                      windows=tuple(10 * place or 3 for place in range(windows)),
                       groups=tuple((f"{place}{mark}", bars) for place in range(count)))
 
 

@@ -77,7 +77,7 @@ def test_groups_fit(count: int, windows: int) -> None:
 
 def test_each_bar_is_written_below_its_group() -> None:
     (axes,) = drawing.figure_of(samples.group_chart()).axes
-    assert {"IW 0 ", "1000", "IW 10 ", "(10.5 %)", "RTT (ms)"} <= {*texts(axes)}
+    assert {"IW 3 ", "1000", "IW 10 ", "(10.5 %)", "RTT (ms)"} <= {*texts(axes)}
     assert [patch.get_height() for patch in axes.patches] == [1000, 1000, 999, 999]
 
 

@@ -39,7 +39,7 @@ def test_every_chart_is_drawn_under_the_name_of_its_finding() -> None:
         assert samples.said(figure)[0].replace("\\", "") == chart.title
         figure.draw_without_rendering()
         texts = [text.get_text() for text in figure.findobj(Text) if text.get_visible()]
-        assert sum("$" in text for text in texts) > 6, type(chart)
+        assert sum("$" in text for text in texts) > 5, type(chart)
         assert not [text for text in texts if cbook.is_math_text(text)], type(chart)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy
 import pytest
+from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
-from findings.charts import LOOKS, Line, LineChart, Plot
-from findings.drawing import groups, lines, style
+from base.stats import Estimate
+from findings.charts import LOOKS, Line, LineChart, Plot, TimeBar
+from findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
 
 
@@ -173,6 +175,31 @@ def test_neighbours_of_ordered_lines_differ_in_grey() -> None:
     assert all(max(pair) / min(pair) > 1.25 for pair in zip(greys, greys[1:]))
 
 
+def test_a_window_has_one_colour_whatever_stands_beside_it() -> None:
+    for others in ((), (3, 6), (1, 2, 3, 4)):
+        shown = [Line(f"IW {window}", (1.0,), (1.0,), look=look, window=window)
+                 for look, window in enumerate((*others, 10))]
+        assert one(*shown).lines[-1].get_color() == style.BLUE.lower()
+    bars_of = replace(samples.time_chart(), bars=tuple(
+        TimeBar(str(window), Estimate(1.0, None, 1), None, window=window) for window in (3, 10)))
+    assert [to_hex(patch.get_facecolor()) for patch in bars.draw_times(bars_of).axes[0].patches
+            ] == [style.SKY.lower(), style.BLUE.lower()]
+    group = replace(samples.group_chart(), windows=(10, 16))
+    assert to_hex(groups.draw_groups(group).axes[0].patches[0].get_facecolor()
+                  ) == style.BLUE.lower()
+    assert one(Line("a", (1.0,), (1.0,), look=1)).lines[0].get_color() == lines.DISTINCT[1]
+
+
+@pytest.mark.parametrize("windows", [(1, 2, 4, 10), (3, 6, 10, 16, 26, 42), (3, 10, 20, 32, 64),
+                                     (3, 10, 12, 16, 20, 24, 32), (10, 20, 40, 80)])
+def test_windows_are_told_apart_and_go_from_light_to_dark(windows: tuple[int, ...]) -> None:
+    shown = [linear(style.window_colour(window)) for window in windows]
+    greys = [LUMINANCE @ colour for colour in shown]
+    assert greys == sorted(greys, reverse=True)
+    assert min(numpy.linalg.norm(lab(one) - lab(other))
+               for one, other in combinations(shown, 2)) > 5
+
+
 # What is seen without the cones for red, and for green (Machado, Oliveira and Fernandes 2009).
 SEEN = {"protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
         "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]}
@@ -188,7 +215,8 @@ def lab(light: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
 
 
 @pytest.mark.parametrize("vision", SEEN)
-@pytest.mark.parametrize("palette", [lines.ORDERED, lines.DISTINCT, groups.COLOURS])
+@pytest.mark.parametrize("palette", [
+    lines.ORDERED, lines.DISTINCT, [style.window_colour(window) for window, _ in style.WINDOWS]])
 def test_no_two_colours_are_one_to_who_sees_no_red_or_no_green(palette: tuple[str, ...],
                                                                vision: str) -> None:
     seen = [lab(numpy.array(SEEN[vision]) @ linear(colour)) for colour in palette]

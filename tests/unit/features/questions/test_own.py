@@ -124,7 +124,7 @@ def test_a_map_for_each_window_and_what_else_varies() -> None:
 def test_bars_have_the_time_of_each_window() -> None:
     told = finding(report(**{"bandwidth_kbps": [1000]}), "bars")
     chart = told.chart
-    assert isinstance(chart, GroupChart) and chart.windows == ("3", "10")
+    assert isinstance(chart, GroupChart) and chart.windows == (3, 10)
     label, (three, ten) = chart.groups[2]
     assert label == "100" and three and ten and three.percent is None
     assert ten.percent == pytest.approx((1 - ten.time.value / three.time.value) * 100)
