@@ -11,13 +11,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, singledispatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from base import files, forked
 from findings.charts import Chart
 from findings.drawing import bars, connections, groups, lines, squares, style
 from findings.findings import ON_THE_WIRE, Report
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PngImage
 
 __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
 
@@ -86,8 +92,7 @@ def _webp(png: bytes) -> bytes:
     from PIL import Image
     content = io.BytesIO()
     with Image.open(io.BytesIO(png)) as image:
-        few = image.convert("RGB").quantize(COLOURS[0], method=Image.Quantize.FASTOCTREE,
-                                            dither=Image.Dither.NONE)
+        few = _of_few_colours(image.convert("RGB"), COLOURS[0])
     few.convert("RGB").save(content, "webp", lossless=True, method=1)
     return content.getvalue()
 
@@ -110,11 +115,33 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
             reduced = image.convert("RGB")
         for colours in COLOURS:
             content = io.BytesIO()
-            reduced.quantize(colours).save(content, "png", optimize=True)
+            _of_few_colours(reduced, colours).save(content, "png", optimize=True)
             if content.tell() <= MOST_BYTES:
                 break
         pictures[name] = content.getvalue()
     return pictures
+
+
+def _of_few_colours(image: PngImage, colours: int) -> PngImage:
+    """The same in so many colours. The most frequent ones stay as they are: they tell series apart.
+
+    The others, at the edges of letters and lines, become the nearest of the palette.
+    """
+    from PIL import Image
+    pixels = numpy.asarray(image, numpy.int32) @ (1 << 16, 1 << 8, 1)
+    found, where, counts = numpy.unique(pixels, return_inverse=True, return_counts=True)
+    kept = found[numpy.argsort(-counts, kind="stable")[:colours * 3 // 4]]
+    others = image.quantize(colours - len(kept)).getpalette()[:3 * (colours - len(kept))]
+    palette = numpy.concatenate([_parts(kept), numpy.reshape(others, (-1, 3))])
+    nearest = ((_parts(found)[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
+    reduced = Image.fromarray(nearest[where].reshape(pixels.shape).astype(numpy.uint8), "P")
+    reduced.putpalette(palette.astype(numpy.uint8).tobytes())
+    return reduced
+
+
+def _parts(colours: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """Red, green and blue of each."""
+    return numpy.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
 
 
 def figures(report: Report) -> Iterator[tuple[str, Figure]]:

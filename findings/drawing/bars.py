@@ -1,8 +1,7 @@
 """Bars: improvements a bucket like the paper's Figure 5, times a window like its Figure 2.
 
-Of an improvement the absolute is at the left and percent at the right. Bars begin at zero. Where
-only a logarithmic axis shows all absolute values they are points, but for the paper's own figures:
-these keep the paper's bars, and a line below them says where those begin.
+Of an improvement the absolute is at the left and percent at the right. Bars begin at zero; where
+only a logarithmic axis shows all absolute values, as in the paper, a line below says where.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ MANY = 3  # charts of a page, which then has no room for tables
 MOST_RATIO = 30.0  # of the largest value to the least, up to which an even axis shows both
 PERCENT_LOOK: Mapping[str, Any] = {"facecolor": style.ORANGE, "hatch": "////",
                                    "edgecolor": "white", "linewidth": 0}
-POINT_LOOK: Mapping[str, Any] = {"color": style.BLUE, "marker": "o", "markersize": 6,
-                                 "linestyle": "none"}
 
 
 def draw_bars(chart: BarChart) -> Figure:
@@ -88,12 +85,9 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
     set_buckets(left, [bar.label for bar in chart.bars])
     middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
     values = [bar.absolute.value for bar in chart.bars]
-    if is_log and not chart.is_like_the_papers:
-        left.plot(middles, values, **POINT_LOOK)
-    else:
-        bottom = ends[0] if is_log else 0.0
-        left.bar(middles, [max(value - bottom, 0.0) if is_log else value for value in values],
-                 BAR_WIDTH, bottom=bottom, color=style.BLUE)
+    bottom = ends[0] if is_log else 0.0
+    left.bar(middles, [max(value - bottom, 0.0) if is_log else value for value in values],
+             BAR_WIDTH, bottom=bottom, color=style.BLUE)
     right.bar([middle + BAR_WIDTH for middle in middles],
               [bar.percent.value for bar in chart.bars], BAR_WIDTH, **PERCENT_LOOK)
     for middle, bar in zip(middles, chart.bars):
@@ -129,11 +123,8 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     """What the charts hold; their publisher and unit are those of the first."""
     bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
     name = f"measured{f', {first.unit}' if first.unit else ''} (left axis)"
-    points = {is_log and not chart.is_like_the_papers
-              for chart in charts for _, is_log in [scale_of(chart)]}
     handles: list[Artist] = [
-        *([Line2D([], [], **POINT_LOOK, label=name)] if True in points else []),
-        *([Patch(color=style.BLUE, label=name)] if False in points else []),
+        Patch(color=style.BLUE, label=name),
         Patch(**PERCENT_LOOK, label="measured, % (right axis)")]
     if any(bar.published is not None or bar.published_percent is not None for bar in bars):
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {first.publisher}"))
@@ -147,7 +138,7 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
     """Also what its marks compare, where bars on a logarithmic axis begin, what an arrow is."""
     begin = {f"{low:g} {one.unit}" for one in charts
-             for (low, _), is_log in [scale_of(one)] if is_log and one.is_like_the_papers}
+             for (low, _), is_log in [scale_of(one)] if is_log}
     words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}: on a logarithmic"
              " axis their ends count, not their lengths."] if begin else []
     if begin and any(value < 1 for one in charts for bar in one.bars for value in (

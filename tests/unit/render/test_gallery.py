@@ -9,6 +9,8 @@ import numpy
 from PIL import Image
 
 from findings import drawing
+from findings.charts import Line, LineChart, Plot
+from findings.drawing import lines, style
 from findings.render import markdown
 from docs.update import FURTHER
 from runs import scenario_file
@@ -34,6 +36,20 @@ def test_a_picture_is_made_smaller() -> None:
     with Image.open(io.BytesIO(small)) as image:
         assert image.size == (1000, 75)
     assert len(small) < len(png.getvalue()) / 3
+
+
+def test_colours_that_tell_series_apart_stay_as_they_are() -> None:
+    """Those of lines and bars, whatever shades the edges of letters have beside them."""
+    shown = tuple(Line(f"IW {window}", (1.0, 2.0), (1.0, float(window)), window=window)
+                  for window in (3, 10, 16, 32))
+    with style.settings():
+        png = style.image(lines.draw(LineChart("Four windows", ("context",), columns=(
+            (Plot("x", "y", shown),),), legend=True)), "png")
+    with Image.open(io.BytesIO(drawing.small({"x": png})["x"])) as image:
+        left = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+    for line in shown:
+        colour = style.window_colour(line.window)
+        assert tuple(bytes.fromhex(colour[1:])) in left
 
 
 def test_what_is_kept_is_small_and_named_by_a_scenario() -> None:
