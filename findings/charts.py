@@ -30,7 +30,7 @@ class Chart:
     compared; the line says by which marks of its own a picture shows them. foot: below the axes,
     what was counted; caption: below that, how the run was measured,
     of whoever draws (Report.caption). alarm: what was excluded or differs, "" for
-    nothing; it is drawn to be seen.
+    nothing; it is drawn to be seen. is_measured: whether the run's own trials are in it.
     """
 
     title: str
@@ -39,6 +39,7 @@ class Chart:
     alarm: str = ""
     caption: str = field(default="", kw_only=True)
     compared: str = field(default="", kw_only=True)
+    is_measured: bool = field(default=True, kw_only=True)
 
 
 # Bars --------------------------------------------------------------------------------

@@ -230,13 +230,14 @@ class Report:
         """
         if not self.count:
             return ""
-        engine = {"uml": "in a guest, virtual time", "host": "on this machine, real time"}.get(
+        engine = {"uml": "in virtual time", "host": "on this machine"}.get(
             str(self.facts.get("engine")), "")
         date = str(self.facts.get("finished_at") or self.facts.get("started_at") or "")[:10]
         return " · ".join(filter(None, (
-            f"{'a part of the scenario' if self.facts.get('partial') else 'the whole run'}:"
-            f" n = {self.count}, {self.verified} verified on the wire",
-            f"Linux {self.kernel}" if self.kernel else "", engine, date)))
+            f"{'a part of the scenario: ' if self.facts.get('partial') else ''}n = {self.count},"
+            f" {'all' if self.verified == self.count else self.verified} verified",
+            " ".join(filter(None, (f"Linux {self.kernel}" if self.kernel else "", engine))),
+            date)))
 
     @property
     def kernel(self) -> str:

@@ -29,6 +29,7 @@ __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save",
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
+NOT_MEASURED = "computed; no transfer of this run is in it"
 PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
 
 # Of each figure, by its name: the content of its file in each format.
@@ -102,7 +103,8 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
     charts = [(finding.name, finding.chart) for finding in report.findings if finding.chart]
     if report.packets is not None:
         charts.append((ON_THE_WIRE, report.packets))
-    return [(name, partial(figure_of, replace(chart, caption=report.caption)))
+    return [(name, partial(figure_of, replace(
+        chart, caption=report.caption if chart.is_measured else NOT_MEASURED)))
             for name, chart in charts]
 
 

@@ -311,13 +311,11 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
     """A row for each curve, and a column for each of WARM_COLUMNS."""
     titles = [f"{sweep.tcp(curve.tcp).title}, {sweep.title}" for curve in figure.curves
               for sweep in [scenario.sweep(curve.trace)]]
-    counted = sum(record.counts for record in records)
-    left_out = len(records) - counted
+    left_out = sum(not record.counts for record in records)
     return LineChart(
         figure.title, context_of(scenario, (record.trial for record in records)),
         "At the right: the window when the response begins. What was retransmitted stands in the"
-        f" table. {counted} connections verified on the wire"
-        f"{'' if left_out else ', none excluded'}",
+        " table.",
         f"{left_out} excluded" if left_out else "",
         columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
                                        by_time is measured[-1])

@@ -198,9 +198,7 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
                     f"{f', averaged over {averages}' if averages else ''}",
                     *([_choice(figure)] if like_the_papers else [common] if common else [])),
         "compared": _weeks(panel) if like_the_papers else "",
-        "foot": " ".join([f"{panel.n} trials verified on the wire"
-                          + ("." if panel.excluded.total else "; none excluded."),
-                          *_percentages(judged), *panel.remarks, *over]).removesuffix("."),
+        "foot": " ".join([*_percentages(judged), *panel.remarks, *over]).removesuffix("."),
         "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.is_published else

@@ -110,12 +110,10 @@ def fixed(cells: Iterable[Cell], windows: Iterable[int] = ()) -> str:
 
 
 def heading(records: Sequence[Record]) -> tuple[str, ...]:
-    """The lines of a figure's context: what was measured, and what did not vary."""
-    counting = sum(record.counts for record in records)
+    """A figure's context: who answered, and what did not vary."""
     trials = [record.trial for record in records]
     common = fixed(trials, [trial.initcwnd for trial in trials])
-    return (f"real Linux TCP, {counting} of {len(records)} transfers verified on the wire"
-            f"{_served(records)}", *([common] if common else []))
+    return (": ".join(filter(None, (f"real Linux TCP{_served(records)}", common))),)
 
 
 def _served(records: Sequence[Record]) -> str:

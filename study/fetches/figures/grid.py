@@ -297,7 +297,8 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
         for window, bar in zip(windows, group) if bar) or "nothing counts")
         for label, group in bars)
     foot = ("Below the bars: the mean and what percentage of the first window's is"
-            f" {saved}, in brackets where the 95 % interval of that holds zero; n: transfers.")
+            f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
+                bar and bar.unsure for _, group in bars for bar in group) else "") + ".")
     return Made(Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,

@@ -116,19 +116,21 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
              f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
              + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
     scale = next((segment.scale for segment in exchange.syns), 0)
-    end = max(segment.end for segment in exchange.at_server if segment.to_client)
+    # What is only a FIN, or comes after it, has no data.
+    end = max(segment.end for segment in exchange.at_server
+              if segment.to_client and segment.payload_bytes)
     marks = [Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
              for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
              if segment.to_client and segment.payload_bytes]
     points, offered = acknowledged_and_offered(exchange.at_server, True, _start_ns(exchange), scale)
-    latency_ms = exchange.latency_ms
+    end_ms = next((ms for ms, byte in points if byte >= end), None)
     text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
             f" the first flight, {len(exchange.retransmissions)} retransmitted,"
             f" {len(exchange.lost_data)} lost; "
-            + (f"all acknowledged {short(latency_ms)} ms after the first left"
-               if latency_ms is not None else "not all acknowledged"))
+            + (f"all acknowledged at {short(end_ms)} ms" if end_ms is not None
+               else "not all acknowledged"))
     return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
-                    next((ms for ms, byte in points if byte >= end), None))
+                    end_ms)
 
 
 def packets(analysis: Analysis, figure: Figure) -> Made | None:

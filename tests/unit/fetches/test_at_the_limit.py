@@ -235,11 +235,11 @@ def test_who_answered_stands_in_a_figures_context() -> None:
         return figure.heading([Record(replace(PLAIN.trial, server=server, http=http), True,
                                       verdict="pass") for server, http in of])[0]
 
-    start = "real Linux TCP, {} of {} transfers verified on the wire"
-    assert told(("builtin", "1.1")) == start.format(1, 1)
-    assert told(("nginx", "1.1")) == f"{start.format(1, 1)}; server: nginx"
+    start, rest = "real Linux TCP", ": RTT 100 ms, BW 1 Mbit/s, size 9 kB, IW 10 segments"
+    assert told(("builtin", "1.1")) == f"{start}{rest}"
+    assert told(("nginx", "1.1")) == f"{start}; server: nginx{rest}"
     assert told(("builtin", "1.1"), ("own", "2")) == (
-        f"{start.format(2, 2)}; servers: server.py, one's own (HTTP/2)")
+        f"{start}; servers: server.py, one's own (HTTP/2){rest}")
 
 
 # Samples -----------------------------------------------------------------------------

@@ -30,7 +30,6 @@ def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> No
     panel = panels.improvement(scenario, scenario.figures[0], records)
     made = chart(scenario, judge_panel(panel, ()))
     assert isinstance(made, BarChart)
-    assert made.foot == "126 trials verified on the wire"
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
     assert (made.bars[0].n, made.bars[0].left_out) == (14, 2)
 

@@ -7,6 +7,7 @@ distributions of RTT and bandwidth that clients are drawn from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy
 
@@ -242,7 +243,8 @@ def _joints(name: str) -> list[Finding]:
             y=numpy.array(bandwidths, dtype=float), shares=grid[:, 1:],
             x_label=quantity("rtt_ms").axis, y_label=quantity("bandwidth_kbps").axis,
             colour_label="share of responses per grid cell (%)",
-            diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES))
+            diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES),
+            is_measured=False)
         made.append(Finding(f"joint_{datacenter}", title, chart=chart))
     return made
 
@@ -250,4 +252,6 @@ def _joints(name: str) -> list[Finding]:
 def fit_findings(name: str) -> tuple[Finding, ...]:
     """Of a scenario, none without a fit. Raises FirstFlightError where the file is damaged."""
     path = FITS / f"{name}.json"
-    return data.read(path).findings if path.is_file() else ()
+    found = data.read(path).findings if path.is_file() else ()
+    return tuple(replace(finding, chart=replace(finding.chart, is_measured=False))
+                 if finding.chart else finding for finding in found)
