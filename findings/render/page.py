@@ -39,7 +39,7 @@ class Picture:
 
 
 def page(report: Report, drawings: Mapping[str, bytes]) -> str:
-    """The whole page.
+    """The whole page: the answer, its figure and the reasons, other figures, then all tables.
 
     drawings: PNG or WebP files by name; one named as a finding stands with it, another one after
     all findings.
@@ -47,9 +47,13 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     shown = [finding for finding in report.findings if not finding.missing]
     pictures = {finding.name: _picture_of(finding, drawings[finding.name])
                 for finding in shown if finding.name in drawings}
+    first = next((finding for finding in shown if finding.name in pictures), None)
+    later = [finding for finding in shown if finding.name in pictures and finding is not first]
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer_of(report), findings=shown, pictures=pictures,
+        first=first, later=later,
+        told_below=[finding for finding in shown if finding.tables or finding not in later],
         has_parts=bool(report.tiles or report.sentences),
         others=[_picture(name.replace("_", " "), "", drawings[name]) for name in others],
         missing=[finding for finding in report.findings if finding.missing],

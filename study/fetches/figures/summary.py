@@ -186,8 +186,12 @@ def _best_window(panel: Panel) -> str:
     *windows, last = (bucket.label for bucket in panel.buckets)
     listed = f"{', '.join(windows)} and {last}" if windows else last
     text = (f"Of the windows {listed}, a window of {best.label} {took}: {short(best.experiment)}"
-            f" {unit} on average, {short(best.absolute)} {unit} or {short(best.percent)} %"
-            f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
+            f" {unit} on average")
+    if len({short(bucket.experiment) for bucket in panel.buckets}) == 1:
+        text = f"The windows {listed} give the same: {short(best.experiment)} {unit} on average"
+    elif not panel.is_baseline(best):
+        text += (f", {short(best.absolute)} {unit} or {short(best.percent)} %"
+                 f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
     known = [(sign * level, bucket.label) for bucket in panel.buckets
              if (level := bucket.published.level) is not None]
     if known:

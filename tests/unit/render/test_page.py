@@ -72,11 +72,16 @@ def shown(text: str) -> Outline:
 
 def test_findings_come_first_and_provenance_last(shown: Outline) -> None:
     ids = [attributes["id"] for attributes in shown.of("h2")]
-    assert ids == ["findings", "figures", "trials", "verdicts", "wire", "provenance"]
+    assert ids == ["findings", "figures", "tables", "trials", "verdicts", "wire", "provenance"]
     links = [attributes["href"] for attributes in shown.of("a")]
-    assert links[:6] == [f"#{each}" for each in ids]
+    assert links[:7] == [f"#{each}" for each in ids]
     assert shown.text.index("All of it is so") < shown.text.index("10 instead of 3 segments")
     assert len(shown.of("h1")) == 1 and shown.of("html")[0]["lang"] == "en-GB"
+
+
+def test_the_first_figure_comes_before_the_reasons_and_tables_last(text: str) -> None:
+    assert (text.index('<div class="answer">') < text.index("<img") < text.index('id="findings"')
+            < text.index('id="figures"') < text.index("<table"))
 
 
 def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:
@@ -91,7 +96,7 @@ def test_what_a_report_does_not_have_is_not_on_its_page() -> None:
     bare = Outline(pages.page(report(trials=None, checks=None, failures=None, causes=None,
                                      settings=None, timelines=(), sentences=(), findings=()), {}))
     ids = [attributes["id"] for attributes in bare.of("h2")]
-    assert ids == ["findings", "figures", "verdicts", "provenance"]
+    assert ids == ["findings", "verdicts", "provenance"]
     assert not bare.of("table") and not bare.of("details")
     assert "No trial failed." in bare.text and "Not in this run" not in bare.text
 
