@@ -19,6 +19,7 @@ MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
 RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
+MOST_IN_A_HEADER = 65535  # in units of the window scale
 LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 before
 
 
@@ -328,5 +329,5 @@ def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS
 
 
 def scaled(window: int, unit: int) -> int:
-    """A window as the header can express it, rounded up (__tcp_select_window)."""
-    return -(-window // unit) * unit
+    """A window as the header's 16 bits can express it, rounded up (__tcp_select_window)."""
+    return min(-(-window // unit), MOST_IN_A_HEADER) * unit

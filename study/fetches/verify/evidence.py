@@ -67,7 +67,7 @@ class Evidence(Observed):
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
         room = receive_window(trial.client_window, buffer_sizes(
-            trial.with_buffers(self.sysctls), RECEIVE))
+            trial.with_buffers(self.sysctls), RECEIVE), trial.syn_mss, self.transfer.window_unit)
         whole = segments_at_once(
             trial.writes, self.report["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)

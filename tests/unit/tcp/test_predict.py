@@ -203,6 +203,13 @@ def test_the_peak_of_the_queue() -> None:
     assert predict(replace(endless, uplink_kbps=math.inf)).peak_queue == 0
 
 
+def test_without_window_scaling_64_kib_limit_the_first_flight() -> None:
+    """45 full segments are 65,160 bytes; a part of one more fills the window."""
+    wide = replace(BASE, initcwnd=64, initrwnd=100, response_bytes=200_000,
+                   receive_buffers=(1 << 20, 1 << 20))
+    assert [first_flight(replace(wide, window_scale=scale)) for scale in (7, 0)] == [64, 46]
+
+
 def test_a_probe_of_two_segments_looks_like_a_write() -> None:
     """As measured: 43 segments, and before an acknowledgement two more (exchange.probes)."""
     assert predict(replace(

@@ -261,6 +261,7 @@ def test_windows_are_counted_in_units_of_the_largest_that_may_be() -> None:
     assert receive_window(10, unit=4) == 14_600
     assert receive_window(10) % 128 == 0 and 0 <= receive_window(10) - 14_600 < 128
     assert receive_window(500) == receive_window(44)  # half of the buffer
+    assert receive_window(100, (1 << 20, 1 << 20), unit=1) == 65535  # net.ipv4.tcp_window_scaling=0
 
 
 def test_a_request_right_after_data_makes_acknowledgements_wait_for_a_ride() -> None:
