@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from net.headers import RST, SYN
+from net.headers import FIN, OPTION_SACK_PERMITTED, RST, SYN, tcp_options
 from net.path import NEVER, serialised_ms
 from net.segments import (MS, SYN_BYTES, Connection, Segment, distance, read_connection,
                           read_connections)
@@ -201,7 +201,9 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
     syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
     probes = _probes(at_server)
-    flight, flight_end_ns = _first_flight(at_server, probes)
+    has_sack = all(OPTION_SACK_PERMITTED in dict(tcp_options(s.options))
+                   for s in (*syns[:1], *syn_acks[:1]) if s.options)
+    flight, flight_end_ns = _first_flight(at_server, probes, has_sack)
     arrivals = _busy_arrivals(flight, at_client)
     retransmitted = _retransmitted(s for s in at_server if s.to_client)
     end = max((s.end for s in at_server if s.to_client and s.payload_bytes), default=0)
@@ -231,13 +233,14 @@ def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
 def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
     """New data or a FIN that a timer of the server sent.
 
-    TCP sends what is new when an acknowledgement allows it or when the server
-    writes. A lone segment that leaves after a round trip in which nothing
-    happened at all was sent by neither.
+    TCP sends what is new when an acknowledgement allows it or when the server writes. A lone
+    segment that leaves after a round trip in which nothing new happened at all was sent by
+    neither. A copy of a request is nothing new, and so is the answer to it.
     """
     pause_ns = round_trip_ns(at_server, to_client=True)
     probes: list[Segment] = []
-    highest, last_event_ns = 1, 0
+    highest, heard, acknowledged = 1, 1, 1
+    last_event_ns, copied_ns = 0, -1
     for segment, following in zip(at_server, (*at_server[1:], None)):
         if segment.to_client and segment.end_with_fin > highest:
             alone = (following is None or not following.to_client
@@ -246,22 +249,35 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
                     and segment.time_ns - last_event_ns >= pause_ns:
                 probes.append(segment)
             highest = segment.end_with_fin
+        elif segment.to_client and segment.time_ns == copied_ns and not segment.payload_bytes:
+            continue
+        if not segment.to_client:
+            is_copy = 0 < segment.payload_bytes <= heard - segment.seq and not segment.is_fin
+            heard = max(heard, segment.end_with_fin)
+            if is_copy and (segment.ack or 0) <= acknowledged:
+                copied_ns = segment.time_ns
+                continue
+            acknowledged = max(acknowledged, segment.ack or 0)
         last_event_ns = segment.time_ns
     return tuple(probes)
 
 
-def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
+def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], has_sack: bool
                   ) -> tuple[tuple[Segment, ...], int]:
     """New data, probes excluded, up to the first acknowledgement of any, also by SACK alone.
 
-    And when that acknowledgement arrived, ns; NEVER without one.
+    And when that acknowledgement arrived, ns; NEVER without one. Without SACK a duplicate
+    acknowledgement takes its place: it lets new data leave (RFC 3042, tcp_limit_transmit).
     """
     flight: list[Segment] = []
-    highest = 1
+    highest, window = 1, -1
     for segment in at_server:
         if not segment.to_client:
+            is_duplicate = not has_sack and segment.window == window and not (
+                segment.payload_bytes or segment.flags & (SYN | FIN))
+            window = segment.window
             if flight and segment.ack is not None and (
-                    segment.ack > flight[0].seq or segment.sacked):
+                    segment.ack > flight[0].seq or segment.sacked or is_duplicate):
                 # The first segment may be lost, and the next ones acknowledged.
                 return tuple(flight), segment.time_ns
         elif segment.payload_bytes and segment.end > highest:

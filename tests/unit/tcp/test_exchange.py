@@ -213,6 +213,29 @@ def test_a_timer_sends_alone_after_a_round_trip_without_any_event(
     assert len(talk.acknowledge(600, 4).read().probes) == probes
 
 
+@pytest.mark.parametrize(("answers", "probes"), [(True, 1), (False, 0)])
+def test_a_copy_of_a_request_and_its_answer_are_no_event(answers: bool, probes: int) -> None:
+    """Without an answer of that moment what leaves next could be for the copy."""
+    talk = Conversation().handshake().flight(0, 1)
+    talk.send(200, False, ACK | PUSH, seq=95, ack=1, payload=1)
+    talk.send(250 if answers else 251, True, ACK, seq=2897, ack=96, options=b"\x01" * 12)
+    talk.flight(2, at_ms=300)  # a round trip after what was sent, half of one after the copy
+    assert len(talk.acknowledge(600, 3).read().probes) == probes
+
+
+@pytest.mark.parametrize(("options", "segments"), [(b"\x01\x01\x04\x02", 3),
+                                                   (b"\x02\x04\x05\xb4", 2)])
+def test_without_sack_a_duplicate_acknowledgement_ends_the_first_flight(
+        options: bytes, segments: int) -> None:
+    """It lets new data leave (RFC 3042). With SACK it names what arrived, or nothing did."""
+    talk = Conversation().send(0, False, SYN, options=options)
+    talk.send(50, True, SYN | ACK, ack=1, options=options)
+    talk.send(100, False, ACK, seq=1, ack=1)
+    talk.send(100, False, ACK | PUSH, seq=1, ack=1, payload=95).flight(0, 1)
+    talk.send(230, False, ACK, seq=96, ack=1).flight(2, at_ms=290)
+    assert len(talk.acknowledge(350, 3).read().first_flight) == segments
+
+
 def test_what_is_acknowledged_by_a_sack_alone_ends_the_first_flight() -> None:
     """The first segment was lost: the acknowledgement of the second says so in its options."""
     block = struct.pack(">BBBBII", 1, 1, 5, 10, 9000 + 1449, 9000 + 2897)
