@@ -61,6 +61,10 @@ def fetch(value: object, where: str) -> dict[str, object]:
 _tls = table({"version": maybe(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
               "library": _word, "hello_bytes": _size, "finished_bytes": _size, "flight": _sizes,
               "tickets": _sizes, "response": _sizes, "window": _size})
+# Of a server's socket, when its window was the initial one.
+_SOCKET: dict[str, Schema[object]] = {
+    "send_buffer_bytes": _size, "pacing_bytes_per_s": whole(0, 1 << 64),
+    "is_pacing_limited": yes_or_no}
 _response = table(
     {"event": matching("response"), "connection": _size, "client_port": _port,
      "path": text(10_000), "number_on_connection": _size, "initial_window": _size, "mss": _size,
@@ -68,12 +72,12 @@ _response = table(
      "latency_ms": number, "min_rtt_ms": number, "retransmissions": _size,
      "final_window": _size},
     {"tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
-     "fixed_send_buffer": yes_or_no})
+     "fixed_send_buffer": yes_or_no, **_SOCKET})
 # Of a server that is not ours (testbed/servers/external.py).
 _other_server = table(
     {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": maybe(_size),
      "mss": maybe(_size), "fields": items(_word, 10),
-     "samples": items(items(_size, 10), MOST)})
+     "samples": items(items(_size, 10), MOST)}, {"congestion_control": _word, **_SOCKET})
 _no_response = table({}, {"error": _reason})
 
 

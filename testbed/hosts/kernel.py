@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # The fields of TcpInfo in struct tcp_info, each padded (x) up to the next; the offsets below.
-_LAYOUT = struct.Struct("=xB5xB I4xI4xIIII 28x I4xII 4xI8x I 40x II 48x QQ 12x I")
-#                         1   7 8  16  24..36   68  76,80  100    144,148 200,208 228
+_LAYOUT = struct.Struct("=xB5xB I4xI4xIIII 28x I4xII 4xI8x I QQ 24x II 48x QQ 12x I")
+#                         1   7 8  16  24..36   68  76,80  100,104,112 144,148 200,208 228
+UNLIMITED_RATE = 2**64 - 1
 
 
 class TcpInfo(NamedTuple):
@@ -34,6 +35,8 @@ class TcpInfo(NamedTuple):
     congestion_window: int
     reordering: int  # tcp_reordering at first
     retransmissions: int  # of the whole connection
+    pacing_rate: int  # bytes a second
+    most_pacing_rate: int  # SO_MAX_PACING_RATE; UNLIMITED_RATE where nobody has set it
     unsent_bytes: int
     min_rtt_us: int
     sent_bytes: int
@@ -91,6 +94,11 @@ def congestion_control(connection: socket.socket) -> str:
     """The name of the algorithm that a socket has."""
     name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, _CONTROL_BYTES)
     return name.split(b"\0")[0].decode("ascii", "replace")
+
+
+def is_pacing_limited(info: TcpInfo) -> bool:
+    """Whether a program limits the rate (SO_MAX_PACING_RATE)."""
+    return info.most_pacing_rate != UNLIMITED_RATE
 
 
 def has_fixed_send_buffer(connection: socket.socket) -> bool | None:

@@ -141,11 +141,19 @@ class ExternalServers:
             self.running.check()
         samples = watch.of_client(fetch.get("port", 0))
         first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
-        return {"server": trial["server"], "client_port": fetch.get("port", 0),
-                "sha256": self._digest(trial, fetch),
-                "initial_window": first.congestion_window if first else None,
-                "mss": first.mss if first else None,
-                "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
+        report: Response = {
+            "server": trial["server"], "client_port": fetch.get("port", 0),
+            "sha256": self._digest(trial, fetch),
+            "initial_window": first.congestion_window if first else None,
+            "mss": first.mss if first else None,
+            "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
+        if first is not None:
+            report.update({
+                "congestion_control": first.congestion_control,
+                "send_buffer_bytes": first.send_buffer_bytes,
+                "pacing_bytes_per_s": first.pacing_bytes_per_s,
+                "is_pacing_limited": first.is_pacing_limited})
+        return report
 
     def _digest(self, trial: Job, fetch: Fetch) -> str:
         """Of what the client has to get: of a server of the user's own what it got at first."""

@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from net.netlink import attributes
 from testbed.bench import WorkerError
-from testbed.hosts.kernel import TcpInfo
+from testbed.hosts.kernel import TcpInfo, is_pacing_limited
 from testbed.network.kernel import Host
 from testbed.network.links import SERVER_IP
 from testbed.network.netlink import Netlink, network_of
@@ -131,7 +132,10 @@ def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
 # Its sockets -------------------------------------------------------------------------
 
 SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
-_BY_FAMILY, _EXTENSION_INFO, _INFO = 20, 1 << 1, 2  # INET_DIAG_INFO is 2
+_BY_FAMILY = 20
+_INFO, _CONTROL, _MEMORY = 2, 4, 7  # INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO
+_EXTENSIONS = sum(1 << each - 1 for each in (_INFO, _CONTROL, _MEMORY))
+_SEND_BUFFER_AT = 12  # SK_MEMINFO_SNDBUF, the fourth number
 _LISTEN = 1 << 10  # states, by TCP's numbers of them
 _OPEN = 0xFFF & ~(_LISTEN | 1 << 3 | 1 << 6 | 1 << 7)  # not SYN_RECV, TIME_WAIT, CLOSE
 # struct inet_diag_req_v2: family, protocol, extensions, states, and no socket by name.
@@ -151,6 +155,10 @@ class SocketSample(NamedTuple):
     congestion_window: int
     mss: int
     min_rtt_us: int
+    congestion_control: str
+    send_buffer_bytes: int
+    pacing_bytes_per_s: int
+    is_pacing_limited: bool
 
 
 class Sockets:
@@ -176,17 +184,21 @@ class Sockets:
         """Of IPv4, and of IPv6 where a server listens to both."""
         return [answer for family in (socket.AF_INET, socket.AF_INET6)
                 for answer in self.netlink.ask([], _BY_FAMILY, _REQUEST.pack(
-                    family, socket.IPPROTO_TCP, _EXTENSION_INFO, states))]
+                    family, socket.IPPROTO_TCP, _EXTENSIONS, states))]
 
 
 def _sample(answer: bytes) -> SocketSample:
     _, client_port = _PORTS.unpack_from(answer, 4)
-    raw = attributes(answer[_MESSAGE_BYTES:]).get(_INFO, b"")
+    held = attributes(answer[_MESSAGE_BYTES:])
+    raw = held.get(_INFO, b"")
     raw = raw.ljust(_COUNTERS_AT + _COUNTERS.size, b"\0")
     info = TcpInfo.read(raw)
     acknowledged, received = _COUNTERS.unpack_from(raw, _COUNTERS_AT)
     return SocketSample(client_port, acknowledged, received, info.congestion_window, info.mss,
-                        info.min_rtt_us)
+                        info.min_rtt_us,
+                        held.get(_CONTROL, b"").split(b"\0")[0].decode("ascii", "replace"),
+                        int.from_bytes(held.get(_MEMORY, b"")[_SEND_BUFFER_AT:][:4], sys.byteorder),
+                        info.pacing_rate, is_pacing_limited(info))
 
 
 @dataclass

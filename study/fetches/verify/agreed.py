@@ -11,18 +11,25 @@ from typing import NamedTuple
 
 from findings.findings import Compared
 from model.receiver import first_window, window_unit
+from model.writer import buffer_per_segment
 from net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
                          OPTION_TIMESTAMP, tcp_options)
 from net.segments import Segment
 from runs.results.checks import Check
-from study.fetches.scenario.server import BUILTIN, OWN
-from study.fetches.scenario.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, buffer_sizes
+from study.fetches.scenario.server import OWN
+from study.fetches.scenario.tcp import (ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, SEND,
+                                        buffer_sizes, fixed_send_buffer)
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.integrity import is_on_wire
 from study.fetches.verify.record import Record
+from wire.exchange import server_rtt_us
 
 # Linux's own (Documentation/networking/ip-sysctl.rst), by the end of the name.
 _DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", "reordering": "3"}
+BBR = "bbr"
+_BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
+_BBR_BUFFERS = 3  # bbr_sndbuf_expand
+LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
 
 
 class _Offer(NamedTuple):
@@ -47,7 +54,12 @@ def _compare_syns(evidence: Evidence) -> Iterable[Compared]:
         sides.append(("server", wire.syn_acks, _expected(
             evidence, ETHERNET_MSS, buffer_sizes(evidence.sysctls, RECEIVE), asks)))
     for side, segments, expected in sides:
-        for offered in dict.fromkeys(_offer(segment, side == "client") for segment in segments):
+        offers = [_offer(segment, side == "client") for segment in segments]
+        if asks and len(wire.syns) + len(wire.syn_acks) > 2:
+            # A copy has no ECN, nor has an answer to one (tcp_ecn_clear_syn).
+            judged = side == "client"
+            offers[judged:] = [offer._replace(ecn=True) for offer in offers[judged:]]
+        for offered in dict.fromkeys(offers):
             if not has_scale:
                 offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
             for name, value, requested in zip(_Offer._fields, offered, expected):
@@ -83,8 +95,10 @@ def _offer(segment: Segment, is_client: bool) -> _Offer:
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
-    """What the kernel of server.py says of the connection; nothing in runs before it was asked."""
+    """What the server's kernel says of the connection; nothing in runs before it was asked."""
     trial, report = evidence.trial, evidence.report
+    # Real time's RTTs are not exact, and other kernels have other headers and pacing.
+    is_exact = evidence.tolerances.model_ms is not None
     if "congestion_control" in report:
         control = report["congestion_control"]
         yield Compared(control == trial.congestion_control, f"congestion control {control}",
@@ -97,11 +111,62 @@ def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
         expected = int(_sysctl(evidence, "reordering"))
         yield Compared(report["reordering"] == expected, f"reordering {report['reordering']}",
                        f"{expected}")
+    if "send_buffer_bytes" in report and (sizes := _send_buffer(evidence)) and is_exact:
+        size = report["send_buffer_bytes"]
+        yield Compared(size == sizes, f"a send buffer of {size} bytes", f"{sizes}")
+    if "is_pacing_limited" in report:
+        yield Compared(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
+    rtts_us = server_rtt_us(evidence.wire)
+    if is_exact and "pacing_bytes_per_s" in report and rtts_us and has_window(evidence):
+        rate, (least, most) = report["pacing_bytes_per_s"], _pacing_rates(evidence, rtts_us)
+        yield Compared(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
+                       f"{least} to {most}")
+
+
+def has_window(evidence: Evidence) -> bool:
+    """Not where SYN-ACKs were lost and retransmitted, or jitter let these overtake each other.
+
+    Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
+    """
+    return len(evidence.wire.syn_acks) <= 2 or not (
+        evidence.wire.handshake_was_lost or evidence.trial.disorder)
+
+
+def _send_buffer(evidence: Evidence) -> int | None:
+    """Of server.py's socket by request; None where it grows. Of nginx's at first, as TCP sets it.
+
+    (tcp_sndbuf_expand)
+    """
+    trial = evidence.trial
+    if trial.send_buffer_bytes:
+        return fixed_send_buffer(trial.send_buffer_bytes)[0]
+    if evidence.has_report:
+        return None
+    first, most = buffer_sizes(trial.with_buffers(evidence.sysctls), SEND)
+    segments = max(LEAST_BUFFERED_SEGMENTS, trial.server_window)
+    share = _BBR_BUFFERS if trial.congestion_control == BBR else 2
+    return max(first, min(buffer_per_segment(trial.mss) // 2 * share * segments, most))
+
+
+def _pacing_rates(evidence: Evidence, rtts_us: tuple[int, int]) -> tuple[int, int]:
+    """The least and the most bytes a second that TCP may compute when it accepts.
+
+    The window in each RTT of the handshake, times tcp_pacing_ss_ratio (tcp_update_pacing_rate);
+    BBR's own (bbr_init_pacing_rate_from_rtt).
+    """
+    trial = evidence.trial
+    mss, window = evidence.report["mss"] or trial.mss, trial.server_window
+    if trial.congestion_control == BBR:
+        rates = [((window << 24) // us * mss * _BBR_GAIN >> 8) * _BBR_US >> 24 for us in rtts_us]
+    else:
+        ratio = int(evidence.sysctls.get("net.ipv4.tcp_pacing_ss_ratio", 200))
+        rates = [mss * ratio * window * 10_000 // us for us in rtts_us]
+    return min(rates), max(rates)
 
 
 SYNS: Check[Evidence, Record] = Check(
     "TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", _compare_syns,
     is_on_wire)
 SOCKET: Check[Evidence, Record] = Check(
-    "server's socket", "congestion control, send buffer and reordering by its kernel",
-    _compare_socket, lambda record: is_on_wire(record) and record.trial.server == BUILTIN)
+    "server's socket", "congestion control, send buffer, reordering and pacing by its kernel",
+    _compare_socket, lambda record: is_on_wire(record) and record.trial.server != OWN)

@@ -92,7 +92,10 @@ class ServedConnection:
             "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
             "final_window": now.congestion_window,
             "congestion_control": kernel.congestion_control(self.socket),
-            "reordering": self.at_accept.reordering}
+            "reordering": self.at_accept.reordering,
+            "send_buffer_bytes": self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)}
+        report["pacing_bytes_per_s"] = self.at_accept.pacing_rate
+        report["is_pacing_limited"] = kernel.is_pacing_limited(self.at_accept)
         if (fixed := kernel.has_fixed_send_buffer(self.socket)) is not None:
             report["fixed_send_buffer"] = fixed
         if self.tls is not None and self.after_handshake is not None:

@@ -11,6 +11,7 @@ from net.headers import ACK
 from study.fetches.verify import verify
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.observed import EXACT
+from study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.tcp.conversation import Conversation
 
@@ -72,8 +73,13 @@ def test_of_two_writes_that_share_an_skb_the_second_one_is_heard_of(latency_ms: 
 
 def test_what_paces_may_have_a_segment_more_under_way_or_fewer() -> None:
     paced = stored.load("paced")
-    assert stored.load("paced").judge().counts
-    assert paced.requested(initcwnd=9).said("server", initial_window=9).judge().counts
-    record = paced.requested(initcwnd=8).said("server", initial_window=8).judge()
-    assert record.verdict_reason == "first flight: observed 10 segments, expected 1 to 9"
+    assert paced.judge().counts
+
+    def with_window(window: int, bbrs_rate: int) -> Record:
+        return paced.requested(initcwnd=window).said(
+            "server", initial_window=window, pacing_bytes_per_s=bbrs_rate).judge()
+
+    assert with_window(9, 618_361).counts
+    assert (with_window(8, 549_545).verdict_reason
+            == "first flight: observed 10 segments, expected 1 to 9")
     assert "initial window" in paced.requested(initcwnd=9).judge().verdict_reason

@@ -15,7 +15,7 @@ OFFSETS = {"congestion_state": 1, "flags": 7, "retransmission_timeout_us": 8, "m
            "unacknowledged": 24, "selectively_acknowledged": 28, "lost": 32,
            "retransmitted_in_flight": 36, "rtt_us": 68, "slow_start_threshold": 76,
            "congestion_window": 80, "reordering": 88, "retransmissions": 100,
-           "unsent_bytes": 144,
+           "pacing_rate": 104, "most_pacing_rate": 112, "unsent_bytes": 144,
            "min_rtt_us": 148, "sent_bytes": 200, "retransmitted_bytes": 208,
            "send_window_bytes": 228}
 
