@@ -15,11 +15,10 @@ from study.fetches.scenario.server import OWN
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.transfers import wire_bytes
 from testbed.messages import Drops, Fetch, Response
-from wire.delivery.host import find_uncaused
+from wire.delivery.host import Pauses, find_uncaused
 from wire.delivery.packet_path import Delivery
 from wire.delivery.qdiscs import CHOOSING
-from wire.exchange import (Exchange, bandwidth_behind, clock_phases_ns, nearest_phase_ns,
-                           seen_rtt_ms)
+from wire.exchange import Exchange, bandwidth_behind, seen_rtt_ms
 from wire.flights import flights
 from wire.messages import Early, Messages
 from wire.retransmissions import Retransmission, explain
@@ -90,8 +89,8 @@ class Observed:
     direction, where it has another one than the exchange. sysctls: what the scenario set
     otherwise than testbed.network.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
     counted (testbed.worker.fetches), {} in runs before it did. path: what the path did with each
-    packet, to client and to server; None where it is not judged, in real time. tick_ns: a tick
-    of the kernel's clock, with it.
+    packet, to client and to server; None where it is not judged, in real time. tick_ns: the tick of
+    the kernel's clock on which the trial began, in virtual time; 0 where that is not known.
     """
 
     trial: Trial
@@ -301,12 +300,25 @@ class Observed:
     def queue_drops(self) -> int | None:
         """Packets towards the client; without counters, all losses where chance takes none."""
         if self.drops:
-            return self.drops["to_client"]["queue"]
+            return self._htb_drops[0] if self._htb_drops else self.drops["to_client"]["queue"]
         return None if self.trial.loss_percent else len(self.wire.lost_to_client)
 
     @property
     def random_drops(self) -> int | None:
-        return self.drops["to_client"]["random"] if self.drops else None
+        if not self.drops:
+            return None
+        return self._htb_drops[1] if self._htb_drops else self.drops["to_client"]["random"]
+
+    @property
+    def _htb_drops(self) -> tuple[int, int] | None:
+        """By the queue and at random, as the packets show: under HTB netem counts both as one.
+
+        None where the counters distinguish them, or no packet is judged alone.
+        """
+        if not (self.trial.htb_burst_bytes and self.trial.loss_percent and self.path):
+            return None
+        to_client, _ = self.path
+        return len(to_client.queue_drops), len(to_client.random_drops)
 
     @property
     def uplink_queue_drops(self) -> int | None:
@@ -331,7 +343,8 @@ class Observed:
         user's own, which may do as it likes.
         """
         trial = self.trial
-        return (self.path is not None and self.exchange is not None and trial.server != OWN
+        return (self.path is not None and self.exchange is not None and self.tick_ns > 0
+                and trial.server != OWN
                 and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
 
     @cached_property
@@ -339,20 +352,12 @@ class Observed:
         """Data that left although nothing had happened at its host."""
         if not self.shows_causes:
             return ()
-        tick_ns = self._tick_ns
-        return (*find_uncaused(self.wire, True, tick_ns, (self.trial.gap_ms,)),
-                *find_uncaused(self.wire, False, tick_ns, (self.trial.idle_ms,)))
+        trial = self.trial
+        return find_uncaused(self.wire, self.tick_ns, Pauses(
+            round(trial.gap_ms * MS), round(trial.idle_ms * MS)))
 
     @property
     def begun_ns(self) -> int | None:
         """How long after tick_ns its first packet left."""
         sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), None)
         return None if sent is None or not self.tick_ns else sent - self.tick_ns
-
-    @property
-    def _tick_ns(self) -> int:
-        """A tick of the kernel's clock: the one that the time stamps allow nearest to tick_ns."""
-        phases, begun_ns = clock_phases_ns(self.wire), self.begun_ns
-        if phases is None or begun_ns is None:
-            return self.tick_ns
-        return self.tick_ns + begun_ns - nearest_phase_ns(phases, begun_ns)

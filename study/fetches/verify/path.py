@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from findings.findings import Compared
 from net.path import bytes_per_s
-from net.segments import frames
 from net.tc import normal_distribution
 from runs.results.checks import Check
 from study.fetches.scenario.trial import Trial
@@ -22,11 +21,13 @@ from wire.delivery.packet_path import EITHER, PATH, deliveries
 from wire.delivery.qdiscs import Way
 from wire.exchange import read_exchanges
 
-STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
-
 
 def compare_packets(evidence: Evidence) -> Iterable[Compared]:
-    """Every packet, and the counters. HTB counts what its netem loses at random as its queue's."""
+    """Every packet, and the counters.
+
+    HTB counts what its netem loses at random as its queue's: which packets these are the seed
+    decides, and the counter has to be the sum.
+    """
     trial, drops = evidence.trial, evidence.drops
     if trial.htb_burst_bytes and trial.loss_percent:
         drops = {side: {EITHER: sum(dropped.values())} for side, dropped in drops.items()}
@@ -56,9 +57,7 @@ def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Ev
         path = deliveries(client_pcap, server_pcap, *ways(evidence.trial), normal_distribution)
     except OSError:
         return evidence
-    # A trial begins on a tick of the kernel's clock, and the first packet leaves soon after it.
-    first_ns = next(time_ns for time_ns, _, _ in frames(client_pcap, "client"))
-    return replace(evidence, path=path, tick_ns=first_ns - STARTING_NS)
+    return replace(evidence, path=path)
 
 
 PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, compare_packets,

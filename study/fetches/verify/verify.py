@@ -21,7 +21,7 @@ from runs.results.checks import Check
 from study.fetches.scenario.server import BUILTIN
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify import handshake, path, unconnected, zero_rtt
-from study.fetches.verify.agreed import SOCKET, SYNS
+from study.fetches.verify.agreed import SOCKET, SYNS, has_window
 from study.fetches.verify.client_times import CLIENT_TIMES
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is_estimated,
@@ -57,7 +57,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     evidence = Evidence(trial, {} if failure else observation["fetch"],
                         {} if failure else observation["server"], None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
-                        observation.get("drops", {}))
+                        observation.get("drops", {}), tick_ns=_tick_ns(observation, exact))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     failed = list(broken)
     if not broken:  # of a failed transfer the wire may still show why
@@ -76,6 +76,11 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     if failure:
         return record
     return checks.give_verdict(record, failed or checks.failures(ON_THE_WIRE, evidence))
+
+
+def _tick_ns(observation: Observation, exact: bool) -> int:
+    """In virtual time a trial starts on a tick of the kernel's clock (Worker._align); else 0."""
+    return round(observation.get("started_at", 0) * 1e9) if exact else 0
 
 
 def _failure(observation: Observation) -> str:
@@ -121,18 +126,9 @@ def _with_packets(evidence: Evidence, exchange: Exchange, client_pcap: bytes) ->
 
 # What is compared --------------------------------------------------------------------
 
-def _has_window(evidence: Evidence) -> bool:
-    """Not where SYN-ACKs were lost and retransmitted, or jitter let these overtake each other.
-
-    Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
-    """
-    return len(evidence.wire.syn_acks) <= 2 or not (
-        evidence.wire.handshake_was_lost or evidence.trial.disorder)
-
-
 def _compare_initial_window(evidence: Evidence) -> Iterable[Compared]:
     """Of a server that reports nothing and whose socket was not met in time: the first flight."""
-    if _has_window(evidence):
+    if has_window(evidence):
         window, requested = evidence.report["initial_window"], evidence.trial.server_window
         if window is None:
             window = evidence.first_flight
@@ -146,7 +142,7 @@ def _compare_first_flight(evidence: Evidence) -> Iterable[Compared]:
         yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
         return
     observed, (least, most) = evidence.first_flight, evidence.expected_first_flight
-    if _has_window(evidence) and observed is not None:
+    if has_window(evidence) and observed is not None:
         yield Compared(least <= observed <= most, f"{observed} segments",
                        f"{most}" if least == most else f"{least} to {most}")
 

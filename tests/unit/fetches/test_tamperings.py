@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from study.fetches.verify.verify import judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
@@ -115,6 +116,7 @@ def swapped(other: str) -> Change:
 
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
+CUBIC, NGINX = "full_queue", "nginx_plain"
 # The trial, what is tampered with, how, and the check that refuses it.
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
     # Options of the SYNs, left at Linux's default or requested.
@@ -147,6 +149,17 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
      "server's socket"),
     (LOSSY, "SO_SNDBUF that was not set", lambda trial: trial.requested(
         send_buffer_bytes=30_000).said("server", fixed_send_buffer=False), "server's socket"),
+    (BBR, "SO_MAX_PACING_RATE that nobody requested", said("server", is_pacing_limited=True),
+     "server's socket"),
+    *((name, f"a pacing rate {percent} % higher", later(
+        "server", "pacing_bytes_per_s", 0, 1 + percent / 100), "server's socket")
+      for name, percent in ((BBR, 1), (CUBIC, 1), (NGINX, 1), (CUBIC, -50))),
+    (NGINX, "nginx with Reno", said("server", congestion_control="reno"), "server's socket"),
+    (NGINX, "nginx with a send buffer of its own", said("server", send_buffer_bytes=65_536),
+     "server's socket"),
+    (CUBIC, "SO_SNDBUF of another size", lambda trial: trial.requested(
+        send_buffer_bytes=30_000).said("server", fixed_send_buffer=True, send_buffer_bytes=50_000),
+     "server's socket"),
     # The client's times, where a model says what they have to be and where none does.
     *((name, f"{time} {words}", later("fetch", time, by, factor), "client times")
       for name in (BBR, LOSSY, TLS, "nginx_resumed")
@@ -186,6 +199,12 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (PLAIN, "the server is 300 µs late", from_data(14, 300_000), "causes"),
     (LOSSY, "the server is 40 µs late after an arrival", from_data(14, 40_000), "causes"),
     (SLOW, "the server is 30 µs late after an arrival", from_data(3, 30_000), "causes"),
+    (PLAIN, "the server is 4 µs late after an arrival", from_data(14, 4_000), "causes"),
+    (PLAIN, "its timer is 1 µs early", from_data(28, -1_000), "causes"),
+    (PLAIN, "its timer is 40 µs early", from_data(28, -40_000), "causes"),
+    (PLAIN, "its timer is 5 µs late", from_data(28, 5_000), "causes"),
+    (SLOW, "one of two timers is 3 µs late", from_data(5, 3_000), "causes"),
+    (PLAIN, "both captures 300 µs later, with a timer", shifted(300_000), "causes"),
     (PLAIN, "a segment that was sent twice", lambda trial: stored.sent_again(trial, 2, 30.0),
      "path"),
     # Reports of the server and the client.
@@ -202,7 +221,7 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
 ]
 # What no number depends on, or what a host may do: docs/METHOD.md names it.
 PASSES: list[tuple[str, str, Change]] = [
-    (PLAIN, "both captures 300 µs later", shifted(300_000)),
+    (TLS, "both captures 300 µs later, without a timer", shifted(300_000)),
     (TLS, "both captures a second earlier", shifted(-1_000_000_000)),
 ]
 
@@ -223,6 +242,22 @@ def test_what_was_tampered_with_is_refused(name: str, what: str, change: Change,
 def test_what_changes_no_number_passes(name: str, what: str, change: Change) -> None:
     record, tampered = stored.load(name).judge(), change(stored.load(name)).judge()
     assert tampered.counts and replace(tampered, trial=record.trial) == record, what
+
+
+@pytest.mark.parametrize(("first_only", "passes"), [(True, True), (False, False)])
+def test_a_repeated_syn_asks_for_no_ecn(first_only: bool, passes: bool) -> None:
+    """Nor does the answer to one (tcp_ecn_clear_syn). Here all of them ask, or the first alone."""
+    trial = stored.load("syn_timer")
+    captures = [stored.read(capture) for capture in (trial.client, trial.server)]
+    for packets in captures:
+        syns = [packet for packet in packets if packet.frame[FLAGS] & (SYN | ACK) == SYN]
+        for packet in syns[:1] if first_only else syns[1:]:
+            packets[packets.index(packet)] = replace(packet, frame=flags(0xC0)(packet.frame))
+    asked = trial.captured(*captures)
+    record = judge_fetch(asked.trial, asked.observation, asked.client, asked.server, exact=True,
+                         sysctls={"net.ipv4.tcp_ecn": "1"})
+    assert ("TCP options" not in record.failed_checks) == passes
+    assert "TCP options" in failed(asked)
 
 
 def test_there_are_as_many_as_were_tried_from_outside() -> None:

@@ -12,11 +12,12 @@ from base.words import to_text
 from runs.results import checks
 from runs.results.records import FAIL, PASS, columns_of, value_of
 from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT
+from study.fetches.verify.observed import EXACT, Observed
 from study.fetches.verify.record import Record
 from study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
+from wire.delivery.packet_path import Delivery
 from wire.exchange import read_exchange
 
 
@@ -74,6 +75,19 @@ def test_drops_are_judged_by_their_cause() -> None:
     full = with_drops(stored.load("full_queue"), 0, 9)
     fails(full, "path")
     fails(full, "lost packets", exact=False)  # nothing is lost at random where nothing may be
+
+
+@pytest.mark.parametrize(("htb_burst_bytes", "expected"), [(1600, (9, 5)), (0, (14, 0))])
+def test_under_htb_the_packets_show_which_drop_was_the_queues(htb_burst_bytes: int,
+                                                              expected: tuple[int, int]) -> None:
+    """Its netem counts both as one (path.compare_packets)."""
+    trial = stored.load("queue_and_loss")
+    drops = {"to_client": {"queue": 14, "random": 0}, "to_server": {"queue": 0, "random": 0}}
+    path = Delivery(60, (), list(range(9)), list(range(5))), Delivery(40, ())
+    seen = Observed(replace(trial.trial, htb_burst_bytes=htb_burst_bytes), {}, {}, None, EXACT, {},
+                    drops, path=path)
+    assert (seen.queue_drops, seen.random_drops) == expected
+    assert (replace(seen, path=None).queue_drops, replace(seen, path=None).random_drops) == (14, 0)
 
 
 def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() -> None:
