@@ -153,9 +153,18 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
     return {**pages, index: template("RESULTS").format(
         table=markdown.index(list(reports.values()), unmeasured, folder),
         within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
+        as_published=stricter(), rebuilt=claims.REBUILT,
         least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
         too_few=claims.in_full(claims.UNDECIDED), direction=claims.DIRECTION,
         not_reproduced=claims.NOT_REPRODUCED)}
+
+
+def stricter() -> str:
+    """The tolerances of the scenarios that have their own, from their files."""
+    tables = {name: scenario_file.find(name).raw.get("as_published")
+              for name in scenario_file.names()}
+    return "\n".join(f"- `{name}`: {table['within_percent']} % or {table['within_ms']} ms, and"
+                     f" {table['within_points']} points" for name, table in tables.items() if table)
 
 
 def with_short_tables(report: Report) -> Report:

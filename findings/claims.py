@@ -22,8 +22,9 @@ from base.words import between
 
 REPRODUCED, UNDECIDED = "reproduced", "undecided"
 DIRECTION, NOT_REPRODUCED = "direction", "not reproduced"
+REBUILT = "rebuilt"  # a number that a scenario puts in comes out again: nothing is reproduced
 NOT_MEASURED = "not measured"
-WORDS = (REPRODUCED, UNDECIDED, DIRECTION, NOT_REPRODUCED)
+WORDS = (REPRODUCED, UNDECIDED, DIRECTION, NOT_REPRODUCED, REBUILT)
 WITHIN_PERCENT = 30.0  # of the published milliseconds
 WITHIN_POINTS = 3.0  # of the published percentage
 LEAST_DRAWS = 10  # independent values, fewer of which have no interval: resampled they vary too
@@ -116,9 +117,9 @@ def word_of(holds: bool, direction: bool = False) -> str:
 
 
 def counts(words: Iterable[str]) -> dict[str, int]:
-    """How many have each result, in the order of WORDS; "" is excluded."""
+    """How many have each result, in the order of WORDS; "" is excluded, and so is "0 rebuilt"."""
     counts = Counter(words)
-    return {word: counts[word] for word in WORDS}
+    return {word: counts[word] for word in WORDS if counts[word] or word != REBUILT}
 
 
 def in_full(word: str) -> str:
@@ -128,7 +129,8 @@ def in_full(word: str) -> str:
 
 MEANINGS = {REPRODUCED: "within the tolerance, with all of our 95 % interval",
             UNDECIDED: "the interval crosses an end of the tolerance: more data would decide",
-            DIRECTION: "only the sign agrees"}
+            DIRECTION: "only the sign agrees",
+            REBUILT: "a number that the scenario puts in"}
 
 
 def explained(counted: Mapping[str, int], meanings: Mapping[str, str] = MEANINGS) -> str:
@@ -148,5 +150,5 @@ def summary(counted: Mapping[str, int]) -> str:
         return ""
     first, *others = (f"{counted.get(word, 0)}{f' of {total}' if word == REPRODUCED else ''}"
                       f" {in_full(word)}"
-                      for word in WORDS)
+                      for word in WORDS if word in counted or word != REBUILT)
     return ", ".join([first, *others])

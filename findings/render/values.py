@@ -11,6 +11,7 @@ stands in braces, its parts apart by " / ":
     {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
     {kb15 / Who keeps IW3 / result}          the result of the claim that begins like this
     {fig5_rtt / bars}                        how many of its published bars have which result
+    {fig5_rtt + fig5_bw / bars}              the same of several figures together
     {zhao2019 / minutes}                     how long the whole run of a scenario took
 
 A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -127,10 +129,13 @@ def quoted(text: str, reports: Iterable[Report]) -> str:
 
 def _quote(words: str, findings: dict[str, Finding]) -> str:
     parts = words.split(" / ")
+    if parts[1:] == ["bars"]:
+        every = [findings.get(name) for name in parts[0].split(" + ")]
+        counted = sum((Counter(dict(one.bars)) for one in every if one is not None), Counter())
+        if counted and None not in every:
+            return f"of {sum(counted.values())}: " + ", ".join(
+                f"{counted[word]} {word}" for word in claims.WORDS if counted[word])
     finding = findings.get(parts[0])
-    if finding is not None and parts[1:] == ["bars"] and finding.bars:
-        return f"of {sum(finding.bars.values())}: " + ", ".join(
-            f"{count} {word}" for word, count in finding.bars.items() if count)
     if finding is not None and len(parts) == 3 and parts[2] == "result":
         for statement in finding.statements:
             if statement.word and statement.says.startswith(parts[1]):

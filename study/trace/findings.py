@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from base.words import plain
 from findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
-from findings.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
+from findings.claims import NOT_MEASURED, NOT_REPRODUCED, REBUILT, word_of
 from findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from findings.quantities import quantity
 from findings.quantity import in_words
@@ -180,7 +180,10 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
         return (word_of(abs(percent - claim.published) <= claim.within,
                         direction=percent * claim.published > 0),
                 f": {percent:.0f} % less, published {published} %")
-    return word_of(abs(first - claim.published) <= claim.within), f", published {published}"
+    near = abs(first - claim.published) <= claim.within
+    if claim.rebuilt:
+        return REBUILT if near else NOT_REPRODUCED, f", {published} put in"
+    return word_of(near), f", published {published}"
 
 
 # Charts ------------------------------------------------------------------------------

@@ -312,6 +312,8 @@ class TraceClaim(grammar.Claim):
     "percent_smaller" with what was published; "is": the first alone, beside
     what was published. within: how far from what was published, or from the second, the first
     may be and still be reproduced, in its unit. Larger and smaller are a direction.
+    rebuilt: the source does not print that number, this file puts it in (a window, a write), so
+    that no agreement with it reproduces anything.
     """
 
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
@@ -321,6 +323,7 @@ class TraceClaim(grammar.Claim):
     at_s: float = key(0.0, quantity="time_s")
     published: float | None = None
     within: float = 0.0
+    rebuilt: bool = False
 
     @property
     def curves(self) -> tuple[TraceCurve, ...]:
@@ -331,6 +334,8 @@ class TraceClaim(grammar.Claim):
             raise UsageError(f'{where}: published goes with relation = "is" or "percent_smaller"')
         if (self.relation == "is") == (self.second is not None):
             raise UsageError(f'{where}: second goes with every relation but "is"')
+        if self.rebuilt and self.relation != "is":
+            raise UsageError(f'{where}: rebuilt goes with relation = "is"')
 
 
 TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]

@@ -51,3 +51,14 @@ def test_findings_of_others_are_named_after_their_scenario() -> None:
     assert quoted("{kb15 / own / load} {other.kb15 / other / load}", [own, other]) == "0.50 0.50"
     with pytest.raises(FirstFlightError):
         quoted("{kb15 / other / load}", [own, other])
+
+
+def test_bars_of_several_figures_are_counted_together() -> None:
+    first, second = (replace(FINDING, name=name, bars=bars) for name, bars in (
+        ("rtt", {"reproduced": 4, "undecided": 4}), ("bw", {"reproduced": 2, "direction": 1})))
+    told = replace(report(), name="own", findings=(first, second))
+    assert quoted("{rtt / bars}", [told]) == "of 8: 4 reproduced, 4 undecided"
+    assert quoted("{own.rtt + own.bw / bars}", [told]) == (
+        "of 11: 6 reproduced, 4 undecided, 1 direction")
+    with pytest.raises(FirstFlightError):
+        quoted("{rtt + bdp / bars}", [told])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
+from base.errors import UsageError
+from findings.claims import DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts, summary
 from study.trace.findings import _judged
 from study.trace.scenario import TraceClaim, TraceCurve
 
@@ -47,3 +49,22 @@ def test_no_difference_at_all_may_have_been_published(first: float, word: str) -
                                           (7.9, NOT_REPRODUCED)])
 def test_one_curve_beside_what_was_published(number: float, word: str) -> None:
     assert _judged(claim("is", 10, 2), (number,)) == (word, ", published 10")
+
+
+@pytest.mark.parametrize("number, word", [(12, REBUILT), (12.1, NOT_REPRODUCED)])
+def test_a_number_that_the_scenario_puts_in_reproduces_nothing(number: float, word: str) -> None:
+    put_in = replace(claim("is", 10, 2), rebuilt=True)
+    assert _judged(put_in, (number,)) == (word, ", 10 put in")
+
+
+def test_only_a_number_can_be_put_in() -> None:
+    with pytest.raises(UsageError, match="rebuilt goes with"):
+        replace(claim("percent_smaller", 20, 5), second=TraceCurve("a", "c"),
+                rebuilt=True).check("here")
+
+
+def test_what_was_rebuilt_is_counted_apart() -> None:
+    assert counts([REPRODUCED, REBUILT]) == {
+        REPRODUCED: 1, "undecided": 0, DIRECTION: 0, NOT_REPRODUCED: 0, REBUILT: 1}
+    assert summary(counts([REPRODUCED, REBUILT])).endswith("0 not reproduced, 1 rebuilt")
+    assert "rebuilt" not in summary(counts([REPRODUCED]))
