@@ -134,8 +134,9 @@ def with_stated(report: Report, sentences: Sequence[Sentence]) -> Report:
     if not sentences:
         return replace(report, findings=findings)
     whole = replace(report, findings=findings)
-    rows = tuple((_with_numbers(sentence.says, whole), *tested(sentence, findings))
-                 for sentence in sentences)
+    rows = tuple((_with_numbers(sentence.says, whole)
+                  + (f" ({sentence.document})" if sentence.document else ""),
+                  *tested(sentence, findings)) for sentence in sentences)
     table = Table("", (Column("sentence", is_text=True), Column("result", is_text=True),
                        Column("rows in which it holds", is_text=True)), rows, wraps=True)
     return replace(whole, findings=(*findings, Finding(NAME, TITLE, (table,))))

@@ -82,7 +82,9 @@ def grown(cell: Cell) -> Cell:
 def changed(finding: Finding) -> Finding:
     """As if other numbers had been measured."""
     return replace(finding, tables=tuple(replace(table, rows=tuple(
-        (row[0], *map(grown, row[1:])) for row in table.rows)) for table in finding.tables))
+        (row[0], *map(grown, row[1:])) for row in table.rows)) for table in finding.tables),
+        statements=tuple(replace(statement, numbers=tuple(map(grown, statement.numbers)))
+                         for statement in finding.statements))
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in results.FINDINGS.glob("*.json")))
