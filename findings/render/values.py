@@ -131,7 +131,8 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
     parts = words.split(" / ")
     if parts[1:] == ["bars"]:
         every = [findings.get(name) for name in parts[0].split(" + ")]
-        counted = sum((Counter(dict(one.bars)) for one in every if one is not None), Counter())
+        counted: Counter[str] = sum(
+            (Counter(dict(one.bars)) for one in every if one is not None), Counter())
         if counted and None not in every:
             return f"of {sum(counted.values())}: " + ", ".join(
                 f"{counted[word]} {word}" for word in claims.WORDS if counted[word])
