@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -102,7 +103,8 @@ def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
                     ) -> Iterator[ObservedTrial]:
     """Boot it and yield its host engine's observations. Raises FirstFlightError."""
     (folder / "trials.json").write_text(json.dumps(jobs))
-    (folder / "project").write_text(str(PROJECT))
+    (folder / "start").write_text(f"cd {shlex.quote(str(PROJECT))} && /usr/bin/python3 -m"
+                                  " benchmarks.outside.stock_kernel --inside\n")
     with (folder / "console.log").open("wb") as console:
         subprocess.run(qemu_command(arguments, folder), stdin=subprocess.DEVNULL, stdout=console,
                        stderr=subprocess.STDOUT, timeout=DEADLINE_S, check=False)

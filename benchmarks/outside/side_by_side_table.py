@@ -1,0 +1,183 @@
+"""What side_by_side.py observed, judged and as a table."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+# In percent of the stock kernel's median; fixed before anything was measured.
+TOLERANCES = {"throughput, Mbit/s": 5.0, "time, s": 5.0, "RTT, ms": 2.0, "lost, %": 20.0,
+              "retransmitted": 20.0, "cwnd, segments": 10.0, "receive window, kB": 10.0}
+# They count only where a rate is set and the stock kernel's processor is busy for less than this.
+RATES = ("throughput, Mbit/s", "time, s")
+MOST_BUSY_PERCENT = 50.0
+# The names that scripts print.
+PRINTED = {"throughput_mbit": "throughput, Mbit/s", "time_s": "time, s", "rtt_ms": "RTT, ms",
+           "loaded_rtt_ms": "RTT, ms", "lost_percent": "lost, %"}
+WINDOWS = {"cwnd, segments": (1, 1.0), "receive window, kB": (2, 1e-3)}  # place in a round, scale
+# Windows are compared in each of so many round trips, before anybody loses a packet.
+MOST_ROUNDS = 16
+
+
+@dataclass(frozen=True)
+class Case:
+    """As cases.toml has it. causes: for a measure, the name of the cause of its difference."""
+
+    name: str
+    about: str
+    sh: str = ""
+    python: str = ""
+    rate_mbit: float = 0.0
+    causes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measure of a case: medians. real: in QEMU's real time; at: the round trip, of a window.
+
+    beyond: the medians are out of tolerance; differs: and the runs of the two lie apart.
+    """
+
+    measure: str
+    virtual: float
+    stock: float
+    real: float | None
+    beyond: bool
+    differs: bool
+    at: int | None = None
+
+    def shown(self) -> str:
+        text = f"{digits(self.virtual)} / {digits(self.stock)}"
+        if self.real is not None:
+            text += f" ({digits(self.real)})"
+        if self.at is not None:
+            text += f" at {self.at}"
+        return f"**{text}**" if self.differs else f"*{text}*" if self.beyond else text
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case and what was compared."""
+
+    case: Case
+    compared: tuple[Compared, ...]
+
+    def differences(self) -> list[Compared]:
+        return [each for each in self.compared if each.differs]
+
+    def unexplained(self) -> list[str]:
+        return [each.measure for each in self.differences()
+                if each.measure not in self.case.causes]
+
+
+Observed = Mapping[str, Any]  # what observe.py wrote of one run
+
+
+def numbers_of(run: Observed) -> dict[str, float]:
+    """What one run printed, and what its connections sent again."""
+    found = {PRINTED[name]: float(number) for name, number in
+             re.findall(r"^= (\w+) ([\d.]+)$", run["output"], re.MULTILINE) if name in PRINTED}
+    if run["connections"]:
+        found["retransmitted"] = float(sum(each["retransmissions"]
+                                           for each in run["connections"]))
+    return found
+
+
+def rounds_of(run: Observed, place: int, until_s: float) -> list[float]:
+    """A window at each round trip until a moment: of the connection to the lowest port, of several
+    the one that began first."""
+    first = min(run["connections"], key=lambda each: (each.get("to", 0), float(each["begin_s"])))
+    return [float(each[place]) for each in first["rounds"] if each[0] < until_s][:MOST_ROUNDS]
+
+
+def is_beyond(measure: str, virtual: Sequence[float], stock: Sequence[float]) -> bool:
+    """Whether the medians are out of tolerance."""
+    middle = statistics.median(stock)
+    return abs(statistics.median(virtual) - middle) * 100 > TOLERANCES[measure] * abs(middle)
+
+
+def are_apart(virtual: Sequence[float], stock: Sequence[float]) -> bool:
+    """Whether no run of one is among those of the other."""
+    return max(virtual) < min(stock) or max(stock) < min(virtual)
+
+
+def compare_windows(measure: str, virtual: Sequence[Observed], stock: Sequence[Observed],
+                    real: Sequence[Observed]) -> Compared | None:
+    """The round trip at which a window differs most; None where no connection has one."""
+    place, scale = WINDOWS[measure]
+    if not all(run["connections"] for run in (*virtual, *stock)):
+        return None
+    losses = [float(each["first_loss_s"]) for run in (*virtual, *stock)
+              for each in run["connections"] if each["first_loss_s"] is not None]
+    sides = [[rounds_of(run, place, min(losses, default=float("inf"))) for run in runs]
+             for runs in (virtual, stock, [run for run in real if run["connections"]])]
+    best: Compared | None = None
+    for at in range(min(map(len, [*sides[0], *sides[1]]))):
+        ours, theirs, timed = ([each[at] * scale for each in side if at < len(each)]
+                               for side in sides)
+        beyond = is_beyond(measure, ours, theirs)
+        found = Compared(measure, statistics.median(ours), statistics.median(theirs),
+                         statistics.median(timed) if timed else None, beyond,
+                         beyond and are_apart(ours, [*theirs, *timed]), at + 1)
+        if best is None or (found.differs, apart(found)) > (best.differs, apart(best)):
+            best = found
+    return best
+
+
+def apart(compared: Compared) -> float:
+    return abs(compared.virtual / compared.stock - 1) if compared.stock else 0.0
+
+
+def judged(case: Case, virtual: Sequence[Observed], counted: Sequence[Observed],
+           real: Sequence[Observed]) -> Row:
+    """Compare a case with the stock kernel by counted instructions, or else in real time."""
+    stock = counted or real
+    if not virtual or not stock:
+        return Row(case, ())
+    busy = [run["busy_percent"] for run in stock if run["busy_percent"] is not None]
+    made = []
+    sides = [[numbers_of(run) for run in runs] for runs in (virtual, stock, real)]
+    for measure in TOLERANCES:
+        if measure in WINDOWS:
+            if window := compare_windows(measure, virtual, stock, real):
+                made.append(window)
+            continue
+        ours, theirs, timed = ([run[measure] for run in side if measure in run] for side in sides)
+        if not ours or not theirs:
+            continue
+        counts = measure not in RATES or (
+            case.rate_mbit > 0 and max(busy, default=0.0) < MOST_BUSY_PERCENT)
+        beyond = counts and is_beyond(measure, ours, theirs)
+        made.append(Compared(measure, statistics.median(ours), statistics.median(theirs),
+                             statistics.median(timed) if timed else None, beyond,
+                             beyond and are_apart(ours, theirs)))
+    return Row(case, tuple(made))
+
+
+def digits(value: float) -> str:
+    """Three digits."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def document(rows: Sequence[Row], causes: Mapping[str, str], head: str) -> str:
+    """The page. head: what stands above the table."""
+    columns = list(TOLERANCES)
+    lines = [head, f"| case | {' | '.join(columns)} | cause |", f"|---|{'---|' * len(columns)}---|"]
+    for row in rows:
+        shown = {each.measure: each.shown() for each in row.compared}
+        names = dict.fromkeys(row.case.causes.get(each.measure, "**not known**")
+                              for each in row.differences())
+        if any(each.beyond and not each.differs for each in row.compared):
+            names["*spread*"] = None
+        cells = [f"`{row.case.name}`: {row.case.about}",
+                 *(shown.get(column, "") for column in columns), ", ".join(names)]
+        lines.append(f"| {' | '.join(cells)} |")
+    used = {row.case.causes[each.measure] for row in rows for each in row.differences()
+            if each.measure in row.case.causes}
+    if used:
+        lines += ["", "## Causes", "",
+                  *(f"- **{name}**: {text}" for name, text in causes.items() if name in used)]
+    return "\n".join(lines)
