@@ -137,7 +137,7 @@ class Response(TypedDict, total=False):
     """What a server reports of one response (server.py); windows in segments, times in ms.
 
     Of another server (testbed/servers/external.py) it has server, client_port, sha256,
-    initial_window, mss, congestion_control, send_buffer_bytes, pacing: of its socket before
+    initial_window, mss, congestion_control, first_buffer_bytes, pacing: of its socket before
     anything was acknowledged; fields and samples: (acknowledged bytes, received bytes, window).
     """
 
@@ -160,7 +160,9 @@ class Response(TypedDict, total=False):
     congestion_control: str
     reordering: int
     fixed_send_buffer: bool
+    first_buffer_bytes: int
     send_buffer_bytes: int
+    has_nagle: bool
     pacing_bytes_per_s: int
     is_pacing_limited: bool
     tls: TlsReport

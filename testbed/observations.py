@@ -63,7 +63,7 @@ _tls = table({"version": maybe(_word), "cipher": _word, "group": _word, "resumed
               "tickets": _sizes, "response": _sizes, "window": _size})
 # Of a server's socket, when its window was the initial one.
 _SOCKET: dict[str, Schema[object]] = {
-    "send_buffer_bytes": _size, "pacing_bytes_per_s": whole(0, 1 << 64),
+    "first_buffer_bytes": _size, "pacing_bytes_per_s": whole(0, 1 << 64),
     "is_pacing_limited": yes_or_no}
 _response = table(
     {"event": matching("response"), "connection": _size, "client_port": _port,
@@ -72,7 +72,8 @@ _response = table(
      "latency_ms": number, "min_rtt_ms": number, "retransmissions": _size,
      "final_window": _size},
     {"tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
-     "fixed_send_buffer": yes_or_no, **_SOCKET})
+     "fixed_send_buffer": yes_or_no, "send_buffer_bytes": _size, "has_nagle": yes_or_no,
+     **_SOCKET})
 # Of a server that is not ours (testbed/servers/external.py).
 _other_server = table(
     {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": maybe(_size),

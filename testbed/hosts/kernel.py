@@ -101,6 +101,10 @@ def is_pacing_limited(info: TcpInfo) -> bool:
     return info.most_pacing_rate != UNLIMITED_RATE
 
 
+def send_buffer_bytes(connection: socket.socket) -> int:
+    return connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+
 def has_fixed_send_buffer(connection: socket.socket) -> bool | None:
     """Whether a program set SO_SNDBUF, so that the buffer never grows; None of older kernels."""
     try:

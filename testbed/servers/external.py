@@ -150,7 +150,7 @@ class ExternalServers:
         if first is not None:
             report.update({
                 "congestion_control": first.congestion_control,
-                "send_buffer_bytes": first.send_buffer_bytes,
+                "first_buffer_bytes": first.send_buffer_bytes,
                 "pacing_bytes_per_s": first.pacing_bytes_per_s,
                 "is_pacing_limited": first.is_pacing_limited})
         return report

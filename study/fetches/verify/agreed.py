@@ -14,7 +14,7 @@ from model.receiver import first_window, window_unit
 from model.writer import buffer_per_segment
 from net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
                          OPTION_TIMESTAMP, tcp_options)
-from net.segments import Segment
+from net.segments import TIMESTAMP_BYTES, Segment
 from runs.results.checks import Check
 from study.fetches.scenario.server import OWN
 from study.fetches.scenario.tcp import (ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, SEND,
@@ -30,6 +30,8 @@ BBR = "bbr"
 _BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
 _BBR_BUFFERS = 3  # bbr_sndbuf_expand
 LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
+_LEAST_BUFFER_BYTES = 20_000
+_LEAST_JUDGED_SEGMENTS = 12
 
 
 class _Offer(NamedTuple):
@@ -111,9 +113,17 @@ def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
         expected = int(_sysctl(evidence, "reordering"))
         yield Compared(report["reordering"] == expected, f"reordering {report['reordering']}",
                        f"{expected}")
-    if "send_buffer_bytes" in report and (sizes := _send_buffer(evidence)) and is_exact:
-        size = report["send_buffer_bytes"]
-        yield Compared(size == sizes, f"a send buffer of {size} bytes", f"{sizes}")
+    if trial.send_buffer_bytes and "send_buffer_bytes" in report:
+        size, fixed = report["send_buffer_bytes"], fixed_send_buffer(trial.send_buffer_bytes)[0]
+        yield Compared(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
+    if "first_buffer_bytes" in report and is_exact and has_window(evidence):
+        size, first = report["first_buffer_bytes"], _first_buffer(evidence)
+        yield Compared(size == first, f"a send buffer of {size} bytes at first", f"{first}")
+    if "has_nagle" in report:
+        nagle = "on" if report["has_nagle"] else "off"
+        yield Compared(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
+    if mss := report.get("mss"):
+        yield Compared(mss == _mss(evidence), f"an MSS of {mss} bytes", f"{_mss(evidence)}")
     if "is_pacing_limited" in report:
         yield Compared(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
     rtts_us = server_rtt_us(evidence.wire)
@@ -121,6 +131,32 @@ def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
         rate, (least, most) = report["pacing_bytes_per_s"], _pacing_rates(evidence, rtts_us)
         yield Compared(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
                        f"{least} to {most}")
+
+
+def _compare_segments(evidence: Evidence) -> Iterable[Compared]:
+    """Segments as long as the MSS lets them: path MTU probing (RFC 4821) tries shorter ones.
+
+    The end of a write is shorter, and what fills a window or a buffer up: at most one segment of
+    six in 700 random transfers.
+    """
+    trial, mss = evidence.trial, _mss(evidence)
+    sizes = [segment.payload_bytes for segment in evidence.wire.at_server
+             if segment.to_client and segment.payload_bytes]
+    if not sizes:
+        return
+    yield Compared(max(sizes) <= mss, f"a segment of {max(sizes)} bytes", f"at most {mss}")
+    # A window of two segments halves them (tcp_bound_to_half_wnd), a small buffer cuts them.
+    has_room = trial.client_window > 3 and not 0 < trial.send_buffer_bytes < _LEAST_BUFFER_BYTES
+    write = max(trial.burst_bytes, trial.response_bytes - trial.burst_bytes)
+    if has_room and write >= _LEAST_JUDGED_SEGMENTS * mss and not trial.is_secure:
+        full = sizes.count(mss)
+        yield Compared(full >= len(sizes) / 2, f"{full} of {len(sizes)} segments with {mss} bytes",
+                       "half of them at least")
+
+
+def _mss(evidence: Evidence) -> int:
+    """Of full segments: without time stamps there is more room for data."""
+    return evidence.trial.mss + (0 if _is_on(evidence, "timestamps", "1", "2") else TIMESTAMP_BYTES)
 
 
 def has_window(evidence: Evidence) -> bool:
@@ -132,18 +168,13 @@ def has_window(evidence: Evidence) -> bool:
         evidence.wire.handshake_was_lost or evidence.trial.disorder)
 
 
-def _send_buffer(evidence: Evidence) -> int | None:
-    """Of server.py's socket by request; None where it grows. Of nginx's at first, as TCP sets it.
-
-    (tcp_sndbuf_expand)
+def _first_buffer(evidence: Evidence) -> int:
+    """Bytes of the server's send buffer when it accepts (tcp_init_buffer_space, tcp_sndbuf_expand).
     """
     trial = evidence.trial
-    if trial.send_buffer_bytes:
-        return fixed_send_buffer(trial.send_buffer_bytes)[0]
-    if evidence.has_report:
-        return None
     first, most = buffer_sizes(trial.with_buffers(evidence.sysctls), SEND)
-    segments = max(LEAST_BUFFERED_SEGMENTS, trial.server_window)
+    segments = max(LEAST_BUFFERED_SEGMENTS, trial.server_window,
+                   int(_sysctl(evidence, "reordering")) + 1)
     share = _BBR_BUFFERS if trial.congestion_control == BBR else 2
     return max(first, min(buffer_per_segment(trial.mss) // 2 * share * segments, most))
 
@@ -167,6 +198,9 @@ def _pacing_rates(evidence: Evidence, rtts_us: tuple[int, int]) -> tuple[int, in
 SYNS: Check[Evidence, Record] = Check(
     "TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", _compare_syns,
     is_on_wire)
+SEGMENTS: Check[Evidence, Record] = Check(
+    "segment size", "full segments are as long as the MSS lets them", _compare_segments,
+    lambda record: is_on_wire(record) and record.trial.server != OWN)
 SOCKET: Check[Evidence, Record] = Check(
     "server's socket", "congestion control, send buffer, reordering and pacing by its kernel",
     _compare_socket, lambda record: is_on_wire(record) and record.trial.server != OWN)

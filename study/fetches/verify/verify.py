@@ -21,7 +21,7 @@ from runs.results.checks import Check
 from study.fetches.scenario.server import BUILTIN
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify import handshake, path, unconnected, zero_rtt
-from study.fetches.verify.agreed import SOCKET, SYNS, has_window
+from study.fetches.verify.agreed import SEGMENTS, SOCKET, SYNS, has_window
 from study.fetches.verify.client_times import CLIENT_TIMES
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is_estimated,
@@ -280,7 +280,7 @@ ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
           is_on_wire),
     Check("server latency", "the server's clock against its capture", _compare_server_latency,
           lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
-    SYNS, SOCKET, CLIENT_TIMES,
+    SYNS, SEGMENTS, SOCKET, CLIENT_TIMES,
     Check("TLS flight", "the server's messages, byte for byte", _compare_flight,
           lambda record: is_on_wire(record) and bool(record.flight_segments),
           seldom=True),

@@ -43,6 +43,7 @@ class ServedConnection:
     at_accept: TcpInfo
     number: int
     heard: float
+    first_buffer_bytes: int = 0
     received: bytes = b""
     sent_bytes: int = 0
     responses: int = 0
@@ -93,9 +94,11 @@ class ServedConnection:
             "final_window": now.congestion_window,
             "congestion_control": kernel.congestion_control(self.socket),
             "reordering": self.at_accept.reordering,
-            "send_buffer_bytes": self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)}
-        report["pacing_bytes_per_s"] = self.at_accept.pacing_rate
-        report["is_pacing_limited"] = kernel.is_pacing_limited(self.at_accept)
+            "pacing_bytes_per_s": self.at_accept.pacing_rate,
+            "is_pacing_limited": kernel.is_pacing_limited(self.at_accept),
+            "has_nagle": not self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
+            "first_buffer_bytes": self.first_buffer_bytes,
+            "send_buffer_bytes": kernel.send_buffer_bytes(self.socket)}
         if (fixed := kernel.has_fixed_send_buffer(self.socket)) is not None:
             report["fixed_send_buffer"] = fixed
         if self.tls is not None and self.after_handshake is not None:
@@ -199,12 +202,13 @@ class Listener(EventLoop):
             accepted.close()
             return
         # Read before anything is sent: this is the initial window.
-        at_accept = TcpInfo.of_socket(accepted)
+        at_accept, buffer_bytes = TcpInfo.of_socket(accepted), kernel.send_buffer_bytes(accepted)
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         kernel.number_bytes(accepted)
         self.accepted += 1
-        connection = ServedConnection(accepted, peer, at_accept, self.accepted, time.monotonic())
+        connection = ServedConnection(accepted, peer, at_accept, self.accepted, time.monotonic(),
+                                      buffer_bytes)
         self.selector.register(accepted, selectors.EVENT_READ, connection)
         if secured is not None:
             from testbed.hosts.tls import Tls

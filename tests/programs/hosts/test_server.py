@@ -79,12 +79,14 @@ def test_responses_on_one_connection_are_told_when_they_are_acknowledged(client:
         assert 0 < told.pop("latency_ms") < 10_000 and 0 < told.pop("min_rtt_ms") < 10_000
         assert told.pop("mss") > 10_000  # of the loopback
         assert told.pop("pacing_bytes_per_s") > 0 and told.pop("send_buffer_bytes") > 10_000
+        assert told.pop("first_buffer_bytes") > 10_000
         assert told.pop("reordering") >= 3  # tcp_reordering, and more once it has met some
         first = first or told["connection"]
         assert told == {
             "event": "response", "connection": first, "client_port": client.port,
             "path": f"/{size}", "number_on_connection": number,
             "initial_window": window, "fixed_send_buffer": False, "is_pacing_limited": False,
+            "has_nagle": False,
             "congestion_control": control.rstrip(b"\0").decode(),
             "request_bytes": request_bytes, "header_bytes": len(head), "body_bytes": size,
             "sha256": hashlib.sha256(body_of(size)).hexdigest(), "retransmissions": 0,

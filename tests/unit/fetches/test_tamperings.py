@@ -136,6 +136,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (BBR, "client has no SACK, no model", syn(option("0402", "0101")), "TCP options"),
     (LOSSY, "client has no SACK, losses", syn(option("0402", "0101")), "TCP options"),
     (PLAIN, "another MSS requested", requested(mss=1300), "TCP options"),
+    (TLS, "longer segments than the MSS", requested(mss=1447), "segment size"),
+    (BBR, "no full segment", requested(mss=1449), "segment size"),
     (PLAIN, "another receive window requested", requested(initrwnd=40), "TCP options"),
     # What the kernel of the server says of its socket.
     (PLAIN, "Reno in the place of CUBIC", said("server", congestion_control="reno"),
@@ -155,8 +157,12 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
         "server", "pacing_bytes_per_s", 0, 1 + percent / 100), "server's socket")
       for name, percent in ((BBR, 1), (CUBIC, 1), (NGINX, 1), (CUBIC, -50))),
     (NGINX, "nginx with Reno", said("server", congestion_control="reno"), "server's socket"),
-    (NGINX, "nginx with a send buffer of its own", said("server", send_buffer_bytes=65_536),
+    *((name, "a larger send buffer at first", said("server", first_buffer_bytes=92_160),
+       "server's socket") for name in (BBR, CUBIC, NGINX)),
+    (BBR, "Nagle's algorithm that nobody requested", said("server", has_nagle=True),
      "server's socket"),
+    (BBR, "no Nagle's algorithm where it is requested", requested(nagle="on"), "server's socket"),
+    (LOSSY, "another MSS of its socket", said("server", mss=1012), "server's socket"),
     (CUBIC, "SO_SNDBUF of another size", lambda trial: trial.requested(
         send_buffer_bytes=30_000).said("server", fixed_send_buffer=True, send_buffer_bytes=50_000),
      "server's socket"),
