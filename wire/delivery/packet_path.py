@@ -252,9 +252,15 @@ def _match_duplicates(way: Way, sent: Sequence[Frame], times: Sequence[int | Non
 
 
 def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
-                        arrived: Sequence[int | None], through: Sequence[tuple[int, int]]) -> None:
-    """A drop-tail queue: a packet is dropped if the queue is full when it comes, else never."""
+                        arrived: list[int | None], through: Sequence[tuple[int, int]]) -> None:
+    """A drop-tail queue: a packet is dropped if the queue is full when it comes, else never.
+
+    Of packets that are the same, as two resets are, the first that finds room arrived.
+    """
     link = shaper(way)
+    places: dict[bytes, list[int]] = {}  # of packets that are the same, the last first
+    for _, place in reversed(through):
+        places.setdefault(sent[place].head, []).append(place)
     leaving: deque[int] = deque()  # when each of those that are in the queue leaves it
     for reaches, place in through:
         frame, came_ns = sent[place], arrived[place]
@@ -262,6 +268,15 @@ def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
         enters = frame.time_ns if way.htb_burst_bytes or way.qdisc == "netem" else reaches
         while leaving and leaving[0] < enters - TOLERANCE_NS:
             leaving.popleft()
+        same = places[frame.head]
+        same.pop()
+        if came_ns is None and same and len(leaving) < way.queue_packets:
+            due_ns = link.due(reaches, frame.wire_bytes)
+            for later in same:
+                at = arrived[later]
+                if at is not None and -TOLERANCE_NS <= at - due_ns <= delivery.late_ns:
+                    came_ns, arrived[later] = at, None
+                    break
         if came_ns is None:
             if len(leaving) >= way.queue_packets:
                 delivery.queue_drops.append(frame.number)

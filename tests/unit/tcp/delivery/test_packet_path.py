@@ -106,6 +106,17 @@ def test_a_full_queue_drops_and_only_a_full_one() -> None:
     assert late.what == "arrived though the queue held 3 of 3 packets" and later.number == 6
 
 
+def test_of_packets_that_are_the_same_the_first_that_finds_room_arrives() -> None:
+    """Two resets of one connection: the queue has room for the first, and none for the second."""
+    client, server = trial()
+    server[5] = replace(server[4], time_ns=server[4].time_ns + 1_000_000)  # the same once more
+    full = judge(client[:5], server, replace(way(), queue_packets=4))
+    assert (full.deviations, full.queue_drops) == ([], [6])
+    roomy = judge(client[:5], server, way())
+    assert [each.what for each in roomy.deviations] == [
+        "did not arrive though the queue held 4 of 1000 packets"]
+
+
 def test_random_loss_follows_from_the_seed() -> None:
     client, server = trial(20)
     lossy = way(loss_percent=30.0, seed=1006759911)
