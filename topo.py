@@ -32,6 +32,7 @@ from dataclasses import replace
 from mininet.net import Mininet
 from mininet.topo import Topo
 
+from net.link import Path
 from net.netem import Netem
 from testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, Interface,
                                     NetworkError, Router, Switch, pin_sysctls, set_sysctls,
@@ -39,8 +40,8 @@ from testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, I
 from testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
                                    Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
 from testbed.network.ports import Port
-from testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
-                                     Shape, dropped, server_port)
+from testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellLinks,
+                                     dropped, remembers, server_interface, server_port, star_ports)
 
 
 class StarTopo(Topo):
@@ -94,27 +95,26 @@ class Star:
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
-        self.shaped: Shape | None = None
+        self.installed: Path | None = None
         # By port, what its qdiscs have dropped so far, as last read.
         self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
         self.trial_sysctls: dict[str, dict[str, str]] = {name: {} for name in self.sysctls}
         self.arp_ms = 0
 
-    def shape(self, shape: Shape) -> None:
-        """Install the shape on both ports of the switch.
+    def install(self, path: Path) -> None:
+        """Install the path on both ports of the switch.
 
         Raises NetworkError where the kernel's read-back differs,
         KernelLacks where it has no netem.
         """
-        ports = shape.ports()
-        if shape == self.shaped and not shape.remembers:
+        if path == self.installed and not remembers(path):
             return
-        self.shaped = None
-        self.dropped = {name: dropped(installed)
-                        for name, installed in self.switch.kernel.install_ports(*ports).items()}
-        self.server.kernel.install_ports(shape.server_interface)
-        self.shaped = shape
+        self.installed = None
+        self.dropped = {name: dropped(installed) for name, installed
+                        in self.switch.kernel.install_ports(*star_ports(path)).items()}
+        self.server.kernel.install_ports(server_interface(path))
+        self.installed = path
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
                    options: RouteOptions = RouteOptions()) -> None:
@@ -134,8 +134,8 @@ class Star:
 
     def lose_all(self, lose: bool) -> None:
         """Drop every packet towards the client before the bottleneck, or none again."""
-        assert self.shaped is not None
-        to_client, _ = self.shaped.ports()
+        assert self.installed is not None
+        to_client, _ = star_ports(self.installed)
         outer, _ = to_client.qdiscs
         assert isinstance(outer, Netem)
         requested = replace(outer, loss_percent=100.0) if lose else outer
@@ -180,7 +180,7 @@ class Star:
     @property
     def pause_s(self) -> float:
         """How long to wait for what is under way before looking again."""
-        return max(self.shaped.rtt_ms / 4000, 0.002) if self.shaped else 0.002
+        return max(self.installed.rtt_ms / 4000, 0.002) if self.installed else 0.002
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.
@@ -244,10 +244,10 @@ class Dumbbell:
             self.router.kernel.install_neighbours(
                 *(Neighbour(host.IP(), host.MAC(), port) for host in hosts))
 
-    def shape(self, shape: DumbbellShape) -> None:
+    def install(self, links: DumbbellLinks) -> None:
         """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
-        self.router.kernel.install_ports(*shape.router_ports())
-        self.switch.kernel.install_ports(*shape.client_ports())
+        self.router.kernel.install_ports(*links.router_ports())
+        self.switch.kernel.install_ports(*links.client_ports())
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""

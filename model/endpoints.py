@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from model.network import Events, Happening, Link
+from model.network import Events, Happening, SimulatedLink
 from model.receiver import Receiver, receive_window
 from model.sender import Sender
 from model.transfer import Transfer
@@ -32,8 +32,8 @@ class Handshake:
     SYN-ACK left, and when it arrived.
     """
 
-    def __init__(self, events: Events, clock: Clock, up: Link, down: Link, request_bytes: int
-                 ) -> None:
+    def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
+                 request_bytes: int) -> None:
         self.events, self.clock, self.up, self.down = events, clock, up, down
         self.request_bytes = request_bytes
         self.connected = self.accepted = self.requested = 0
@@ -126,8 +126,8 @@ class Ends(Events):
         super().__init__()
         self.transfer = transfer
         self.clock = clock = Clock(transfer.clock_phase_ns)
-        self.down = Link(self, transfer.rtt_ms, transfer.bandwidth_kbps)
-        self.up = Link(self, transfer.rtt_ms, transfer.uplink_kbps)
+        self.down = SimulatedLink(self, transfer.path.down)
+        self.up = SimulatedLink(self, transfer.path.up)
         self.shaken_hands = shaken = Handshake(self, clock, self.up, self.down,
                                                transfer.first_request_bytes)
         self.sender = Sender(

@@ -9,6 +9,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from net.link import Link
 from net.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
 from net.waiting import LATE_NS
 
@@ -60,13 +61,13 @@ class Events:
         self.fires = max(self.timers[0][0] + LATE_NS, now + LEAST_TIMER_NS)
 
 
-class Link:
-    """Half the RTT, then a rate stage, store and forward; each has a timer (qdisc_watchdog)."""
+class SimulatedLink:
+    """Its delay, then a rate stage, store and forward; each has a timer (qdisc_watchdog)."""
 
-    def __init__(self, events: Events, rtt_ms: float, rate_kbps: float) -> None:
+    def __init__(self, events: Events, link: Link) -> None:
         self.events = events
-        self.delay_ns = delay_ns(rtt_ms / 2)
-        self.bytes_per_s = bytes_per_s(rate_kbps)
+        self.delay_ns = delay_ns(link.delay_ms)
+        self.bytes_per_s = bytes_per_s(link.rate_kbps)
         self.free_at = 0  # when all that has come will have been sent
         self.peak_queue = 0  # packets at once, the one being sent included
         # When each is due, how long sending it takes, and what happens when it has arrived.

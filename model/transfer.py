@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from model.receiver import RECEIVE_BUFFERS, window_unit
 from model.writer import SEND_BUFFERS
+from net.link import Path
 from net.segments import MSS
 
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
@@ -33,8 +34,7 @@ class Secure:
 class Transfer:
     """What decides a lossless fetch.
 
-    rtt_ms: propagation both ways; bandwidth_kbps, uplink_kbps: towards and
-        from the client, Ethernet headers counted, math.inf for no limit.
+    path: its delays and rates; the queue is taken to be long enough, and nothing to be lost.
     initcwnd, initrwnd: segments.
     response_bytes, request_bytes: payload, HTTP headers included.
     burst_bytes, gap_ms: a response in two writes: so much of it at once, the
@@ -55,9 +55,7 @@ class Transfer:
         that of an idle one.
     """
 
-    rtt_ms: float
-    bandwidth_kbps: float
-    uplink_kbps: float
+    path: Path
     initcwnd: int
     initrwnd: int
     response_bytes: int

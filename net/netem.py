@@ -1,7 +1,7 @@
 """netem: each of its parameters once, in tc's words and as the kernel's number, and its bytes.
 
 A new parameter is a field of Netem, a line of its `parameters` and of NetemOptions, here, and a
-field of Shape (testbed/network/shaping.py), which hands it to the client's port. Structures from
+field of Link (net/link.py), which shaping.py hands to the port. Structures from
 include/uapi/linux/pkt_sched.h.
 """
 

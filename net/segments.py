@@ -11,14 +11,17 @@ Wireshark shows them: the SYN is 0 and the first byte of data is 1.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
 from base.errors import FirstFlightError
 from net import headers, pcap
 from net.headers import (ACK, ETHERNET_BYTES, FIN, OPTION_SACK, OPTION_SCALE, OPTION_TIMESTAMP,
                          RST, SYN, TCP)
+
+CapturedFrame = tuple[int, bytes, int]  # its time, ns, what was kept of it, its bytes on the wire
+Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or its frames, parsed once for many
 
 # Where servers listen, HTTP and with TLS: server.py, and those of others.
 SERVER_PORTS = (80, 443, 8080, 8443)
@@ -135,7 +138,7 @@ class RawSegment(NamedTuple):
     identification: int
 
 
-def read_connection(client_pcap: bytes, server_pcap: bytes, client_port: int = 0) -> Connection:
+def read_connection(client_pcap: Packets, server_pcap: Packets, client_port: int = 0) -> Connection:
     """The connection from `client_port`, or the only one there is if that is 0.
 
     client_pcap, server_pcap: the packets of one trial as they stand in a pcap
@@ -150,7 +153,7 @@ def read_connection(client_pcap: bytes, server_pcap: bytes, client_port: int = 0
     return connection_of(port, at_client, at_server)
 
 
-def read_connections(client_pcap: bytes, server_pcap: bytes
+def read_connections(client_pcap: Packets, server_pcap: Packets
                      ) -> dict[tuple[str, int], Connection]:
     """All connections of captures of many, by the client's address and port.
 
@@ -180,16 +183,19 @@ def capture_file(packets: bytes) -> bytes:
     return packets if pcap.has_header(packets) else pcap.HEADER + packets
 
 
-def _packets(packets: bytes, side: str) -> list[RawSegment]:
+def _packets(packets: Packets, side: str) -> list[RawSegment]:
     segments = (_raw_segment(*frame) for frame in frames(packets, side))
     return [segment for segment in segments if segment is not None]
 
 
-def frames(packets: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
+def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
     """Of each captured frame the time, ns, what was kept, and its bytes on the wire.
 
-    side: in messages. Raises CaptureError.
+    packets: a capture, or its frames, which come back. side: in messages. Raises CaptureError.
     """
+    if not isinstance(packets, bytes):
+        yield from packets
+        return
     try:
         yield from pcap.frames(packets)
     except ValueError as error:

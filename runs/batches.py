@@ -116,7 +116,7 @@ def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:
         job = trial.job()
         if job.get("alone"):
             return list(trials)
-        shapes.setdefault(json.dumps(job["shape"], sort_keys=True), []).append(trial)
+        shapes.setdefault(json.dumps(job["network"], sort_keys=True), []).append(trial)
     return [trial for group in shapes.values() for trial in group]
 
 

@@ -128,7 +128,7 @@ def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
         return [[trial] for trial in trials]
     shapes: dict[str, list[Job]] = {}
     for trial in trials:
-        shapes.setdefault(json.dumps(trial["shape"], sort_keys=True), []).append(trial)
+        shapes.setdefault(json.dumps(trial["network"], sort_keys=True), []).append(trial)
     hands: list[list[Job]] = [[] for _ in range(workers)]
     for number, group in enumerate(shapes.values()):
         hands[number % workers].extend(group)

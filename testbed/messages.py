@@ -55,12 +55,16 @@ class Options(TypedDict, total=False):
 
 
 class NeededOfJob(TypedDict):
-    """What each trial says: kind: of its bench; shape: of its network (testbed.network.shaping)."""
+    """What each trial says: kind: of its bench.
+
+    network: a net.link.Path of a fetch or a trace, in the words of JSON; of a load run the fields
+    of testbed.network.shaping.DumbbellLinks.
+    """
 
     kind: str
     id: str
     deadline_s: float
-    shape: Mapping[str, Any]
+    network: Mapping[str, Any]
     congestion_control: str
 
 
@@ -92,7 +96,6 @@ class Job(NeededOfJob, total=False):
     duration_s: float
     traffic: Sequence[Traffic]
     window_bytes: int
-    outage_ms: Sequence[float]
 
 
 # By direction, "to_client" and "to_server": packets that "queue" and "random" loss dropped.

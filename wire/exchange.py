@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from net.headers import FIN, OPTION_SACK_PERMITTED, RST, SYN, tcp_options
 from net.path import NEVER, serialised_ms
-from net.segments import (MS, SYN_BYTES, Connection, Segment, distance, read_connection,
+from net.segments import (MS, SYN_BYTES, Connection, Packets, Segment, distance, read_connection,
                           read_connections)
 
 SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
@@ -79,7 +79,7 @@ class Exchange:
         return (self.response_acknowledged_ns - self.response_start_ns) / 1e6
 
 
-def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
+def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int = 0,
                   response_bytes: int = 0) -> Exchange:
     """The exchange from `client_port`, or the only one there is if that is 0.
 
@@ -91,7 +91,7 @@ def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
     return _sum_up(read_connection(client_pcap, server_pcap, client_port), response_bytes)
 
 
-def read_exchanges(client_pcap: bytes, server_pcap: bytes) -> dict[tuple[str, int], Exchange]:
+def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str, int], Exchange]:
     """All exchanges of captures of many, by the client's address and port.
 
     A port that was used more than once is excluded. Raises CaptureError.

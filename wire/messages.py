@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from net.headers import RST, TCP, headers
 from net.path import NEVER
-from net.segments import CaptureError, Segment, frames
+from net.segments import CaptureError, Packets, Segment, frames
 from wire.exchange import Exchange, response_times
 from wire.flights import flights
 
@@ -113,7 +113,7 @@ class Early:
     segments: int
 
 
-def find_early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
+def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> Early:
     """Of a connection with early data that was accepted. Raises CaptureError.
 
     sealed_bytes: as long as it is on the wire.
@@ -140,7 +140,7 @@ def find_early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Ear
                  len(left), sum(map(len, left)))
 
 
-def _hello_bytes(client_pcap: bytes, client_port: int) -> int:
+def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
     """Of the first record that a client sent from a port, by its head. Raises CaptureError."""
     for _, frame, frame_bytes in frames(client_pcap, "client"):
         parsed = headers(frame, frame_bytes)

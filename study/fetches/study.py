@@ -71,7 +71,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
                 f"{scenario.name}: cake lets nothing through a queue of {trial.queue_packets}"
                 " packet (--queue, --qdisc), since it counts the memory that one takes: write"
                 f" {LEAST_CAKE_PACKETS} or more")
-        shapes.setdefault(trial.shape, []).append(trial)
+        shapes.setdefault(trial.network, []).append(trial)
     made = [trial for trials in shapes.values() for trial in trials]
     if requested.users:
         made += requested.users.trials(scenario.name, seed)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from base.words import exact
+from net.link import Path
 from net.segments import TIMESTAMP_BYTES
 from testbed.messages import Job
 
@@ -98,6 +99,13 @@ class TraceTrial:
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
         return 120 + 40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
 
+    @property
+    def path(self) -> Path:
+        """What is installed and judged: half the RTT each way; an outage is on the way down."""
+        path = Path.between(self.rtt_ms, self.bandwidth_kbps, self.uplink_kbps, self.queue_packets)
+        outage_ms = (self.outage_from_ms, self.outage_to_ms)
+        return replace(path, down=replace(path.down, outage_ms=outage_ms))
+
     def job(self) -> Job:
         """The trial as the worker reads it."""
         ending = f"&trace_ms={exact(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
@@ -112,9 +120,7 @@ class TraceTrial:
                         "advertised_mss": self.mss + TIMESTAMP_BYTES},
             "paths": [path + ending for path in self.paths.split()],
             "think_s": list(self.thinks_s), "deadline_s": self.deadline_s,
-            "outage_ms": [self.outage_from_ms, self.outage_to_ms] if self.outage_to_ms else [],
-            "shape": {"rtt_ms": self.rtt_ms, "bandwidth_kbps": self.bandwidth_kbps,
-                      "uplink_kbps": self.uplink_kbps, "queue_packets": self.queue_packets}}
+            "network": self.path.to_json()}
 
 
 def due_times_s(schedule: str) -> list[float]:

@@ -8,6 +8,7 @@ from statistics import mode
 
 from base.errors import FirstFlightError
 from findings.findings import Compared
+from net.segments import frames
 from runs.results import checks
 from runs.results.checks import Check
 from runs.results.records import SKIPPED
@@ -18,7 +19,6 @@ from study.trace.window import WINDOW_FILE, parse
 from testbed.messages import Fetch, Observation, ObservedTrial, Response, started_at
 from wire.delivery import packet_path
 from wire.delivery.packet_path import deliveries
-from wire.delivery.qdiscs import Way
 from wire.exchange import read_exchange
 
 RTT_TOLERANCE_MS = 3.0  # in real time
@@ -48,14 +48,13 @@ def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> Trac
 
 def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:
     """Raises FirstFlightError where captures or samples are missing or damaged."""
-    exchange = read_exchange(observed.client_pcap, observed.server_pcap)
+    client, server = (list(frames(packets, side)) for side, packets in (
+        ("client", observed.client_pcap), ("server", observed.server_pcap)))
+    exchange = read_exchange(client, server)
     if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
-    ways = (Way(trial.rtt_ms / 2, trial.bandwidth_kbps, trial.queue_packets,
-                outage_ms=(trial.outage_from_ms, trial.outage_to_ms)),
-            Way(trial.rtt_ms / 2, trial.uplink_kbps, trial.queue_packets))
-    path = deliveries(observed.client_pcap, observed.server_pcap, *ways, tuple) if exact else None
+    path = deliveries(client, server, trial.path, tuple) if exact else None
     return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from net.link import Path
 from testbed.hosts.tls_records import KEY_SHARES, newer_openssl
 from testbed.messages import Job
 from testbed.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
                                    star_routes)
-from testbed.network.shaping import DumbbellShape, Shape
+from testbed.network.shaping import DumbbellLinks, server_interface, star_ports
 
 RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 # Where servers listen that are not server.py, next to it: HTTP, and with TLS.
@@ -65,8 +66,8 @@ def commands_of(job: Job, from_scenario: Container[str] = ()) -> list[str]:
 def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
-    shape = Shape(**job["shape"])
-    return [*(command for port in (*shape.ports(), shape.server_interface)
+    path = Path.from_json(job["network"])
+    return [*(command for port in (*star_ports(path), server_interface(path))
               for command in port.commands),
             *(f"sysctl -w {key}='{value}'"
               for requested in sysctls_of(job, from_scenario).values()
@@ -99,9 +100,9 @@ def _tls(job: Job) -> list[str]:
 
 
 def _load_commands(job: Job) -> list[str]:
-    shape = DumbbellShape(**job["shape"])
+    links = DumbbellLinks(**job["network"])
     routes = dumbbell_routes("server1", job["client_initcwnd"], job["congestion_control"])
-    return [*(command for port in (*shape.router_ports(), *shape.client_ports())
+    return [*(command for port in (*links.router_ports(), *links.client_ports())
               for command in port.commands),
             *(route.command for route in routes),
             *(f"testbed/hosts/load_client.py on client{number}:"

@@ -1,4 +1,4 @@
-"""Shapes: one setting of a network's links, as what its ports carry (testbed/network/ports.py).
+"""The links of a network as what its ports carry (testbed/network/ports.py).
 
 Data and pure functions; testbed/network/kernel.py sends them to a kernel. Each port of
 the star carries two netem qdiscs, one subject each::
@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from net import qdiscs
+from net.link import Link, Path
 from net.netem import Netem
 from net.qdiscs import InstalledQdisc
 from net.tc import FULL_FRAME_BYTES, TICK_NS, bits
@@ -48,73 +49,41 @@ def dropped_between(before: dict[str, dict[str, int]],
             for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
 
 
-@dataclass(frozen=True)
-class Shape:
-    """One setting of the star's links.
+def star_ports(path: Path) -> tuple[Port, Port]:
+    """The switch's, to the client and to the server."""
+    return (Port(CLIENT_PORT, _qdiscs(path.down)), Port(SERVER_PORT, _qdiscs(path.up)))
 
-    rtt_ms: propagation delay of both ways together.
-    bandwidth_kbps, uplink_kbps: towards the client, towards the server.
-    queue_packets: drop-tail limit of either bottleneck.
-    loss_percent: random loss towards the client, before the bottleneck, so many
-        packets in a row on average (loss_burst); seed makes it repeat.
-    jitter_ms: standard deviation of the delay towards the client.
-    qdisc: "fifo", or "fq_codel" or "cake" in the place of the queue to the
-        client; or "fq": a fifo there, and the server's own interface paces.
-    htb_burst_bytes: for HTB with this burst in the place of netem's rate, and the
-        delay in it, which then has the queue's limit; 0 for netem.
+
+def _qdiscs(link: Link) -> tuple[Netem | Queue | HtbShaper, ...]:
+    """What the port of one direction carries.
+
+    HTB as Mininet's TCIntf has it, but for the place: on the switch, never on a host.
     """
+    delay = losing(Netem(delay_ms=link.delay_ms, jitter_ms=link.jitter_ms, seed=link.seed),
+                   link.loss_percent, link.loss_burst)
+    if link.htb_burst_bytes:
+        return (HtbShaper(link.rate_kbps, link.htb_burst_bytes),
+                replace(delay, limit_packets=link.queue_packets))
+    return (delay, *bottleneck_queue(link.qdisc, link.rate_kbps, link.queue_packets))
 
-    rtt_ms: float
-    bandwidth_kbps: float
-    uplink_kbps: float
-    queue_packets: int
-    loss_percent: float = 0.0
-    jitter_ms: float = 0.0
-    loss_burst: float = 1.0
-    qdisc: str = "fifo"
-    htb_burst_bytes: int = 0
-    seed: int = 0
 
-    def ports(self) -> tuple[Port, Port]:
-        """The switch's, to the client and to the server."""
-        if self.htb_burst_bytes:
-            return self._htb_ports()
-        delay = Netem(delay_ms=self.rtt_ms / 2)
-        return (Port(CLIENT_PORT, (self._to_client(delay), *bottleneck_queue(
-                    self.qdisc, self.bandwidth_kbps, self.queue_packets))),
-                Port(SERVER_PORT, (delay, bottleneck(self.uplink_kbps, self.queue_packets))))
+def server_interface(path: Path) -> Port:
+    """The server's own."""
+    return server_port("server-eth0", path.down.qdisc == "fq")
 
-    def _htb_ports(self) -> tuple[Port, Port]:
-        """As Mininet's TCIntf has them, but for the place: on the switch, never on a host."""
-        delay = Netem(delay_ms=self.rtt_ms / 2, limit_packets=self.queue_packets)
-        down, up = (HtbShaper(rate_kbps, self.htb_burst_bytes)
-                    for rate_kbps in (self.bandwidth_kbps, self.uplink_kbps))
-        return (Port(CLIENT_PORT, (down, self._to_client(delay))),
-                Port(SERVER_PORT, (up, delay)))
 
-    def _to_client(self, delay: Netem) -> Netem:
-        """The delay with all that happens to packets towards the client."""
-        return losing(replace(delay, jitter_ms=self.jitter_ms, seed=self.seed),
-                      self.loss_percent, self.loss_burst)
+def remembers(path: Path) -> bool:
+    """Whether it has to be installed for each trial, so that none depends on the one before.
 
-    @property
-    def remembers(self) -> bool:
-        """Whether it has to be installed for each trial, so that none depends on the one before.
-
-        What is random is seeded anew, and what has a memory made anew.
-        """
-        return any(qdisc.random or qdisc.anew for port in (*self.ports(), self.server_interface)
-                   for qdisc in port.qdiscs)
-
-    @property
-    def server_interface(self) -> Port:
-        """The server's own."""
-        return server_port("server-eth0", self.qdisc == "fq")
+    What is random is seeded anew, and what has a memory made anew.
+    """
+    return any(qdisc.random or qdisc.anew for port in (*star_ports(path), server_interface(path))
+               for qdisc in port.qdiscs)
 
 
 @dataclass(frozen=True)
-class DumbbellShape:
-    """One setting of the dumbbell.
+class DumbbellLinks:
+    """The links of the dumbbell.
 
     bandwidth_kbps, queue_packets: the bottleneck and its drop-tail limit.
     queue: "droptail", or "fq_codel" or "cake" in its place, with their own

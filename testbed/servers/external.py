@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from net import link
 from testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from testbed.hosts import certificates
 from testbed.hosts.certificates import CertificateError, ChainSpec, Files
@@ -125,7 +126,8 @@ class ExternalServers:
 
     def watch(self, trial: Job) -> Watch:
         """What will look at the connections of a trial while it runs."""
-        every_s = max(trial["shape"]["rtt_ms"] / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
+        rtt_ms = link.Path.from_json(trial["network"]).rtt_ms
+        every_s = max(rtt_ms / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
         secure = trial.get("tls")
         until_bytes = ((secure["chain_bytes"] or MOST_CHAIN_BYTES) + AROUND_CHAIN_BYTES
                        if secure else 0)

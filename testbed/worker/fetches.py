@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from net import link
 from testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from testbed.messages import Fetch, Job, Observation, Response
 from testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from testbed.network.links import SERVER_IP, RouteOptions
-from testbed.network.shaping import Shape, dropped_between
+from testbed.network.shaping import dropped_between
 from testbed.servers.external import Chains, ExternalServers
 from testbed.servers.program import Watch
 from testbed.worker.tap import Tap, open_capture, save_all
@@ -63,7 +64,7 @@ class FetchBench:
             self.trusted = self._other(trial)
         else:
             self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
-        self.star.shape(Shape(**trial["shape"]))
+        self.star.install(link.Path.from_json(trial["network"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
         self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))

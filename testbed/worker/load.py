@@ -19,7 +19,7 @@ from pathlib import Path
 
 from testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from testbed.messages import Job, Observation
-from testbed.network.shaping import DumbbellShape
+from testbed.network.shaping import DumbbellLinks
 from testbed.worker.tap import Tap, open_capture, save_all
 from topo import Dumbbell
 from vtime import shared_folder
@@ -54,12 +54,12 @@ class LoadBench:
         self.runs += 1
         self.folder = self.job_folder / f"run{self.runs}"
         self.folder.mkdir()
-        shape = DumbbellShape(**{name: tuple(value) if isinstance(value, list) else value
-                                 for name, value in trial["shape"].items()})
-        self.net = net = Dumbbell(len(shape.client_rtt_ms), trial["servers"],
+        links = DumbbellLinks(**{name: tuple(value) if isinstance(value, list) else value
+                                 for name, value in trial["network"].items()})
+        self.net = net = Dumbbell(len(links.client_rtt_ms), trial["servers"],
                                   self.requested_sysctls)
         self.sysctls = net.sysctls
-        net.shape(shape)
+        net.install(links)
         net.set_windows(trial["client_initcwnd"], trial["initrwnd"], trial["congestion_control"])
         if trial["paced"]:
             net.set_pacing()

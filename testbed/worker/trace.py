@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from net import link
 from testbed.bench import TOOL_DEADLINE_S, WorkerError
 from testbed.messages import Job, Observation, Response
 from testbed.network.links import SERVER_IP, RouteOptions
-from testbed.network.shaping import Shape
 from testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -27,6 +27,7 @@ class TraceBench(FetchBench):
         self.number = 0
         self.lacking = ""
         self.files: dict[str, str] = {}
+        self.path: link.Path | None = None
 
     def prepare(self, trial: Job) -> None:
         self.files = {}
@@ -34,7 +35,8 @@ class TraceBench(FetchBench):
         if self.lacking:
             return
         self._load("libcurl")
-        self.star.shape(Shape(**trial["shape"]))
+        self.path = link.Path.from_json(trial["network"])
+        self.star.install(self.path)
         self.star.set_trial_sysctls(client={}, server=trial["sysctls"])
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial["options"]))
@@ -49,8 +51,8 @@ class TraceBench(FetchBench):
         self.client.order({"think_s": trial["think_s"], "deadline_s": deadline_s,
                            "program": "libcurl", "window_bytes": trial["window_bytes"],
                            "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
-        if trial["outage_ms"]:
-            self._cut(*trial["outage_ms"])
+        if self.path is not None and self.path.down.outage_ms[1]:
+            self._cut(*self.path.down.outage_ms)
         whole_s = deadline_s * len(trial["paths"]) + sum(trial["think_s"])
         answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the transfers")
         observation["fetches"] = answer["fetches"]

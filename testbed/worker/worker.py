@@ -111,7 +111,7 @@ class Worker:
             bench.prepare(trial)
             if bench.sysctls != known:  # a network of the trial's own
                 self.write({"stage": "alive", "facts": {"sysctls": bench.sysctls}})
-            self._align(trial.get("shape", {}).get("jitter_ms", 0))
+            self._align(trial.get("network", {}).get("down", {}).get("jitter_ms", 0))
             observation["started_at"], started = time.time(), time.monotonic()
             bench.measure(trial, observation)
             observation["duration_s"] = time.monotonic() - started

@@ -20,6 +20,7 @@ import pytest
 
 from model.predict import Transfer, predict
 from model.transfer import Secure
+from tests.transfers import transfer
 
 FOLDER = Path(__file__).resolve().parent
 NOT_ASKED = ("total_ms", "latency_ms", "retransmissions")
@@ -40,7 +41,7 @@ def deviation(row: dict[str, Any], requested: Transfer) -> str:
 
 
 def test_the_model_takes_what_the_guest_took() -> None:
-    assert not list(filter(None, (deviation(row, Transfer(**{  # type: ignore[arg-type]
+    assert not list(filter(None, (deviation(row, transfer(**{  # type: ignore[arg-type]
         name: value if name == "congestion_control" else
         int(value) if value.isdecimal() else float(value)
         for name, value in row.items() if name not in NOT_ASKED})) for row in measured())))
@@ -57,7 +58,7 @@ def asked(row: dict[str, Any]) -> Transfer:
     if secure := requested.pop("secure", None):
         requested["secure"] = Secure(**{name: tuple(value) if isinstance(value, list) else value
                                         for name, value in secure.items()})
-    return Transfer(**requested)
+    return transfer(**requested)
 
 
 def test_the_model_has_every_rule() -> None:

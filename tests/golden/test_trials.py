@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from model.predict import predict
-from model.transfer import Transfer
 from runs.results.records import PASS
 from tests.golden import stored
+from tests.transfers import transfer
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", stored.NAMES)
@@ -35,7 +35,7 @@ def test_the_model_against_what_was_measured() -> None:
         seen = {name: row.pop(name) for name in ("total_ms", "latency_ms")}
         whole = {name: int(row.pop(name)) for name in list(row)
                  if name.endswith("bytes") or name in ("initcwnd", "initrwnd", "clock_phase_ns")}
-        prediction = predict(Transfer(**row, **whole))  # type: ignore[arg-type]
+        prediction = predict(transfer(**row, **whole))  # type: ignore[arg-type]
         late_ms = 2.2 if row["gap_ms"] else 0.04  # of the server's back-end timer; of curl
         for name, value in seen.items():
             assert -0.04 < value - getattr(prediction, name) < late_ms, (name, row, whole)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from model.predict import predict
-from model.transfer import Transfer
 from runs.results.records import FAIL, PASS
 from study.load.record import Connections, LoadRecord, join_rows, parse_connections
 from study.load.trial import LoadTrial, wire_bytes
 from study.load.verify import judge_load
 from testbed.guests import UmlEngine
 from tests.live.conftest import Driver, rows
+from tests.transfers import transfer
 from vtime.kernel.init import RESULTS
 from vtime.uml import guest_command
 
@@ -58,10 +58,10 @@ def test_an_empty_link_takes_what_the_model_says(kernel: Path, tmp_path: Path) -
     quiet = replace(TRIAL, load=0.02, duration_s=60)
     ((record, connections),) = measured(kernel, tmp_path, quiet)
     head = len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n")
-    transfer = Transfer(
+    asked = transfer(
         rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=1e9, initcwnd=10, initrwnd=100,
         response_bytes=20_000 + head, request_bytes=35)
-    predicted = predict(transfer).total_ms
+    predicted = predict(asked).total_ms
     assert record.p50_ms == pytest.approx(predicted, abs=1.0)
     assert record.p10_ms == pytest.approx(record.p50_ms, abs=1.0)
     assert len(connections) > 5

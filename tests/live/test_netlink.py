@@ -17,7 +17,8 @@ from types import SimpleNamespace
 from testbed.network.kernel import NodeKernel
 from testbed.network.links import Neighbour, Route, RouteOptions, star_routes
 from testbed.network.ports import Port
-from testbed.network.shaping import Shape, bottleneck_queue, server_port
+from net.link import Link, Path
+from testbed.network.shaping import bottleneck_queue, server_port, star_ports
 
 def run(words):
     return subprocess.run(words.split(), capture_output=True, text=True, check=True).stdout
@@ -26,10 +27,10 @@ def shown(words):
     # From iproute2 6.7 on tc knows the seed, and shows it where it is the kernel's own choice, too.
     return [re.sub(" seed (?!9$)[0-9]+$", "", line.rstrip()) for line in run(words).splitlines()]
 
-PORTS = [*Shape(rtt_ms=101.001, bandwidth_kbps=56, uplink_kbps=10_000_000, queue_packets=20,
-                loss_percent=1.7, jitter_ms=2.3, seed=9).ports(),
-         *Shape(rtt_ms=20, bandwidth_kbps=1e6, uplink_kbps=56, queue_packets=5, loss_percent=2,
-                loss_burst=4, qdisc="cake", seed=9).ports()[:1],
+PORTS = [*star_ports(Path(Link(50.5005, 56, 20, loss_percent=1.7, jitter_ms=2.3, seed=9),
+                          Link(50.5005, 10_000_000, 20))),
+         *star_ports(Path(Link(10, 1e6, 5, loss_percent=2, loss_burst=4, qdisc="cake", seed=9),
+                          Link(10, 56, 5)))[:1],
          *(Port("any", bottleneck_queue(kind, 20000, 500)) for kind in ("cake", "fq_codel")),
          server_port("any", True)]
 ROUTES = [*star_routes(10, 27, "cubic", RouteOptions(300, True, 536)),

@@ -38,9 +38,9 @@ CASES = {
 MEASURE = """
 import json, subprocess, sys, time
 from pathlib import Path
+from net import link
 from testbed.bench import LineProcess
 from testbed.network.links import SERVER_IP
-from testbed.network.shaping import Shape
 from topo import Star
 
 folder, (cases, program, nagle, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])
@@ -54,10 +54,10 @@ secured.stdout.readline()
 plain = star.server.popen([sys.executable, "-c", nagle, SERVER_IP], stdout=subprocess.PIPE)
 plain.stdout.readline()
 found = {}
-star.shape(Shape(rtt_ms=1, bandwidth_kbps=1000, uplink_kbps=1000, queue_packets=1000))
+star.install(link.Path.between(1, 1000, 1000, 1000))
 for name, (rtt_ms, kbps, window, receive, what, captured) in cases.items():
     star.drain(60)
-    star.shape(Shape(rtt_ms=rtt_ms, bandwidth_kbps=kbps, uplink_kbps=kbps, queue_packets=1000))
+    star.install(link.Path.between(rtt_ms, kbps, kbps, 1000))
     star.set_routes(window, receive, "cubic")
     scheme, path = what.split()
     url = {"closed": f"http://{SERVER_IP}:81/", "nagle": f"http://{SERVER_IP}:82{path}"}.get(

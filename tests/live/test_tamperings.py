@@ -35,7 +35,7 @@ def of_trial(**fields: str | float) -> Change:
 
 
 def shaped(**fields: str | float) -> Change:
-    return lambda trial: {**trial.job(), "shape": {**trial.job()["shape"], **fields}}
+    return lambda trial: {**trial.job(), "network": replace(trial, **fields).job()["network"]}
 
 
 def with_sysctl(name: str, value: str) -> Change:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy
 
 from net.headers import ICMPV6, UDP
+from net.link import Link
 from wire.capture.direction import WINDOW_NS, LinkDirection, highest_kbps, queued
 from wire.capture.fields import Headers
 from wire.capture.misplaced import FEW, misplaced
@@ -17,7 +18,6 @@ from wire.capture.pcapng import Capture, Device, Flags, Numbers, Packets
 from wire.capture.qdiscs import PLAIN, DeviceSetting, rate_words
 from wire.capture.spaces import Spaces, nodes
 from wire.delivery.packet_path import Deviation, Frame, delivery_of, examples
-from wire.delivery.qdiscs import Way
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
 # queues and programs a packet may leave by so much later than its queue alone would let it.
@@ -215,7 +215,7 @@ def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -
                      f" {setting.loss_percent:g} % are set")
 
 
-def _follow(link: LinkDirection, way: Way, came: LinkDirection) -> None:
+def _follow(link: LinkDirection, way: Link, came: LinkDirection) -> None:
     """Compare each packet with what the queues have to do with it (wire.delivery)."""
     # What is discarded with its link has filled the queue until then.
     until = came.packets.queued_ns[came.packets.is_discarded].min(initial=1 << 62)

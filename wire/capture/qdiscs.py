@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from net import netem, netlink, qdiscs
+from net.link import Link
 from net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS
-from wire.delivery.qdiscs import Way
 
 _ROOT = qdiscs.ROOT
 # Attributes of options that nobody here sets (TCA_HFSC_USC and so on).
@@ -104,7 +104,7 @@ class DeviceSetting:
 
     time_ns: int
     queues: tuple[Qdisc, ...] = ()
-    way: Way | None = field(default=None, compare=False)
+    way: Link | None = field(default=None, compare=False)
     unknown: str = ""
     command: str = field(default="", compare=False)
 
@@ -334,7 +334,7 @@ _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc
 
 # What wire.delivery models -----------------------------------------------------------
 
-def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
+def _way(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
     """The queues as one way, or why they are none."""
     kinds = [queue.kind for queue in queues]
     if any(queue.also for queue in queues):
@@ -342,7 +342,7 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
     if _PACING in kinds:
         return None, "fq, which paces"
     if all(kind in PLAIN for kind in kinds):
-        return Way(0.0, math.inf, _UNLIMITED), ""
+        return Link(0.0, math.inf, _UNLIMITED), ""
     delaying = next((queue for queue in queues if queue.kind == "netem"), None)
     if delaying and (delaying.loss_percent is None or delaying.jitter_ms):
         return None, "jitter, or loss in bursts"
@@ -355,7 +355,7 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
                                                HTB_CEILING_BURST_BYTES + 20):
         return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
     leaf = queues[2] if len(queues) == 3 else None
-    base = _netem_way(delaying) if delaying else Way(0.0, math.inf, (leaf and leaf.limit_packets)
+    base = _netem_way(delaying) if delaying else Link(0.0, math.inf, (leaf and leaf.limit_packets)
                                                or _UNLIMITED)
     if not math.isinf(base.rate_kbps):
         return None, "htb over netem with a rate"
@@ -363,6 +363,6 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Way | None, str]:
                    htb_burst_bytes=shaped.burst_bytes), ""
 
 
-def _netem_way(netem: Qdisc) -> Way:
-    return Way(netem.delay_ms, netem.rate_kbps, netem.limit_packets or _UNLIMITED,
+def _netem_way(netem: Qdisc) -> Link:
+    return Link(netem.delay_ms, netem.rate_kbps, netem.limit_packets or _UNLIMITED,
                loss_percent=netem.loss_percent or 0.0, seed=netem.seed, qdisc="netem")

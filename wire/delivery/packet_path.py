@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from findings.findings import Compared
 from net.headers import ETHERNET_BYTES
+from net.link import Link, Path
 from net.path import LEAST_TIMER_NS, NEVER
-from net.segments import MS, CaptureError, frames
-from wire.delivery.qdiscs import CHOOSING, Way, reached, shaper
+from net.segments import MS, CaptureError, Packets, frames
+from wire.delivery.qdiscs import CHOOSING, reached, shaper
 
 # Timers of a guest wait for each other, LEAST_TIMER_NS each: two of a path, and as many of what
 # else happens just then.
@@ -103,7 +104,7 @@ class Delivery:
                    for woken in self.events[first:bisect_right(self.events, due_ns)])
 
 
-def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server: Way,
+def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
                table: Callable[[], Sequence[int]]) -> tuple[Delivery, Delivery]:
     """What the path did to client and to server.
 
@@ -114,25 +115,25 @@ def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server
     if not at_client:
         raise CaptureError("the client's capture holds no packet")
     client = at_client[0].head[_ADDRESSES]  # who speaks first
-    numbers = table() if to_client.jitter_ms or to_server.jitter_ms else ()
-    ways = (to_client, _direction(at_server, at_client, client, True)), (
-        to_server, _direction(at_client, at_server, client, False))
+    numbers = table() if path.down.jitter_ms or path.up.jitter_ms else ()
+    directions = (path.down, _direction(at_server, at_client, client, True)), (
+        path.up, _direction(at_client, at_server, client, False))
     events = sorted(frame.time_ns for frame in (*at_client, *at_server))
-    down, up = (_delivery(sent, came, way, numbers, at_client[0].time_ns,
-                          Delivery(len(sent), events)) for way, (sent, came) in ways)
+    down, up = (_delivery(sent, came, link, numbers, at_client[0].time_ns,
+                          Delivery(len(sent), events)) for link, (sent, came) in directions)
     return down, up
 
 
-def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], way: Way, late_ns: int) -> Delivery:
-    """What a way without jitter did to the packets that came to it, and those that it let go.
+def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], link: Link, late_ns: int) -> Delivery:
+    """What a link without jitter did to the packets that came to it, and those that it let go.
 
     Their heads distinguish them. late_ns: how much later than due a packet may be, where others'
     timers and system calls are in between.
     """
-    return _delivery(list(sent), list(came), way, (), 0, Delivery(len(sent), (), late_ns=late_ns))
+    return _delivery(list(sent), list(came), link, (), 0, Delivery(len(sent), (), late_ns=late_ns))
 
 
-def _frames(pcap: bytes, side: str) -> list[Frame]:
+def _frames(pcap: Packets, side: str) -> list[Frame]:
     return [Frame(*frame, number) for number, frame in enumerate(frames(pcap, side), start=1)]
 
 
@@ -144,27 +145,27 @@ def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes
     return sent, came
 
 
-def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[int],
+def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[int],
               begun_ns: int, delivery: Delivery) -> Delivery:
     arrived = _paired(sent, came, delivery)
-    times = reached(way, [frame.time_ns for frame in sent], table)
+    times = reached(link, [frame.time_ns for frame in sent], table)
     if len({frame.head for frame in sent}) < len(sent):
-        _match_duplicates(way, sent, times, arrived)
+        _match_duplicates(link, sent, times, arrived)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
     for place, reaches in enumerate(times):
-        may_be_cut, is_cut = _cut(way, sent[place].time_ns - begun_ns)
+        may_be_cut, is_cut = _cut(link, sent[place].time_ns - begun_ns)
         if reaches is not None and not (is_cut or may_be_cut and arrived[place] is None):
             through.append((reaches, place))
             continue
         delivery.random_drops.append(sent[place].number)
         if arrived[place] is not None:
             delivery.wrong(sent[place], "arrived though random loss has to take it")
-    if way.jitter_ms:
+    if link.jitter_ms:
         through.sort()
-    if way.jitter_ms and way.qdisc not in CHOOSING:
+    if link.jitter_ms and link.qdisc not in CHOOSING:
         _settle(through, arrived)
-    (_managed if way.qdisc in CHOOSING else _first_in_first_out)(
-        delivery, way, sent, arrived, through)
+    (_managed if link.qdisc in CHOOSING else _first_in_first_out)(
+        delivery, link, sent, arrived, through)
     return delivery
 
 
@@ -184,11 +185,11 @@ def _settle(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> No
             place -= 1
 
 
-def _cut(way: Way, since_ns: int) -> tuple[bool, bool]:
+def _cut(link: Link, since_ns: int) -> tuple[bool, bool]:
     """Whether an outage may take a packet, and whether it has to: a program begins it."""
-    if not way.outage_ms[1]:
+    if not link.outage_ms[1]:
         return False, False
-    begins, ends = (round(at_ms * MS) for at_ms in way.outage_ms)
+    begins, ends = (round(at_ms * MS) for at_ms in link.outage_ms)
     return (begins - _OUTAGE_NS <= since_ns <= ends + _OUTAGE_NS,
             begins + _OUTAGE_NS < since_ns < ends - _OUTAGE_NS)
 
@@ -223,13 +224,13 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
     return arrived
 
 
-def _match_duplicates(way: Way, sent: Sequence[Frame], times: Sequence[int | None],
+def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | None],
                 arrived: list[int | None]) -> None:
     """Give arrivals to the right ones of packets that are the same, byte for byte, as SYN-ACKs are.
 
     The latest goes to the last that can have come by then. times: when they have propagated.
     """
-    link = shaper(way)
+    bottleneck = shaper(link)
     alike: dict[tuple[bytes, int], list[int]] = {}
     for place, frame in enumerate(sent):
         alike.setdefault((frame.head, frame.wire_bytes), []).append(place)
@@ -243,7 +244,7 @@ def _match_duplicates(way: Way, sent: Sequence[Frame], times: Sequence[int | Non
         for at in reversed(came):
             size = sent[places[0]].wire_bytes
             fits = [candidate for candidate in able
-                    if link.due(candidate[0], size) <= at + TOLERANCE_NS] or able
+                    if bottleneck.due(candidate[0], size) <= at + TOLERANCE_NS] or able
             if not fits:  # random loss takes all of them, and yet one came
                 arrived[places[0]] = at
                 continue
@@ -251,13 +252,13 @@ def _match_duplicates(way: Way, sent: Sequence[Frame], times: Sequence[int | Non
             arrived[fits[-1][1]] = at
 
 
-def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
+def _first_in_first_out(delivery: Delivery, link: Link, sent: Sequence[Frame],
                         arrived: list[int | None], through: Sequence[tuple[int, int]]) -> None:
     """A drop-tail queue: a packet is dropped if the queue is full when it comes, else never.
 
     Of packets that are the same, as two resets are, the first that finds room arrived.
     """
-    link = shaper(way)
+    bottleneck = shaper(link)
     places: dict[bytes, list[int]] = {}  # of packets that are the same, the last first
     for _, place in reversed(through):
         places.setdefault(sent[place].head, []).append(place)
@@ -265,30 +266,30 @@ def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
     for reaches, place in through:
         frame, came_ns = sent[place], arrived[place]
         # HTB's queue holds what still propagates as well, and so does netem's own.
-        enters = frame.time_ns if way.htb_burst_bytes or way.qdisc == "netem" else reaches
+        enters = frame.time_ns if link.htb_burst_bytes or link.qdisc == "netem" else reaches
         while leaving and leaving[0] < enters - TOLERANCE_NS:
             leaving.popleft()
         same = places[frame.head]
         same.pop()
-        if came_ns is None and same and len(leaving) < way.queue_packets:
-            due_ns = link.due(reaches, frame.wire_bytes)
+        if came_ns is None and same and len(leaving) < link.queue_packets:
+            due_ns = bottleneck.due(reaches, frame.wire_bytes)
             for later in same:
                 at = arrived[later]
                 if at is not None and -TOLERANCE_NS <= at - due_ns <= delivery.late_ns:
                     came_ns, arrived[later] = at, None
                     break
         if came_ns is None:
-            if len(leaving) >= way.queue_packets:
+            if len(leaving) >= link.queue_packets:
                 delivery.queue_drops.append(frame.number)
             else:
                 delivery.wrong(frame, f"did not arrive though the queue held {len(leaving)} of"
-                                      f" {way.queue_packets} packets")
+                                      f" {link.queue_packets} packets")
             continue
-        if len(leaving) - _leave_now(leaving, enters) >= way.queue_packets:
+        if len(leaving) - _leave_now(leaving, enters) >= link.queue_packets:
             delivery.wrong(frame, f"arrived though the queue held {len(leaving)} of"
-                                  f" {way.queue_packets} packets")
-        delivery.compare(frame, came_ns, link.due(reaches, frame.wire_bytes))
-        link.take(reaches, frame.wire_bytes, came_ns)
+                                  f" {link.queue_packets} packets")
+        delivery.compare(frame, came_ns, bottleneck.due(reaches, frame.wire_bytes))
+        bottleneck.take(reaches, frame.wire_bytes, came_ns)
         leaving.append(came_ns)
 
 
@@ -297,7 +298,7 @@ def _leave_now(leaving: Sequence[int], now: int) -> int:
     return sum(1 for _ in takewhile(lambda time: time <= now + TOLERANCE_NS, leaving))
 
 
-def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Sequence[int | None],
+def _managed(delivery: Delivery, link: Link, sent: Sequence[Frame], arrived: Sequence[int | None],
              through: Sequence[tuple[int, int]]) -> None:
     """fq_codel and cake choose what they drop and which connection is next.
 
@@ -306,7 +307,7 @@ def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Seque
     connection is another flow to them after a timeout (sk_rethink_txhash): what it sends then
     may overtake what it sent before.
     """
-    link = shaper(way)
+    bottleneck = shaper(link)
     last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest of those that came
     events = sorted((reaches if arrived[place] is None else arrived[place] or 0, place, reaches)
                     for reaches, place in through)
@@ -316,18 +317,18 @@ def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Seque
         frame = sent[place]
         if arrived[place] is None:
             if place in waits or reaches in crowded or (
-                    link.due(reaches, frame.wire_bytes) > reaches):
+                    bottleneck.due(reaches, frame.wire_bytes) > reaches):
                 delivery.queue_drops.append(frame.number)
             else:
                 delivery.wrong(frame, "did not arrive though the link was free")
             continue
         connection, turn = _connection(frame), (reaches, place)
         latest = last.get(connection, turn)
-        if latest > turn and latest[0] - reaches < MS and not way.jitter_ms:
+        if latest > turn and latest[0] - reaches < MS and not link.jitter_ms:
             delivery.wrong(frame, "arrived after one that left later")
         last[connection] = max(latest, turn)
-        delivery.compare(frame, at, link.due(reaches, frame.wire_bytes))
-        link.take(reaches, frame.wire_bytes, at)
+        delivery.compare(frame, at, bottleneck.due(reaches, frame.wire_bytes))
+        bottleneck.take(reaches, frame.wire_bytes, at)
 
 
 def _waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | None]) -> set[int]:
@@ -377,15 +378,15 @@ def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[st
     counted.
     """
     for side, delivery in zip(SIDES, path or ()):
-        way, deviations = side.replace("_", " "), delivery.deviations
-        yield Compared(not deviations, f"{len(deviations)} of {delivery.sent} packets {way} differ"
+        link, deviations = side.replace("_", " "), delivery.deviations
+        yield Compared(not deviations, f"{len(deviations)} of {delivery.sent} packets {link} differ"
                        f" ({examples(deviations)})", "none")
         observed = {"queue": (len(delivery.queue_drops), " by the queue"),
                     "random": (len(delivery.random_drops), " at random"),
                     EITHER: (delivery.dropped, "")}
         for cause, counted in drops.get(side, {}).items():
             lost, words = observed[cause]
-            yield Compared(lost == counted, f"{lost} lost {way}{words}",
+            yield Compared(lost == counted, f"{lost} lost {link}{words}",
                            f"{counted} as the network dropped")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from net.link import Link
 from net.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
 from net.tc import (FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS, htb_ticks,
                     probability)
@@ -20,42 +21,18 @@ _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
 _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 
 
-@dataclass(frozen=True)
-class Way:
-    """One direction of a path: how the qdiscs of its port are configured.
-
-    delay_ms: propagation; jitter_ms: its standard deviation, by netem's table of the
-        normal distribution. rate_kbps, queue_packets: of the bottleneck.
-    loss_percent, loss_burst: random loss before it, and how many packets in a row, on
-        average. seed: of netem's random numbers. qdisc: fifo, fq_codel or cake, or htb with
-        htb_burst_bytes, or netem: one that delays and limits the rate by itself. outage_ms:
-        when all that leaves is lost, from and to, since the first packet of a trial.
-    """
-
-    delay_ms: float
-    rate_kbps: float
-    queue_packets: int
-    loss_percent: float = 0.0
-    loss_burst: float = 1.0
-    jitter_ms: float = 0.0
-    seed: int = 0
-    qdisc: str = "fifo"
-    htb_burst_bytes: int = 0
-    outage_ms: tuple[float, float] = (0.0, 0.0)
-
-
-def reached(way: Way, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
+def reached(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
     """When each packet has propagated, ns; None for one that random loss takes.
 
     left_ns: when they left, in that order. table: netem's normal distribution, where
     there is jitter.
     """
-    propagation_ns = delay_ns(way.delay_ms) + LATE_NS
-    if not (way.loss_percent or way.jitter_ms):
+    propagation_ns = delay_ns(link.delay_ms) + LATE_NS
+    if not (link.loss_percent or link.jitter_ms):
         return [left + propagation_ns for left in left_ns]
-    jitter_ns = min(delay_ns(way.jitter_ms), _MOST_JITTER_NS)
-    numbers = random_numbers(way.seed)
-    losses = _losses(way, numbers)
+    jitter_ns = min(delay_ns(link.jitter_ms), _MOST_JITTER_NS)
+    numbers = random_numbers(link.seed)
+    losses = _losses(link, numbers)
     return [None if next(losses) else
             max(left, left + propagation_ns + _deviation_ns(jitter_ns, numbers, table))
             for left in left_ns]
@@ -74,19 +51,19 @@ def random_numbers(seed: int) -> Iterator[int]:
         yield one ^ two ^ three ^ four
 
 
-def _losses(way: Way, numbers: Iterator[int]) -> Iterator[bool]:
+def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
     """Whether random loss takes the next packet (loss_event)."""
-    if not way.loss_percent:
+    if not link.loss_percent:
         while True:
             yield False
-    if way.loss_burst == 1:
-        limit = probability(way.loss_percent)
+    if link.loss_burst == 1:
+        limit = probability(link.loss_percent)
         while True:
             yield next(numbers) <= limit
     # Gilbert's model (loss_gilb_ell): a transfer begins among packets that go through. Each
     # packet may change the state for the next; those of the lossy state are lost.
-    ends_percent = 100 / way.loss_burst
-    begins = probability(way.loss_percent * ends_percent / (100 - way.loss_percent))
+    ends_percent = 100 / link.loss_burst
+    begins = probability(link.loss_percent * ends_percent / (100 - link.loss_percent))
     ends, is_lossy = probability(ends_percent), False
     while True:
         changes = next(numbers) < (ends if is_lossy else begins)
@@ -120,13 +97,13 @@ class Shaper(Protocol):
         """A packet left at that time."""
 
 
-def shaper(way: Way) -> Shaper:
+def shaper(link: Link) -> Shaper:
     """Of one direction, with nothing in it."""
-    rate = int(bytes_per_s(way.rate_kbps))
-    if way.htb_burst_bytes:
-        return Htb(rate, way.htb_burst_bytes)
+    rate = int(bytes_per_s(link.rate_kbps))
+    if link.htb_burst_bytes:
+        return Htb(rate, link.htb_burst_bytes)
     makers: dict[str, Callable[[int], Shaper]] = {"cake": Cake, "fq_codel": TokenBucket}
-    return makers.get(way.qdisc, Rate)(rate)
+    return makers.get(link.qdisc, Rate)(rate)
 
 
 class Rate:

@@ -31,7 +31,7 @@ def network(name: str, tag: str, *, required: bool = False, random: bool = False
 
     tag: before its value in a trial's id, where it is not 0. random: what it does is drawn
     from the trial's seed. computed: the wire shows what it does to each packet, and
-    wire.delivery computes that (study.fetches.verify.path.ways); else no packet is judged by
+    wire.delivery computes that of its Path (PathParameters.path); else no packet is judged by
     itself where it is set. disorder: why packets may come out of order, or look lost to TCP.
     """
     return swept(name, required=required, modelled=modelled, shape=tag, random=random,

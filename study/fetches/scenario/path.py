@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from findings.quantities import AUTO
+from net.link import Path
 from study.fetches.scenario.parameter import UNSAID, network, switch
 
 ARP_PROBES = 3  # mcast_probes: after as many answers that do not come a connection fails
@@ -52,9 +53,22 @@ class PathParameters:
     seed: int = 0
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        """The network's values, in the order of NETWORK; trials of one shape share a network."""
+    def network(self) -> tuple[Any, ...]:
+        """Its values in the order of NETWORK; trials that have them all alike share a network."""
         return tuple(getattr(self, name) for name in NETWORK)
+
+    @property
+    def path(self) -> Path:
+        """What is installed, judged and modelled: half the RTT each way, all of chance downwards.
+
+        HTB shapes both ways.
+        """
+        path = Path.between(self.rtt_ms, self.down_kbps, self.up_kbps, self.queue_packets)
+        return Path(
+            replace(path.down, loss_percent=self.loss_percent, loss_burst=self.loss_burst,
+                    jitter_ms=self.jitter_ms, seed=self.seed, qdisc=self.qdisc,
+                    htb_burst_bytes=self.htb_burst_bytes),
+            replace(path.up, htb_burst_bytes=self.htb_burst_bytes))
 
     @property
     def down_kbps(self) -> float:
@@ -74,7 +88,7 @@ class PathParameters:
     @property
     def is_random(self) -> bool:
         """Whether chance decides on its network."""
-        return is_random(dict(zip(NETWORK, self.shape)))
+        return is_random(dict(zip(NETWORK, self.network)))
 
     @property
     def is_computed(self) -> bool:

@@ -68,7 +68,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
         shape = "-".join(f"{column.metadata['shape']}{_word(value)}" for column, value
-                         in zip(SHAPE, self.shape) if value not in (0, column.default))
+                         in zip(SHAPE, self.network) if value not in (0, column.default))
         seed = f"-seed{self.seed}" if self.is_random else ""
         stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
@@ -119,13 +119,11 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
-        shape = {column.name: value for column, value in zip(SHAPE, self.shape)}
         job: Job = {
             "kind": "fetch", "id": self.id, "initcwnd": self.server_window,
             "initrwnd": self.client_window, "congestion_control": self.congestion_control,
             "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
-            "shape": {**shape, "bandwidth_kbps": self.down_kbps, "uplink_kbps": self.up_kbps,
-                      "seed": self.seed}}
+            "network": self.path.to_json()}
         if self.mss != MSS:
             job["options"] = {"advertised_mss": self.syn_mss}
         if grown := self.with_buffers({}):

@@ -11,14 +11,13 @@ from dataclasses import replace
 
 from findings.findings import Compared
 from net.path import bytes_per_s
+from net.segments import Packets
 from net.tc import normal_distribution
 from runs.results.checks import Check
-from study.fetches.scenario.trial import Trial
 from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.record import Record
 from wire.delivery import packet_path
 from wire.delivery.packet_path import EITHER, PATH, deliveries
-from wire.delivery.qdiscs import Way
 from wire.exchange import read_exchanges
 
 
@@ -34,18 +33,7 @@ def compare_packets(evidence: Evidence) -> Iterable[Compared]:
     return packet_path.compare_path(evidence.path, drops)
 
 
-def ways(trial: Trial) -> tuple[Way, Way]:
-    """Towards the client and towards the server."""
-    to_client = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.down_kbps,
-                    queue_packets=trial.queue_packets, loss_percent=trial.loss_percent,
-                    loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
-                    qdisc=trial.qdisc, htb_burst_bytes=trial.htb_burst_bytes)
-    to_server = Way(delay_ms=trial.rtt_ms / 2, rate_kbps=trial.up_kbps,
-                    queue_packets=trial.queue_packets, htb_burst_bytes=trial.htb_burst_bytes)
-    return to_client, to_server
-
-
-def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
+def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence:
     """With what the path did with every packet.
 
     Without where that cannot be computed (Trial.is_computed), or this machine has no table of
@@ -54,7 +42,7 @@ def judge_path(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Ev
     if not evidence.trial.is_computed:
         return evidence
     try:
-        path = deliveries(client_pcap, server_pcap, *ways(evidence.trial), normal_distribution)
+        path = deliveries(client, server, evidence.trial.path, normal_distribution)
     except OSError:
         return evidence
     return replace(evidence, path=path)
@@ -91,9 +79,9 @@ def compare_bandwidth(evidence: Evidence, observed_kbps: float,
                    f"{requested:g} kbit/s")
 
 
-def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
+def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
     """Packets of all connections of a trial that did not arrive, by direction: CaptureError."""
-    exchanges = read_exchanges(client_pcap, server_pcap).values()
+    exchanges = read_exchanges(client, server).values()
     return {"to_client": sum(len(exchange.lost_to_client) for exchange in exchanges),
             "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
 

@@ -32,7 +32,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
     """
     settings = trial.with_buffers(sysctls)
     return Transfer(
-        rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.down_kbps, uplink_kbps=trial.up_kbps,
+        path=trial.path,
         initcwnd=trial.server_window, initrwnd=trial.client_window,
         congestion_control=trial.congestion_control,
         response_bytes=sum(writes) or header_bytes + trial.response_bytes,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from findings.findings import Compared
-from net.segments import CaptureError
+from net.segments import CapturedFrame, CaptureError, Packets, frames
 from runs.results import checks
 from runs.results.checks import Check
 from study.fetches.scenario.server import BUILTIN
@@ -29,6 +29,7 @@ from study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is
 from study.fetches.verify.observed import EXACT, HOST, REAL_TIME
 from study.fetches.verify.record import Record, record_of
 from study.fetches.verify.transfers import sealed_bytes, wire_bytes
+from testbed.job import SIDES
 from testbed.messages import Fetch, Observation, Response, started_at
 from wire.exchange import Exchange, read_exchange
 from wire.messages import find_early, find_messages, retime
@@ -62,13 +63,12 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     failed = list(broken)
     if not broken:  # of a failed transfer the wire may still show why
         try:
-            evidence = _with_packets(evidence, _exchange(observation, client_pcap, server_pcap),
-                                     client_pcap)
+            client, server = _frames(observation, client_pcap, server_pcap)
+            evidence = _with_packets(evidence, _exchange(observation, client, server), client)
             if exact and not failure:
-                evidence = path.judge_path(evidence, client_pcap, server_pcap)
+                evidence = path.judge_path(evidence, client, server)
             elif trial.resumed:  # the qdiscs counted the first connection's losses as well
-                evidence = replace(evidence,
-                                   lost_in_all=path.lost_in_all(client_pcap, server_pcap))
+                evidence = replace(evidence, lost_in_all=path.lost_in_all(client, server))
         except CaptureError as error:
             failed.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
     record = replace(record_of(evidence), ok=not (failure or broken),
@@ -99,23 +99,28 @@ def _failure(observation: Observation) -> str:
     return ""
 
 
-def _exchange(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> Exchange:
-    for side, packets in (("client", client_pcap), ("server", server_pcap)):
+def _frames(observation: Observation, *captures: bytes) -> list[list[CapturedFrame]]:
+    """The frames of the client's capture and of the server's. Raises CaptureError."""
+    for side, packets in zip(SIDES, captures):
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
         if len(packets) != expected:
             raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
+    return [list(frames(packets, side)) for side, packets in zip(SIDES, captures)]
+
+
+def _exchange(observation: Observation, client: Packets, server: Packets) -> Exchange:
     report = observation.get("server", Response())
     port = report.get("client_port") or observation.get("fetch", Fetch()).get("port") or 0
-    return read_exchange(client_pcap, server_pcap, port, wire_bytes(report))
+    return read_exchange(client, server, port, wire_bytes(report))
 
 
-def _with_packets(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidence:
+def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Evidence:
     """With the packets; of a server that reports nothing, with its messages as they show them."""
     if evidence.has_report or not evidence.report:
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
     if (accepted := evidence.accepted_early_bytes or 0) > 0:
-        of_early = find_early(exchange, client_pcap, sealed_bytes(accepted))
+        of_early = find_early(exchange, client, sealed_bytes(accepted))
         return replace(evidence, exchange=retime(exchange, of_early.messages), early=of_early,
                        messages=of_early.messages)
     sent = find_messages(exchange, trial.is_secure, len(trial.before))

@@ -16,7 +16,7 @@ from vtime.shared_folder import FREED_BYTES, GrowingFile, open_within
 
 
 def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:
-    return {"id": name, "shape": {"rtt_ms": rtt_ms}, **more}
+    return {"id": name, "network": {"rtt_ms": rtt_ms}, **more}
 
 
 def test_trials_of_one_shape_stay_together_and_in_order() -> None:

@@ -13,7 +13,7 @@ from vtime import uml
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import guest_command
 
-TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
+TRIAL = {"id": "t", "kind": "fetch", "network": {}}
 READY = """echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.jsonl"""
 
 

@@ -24,7 +24,7 @@ from tests.conftest import PROJECT
 from vtime import console, shared_folder
 from vtime.console import CONSOLE, EngineError
 
-TRIALS = [{"id": "t", "shape": {}}, {"id": "u", "shape": {}}]
+TRIALS = [{"id": "t", "network": {}}, {"id": "u", "network": {}}]
 SPARSE_BYTES = 6 << 30
 MOST_KB = 400_000  # of memory, whatever a guest leaves; 6 GB without limits
 
@@ -131,7 +131,7 @@ def test_a_worker_tells_of_its_kernel_and_of_nothing_else(name: str, tmp_path: P
     engine = UmlEngine(kernel, 1)
     before = dict(engine.facts)
     with pytest.raises(EngineError, match=f"facts has the unknown key '{name}'"):
-        list(engine.run([{"id": "t", "kind": "fetch", "shape": {}}], {}, tmp_path / "work"))
+        list(engine.run([{"id": "t", "kind": "fetch", "network": {}}], {}, tmp_path / "work"))
     assert engine.facts == before
 
 

@@ -20,7 +20,7 @@ from vtime import confine, uml
 from vtime.console import EngineError
 
 PROJECT = Path(__file__).resolve().parents[3]
-TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
+TRIAL = {"id": "t", "kind": "fetch", "network": {}}
 # In place of a kernel: leaves what wants to stay, out of its session and of its group where it can.
 LEAVING = f"""#!{sys.executable} -IS
 import os, signal, sys, time

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy
 import pytest
 
+from net.link import Link
 from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import HANDSHAKE, SYN, Packet, made, netem, of
 from wire.capture import conversations, links, pcapng
 from wire.capture.fields import headers
 from wire.capture.pcapng import Capture
 from wire.capture.spaces import Spaces
-from wire.delivery.qdiscs import Way
 
 
 def talks(capture: Capture) -> conversations.Conversations:
@@ -67,7 +67,7 @@ def test_the_first_packets_of_a_direction_are_judged(monkeypatch: pytest.MonkeyP
                     *(Packet(0, 30 + number, 1, 9) for number in range(20))],
                    settings=[netem(delay_ms=10.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
-                                           way=Way(10.0, 1e12, 1000, qdisc="netem"))]
+                                           way=Link(10.0, 1e12, 1000, qdisc="netem"))]
     for most, judged in ((200_000, 22), (5, 5)):
         monkeypatch.setattr(links, "MOST_JUDGED", most)
         first, *_ = links.links(capture, headers(capture), Spaces())

@@ -17,6 +17,7 @@ import pytest
 
 from base.errors import OK
 from commands.virtual import captured, script
+from net.link import Link
 from wire.capture.connections import ObservedConnection, observed
 from wire.capture.conversations import conversations
 from wire.capture.fields import headers
@@ -27,7 +28,6 @@ from wire.capture.drops import drops
 from wire.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
 from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
 from wire.capture.report import Reported, reported
-from wire.delivery.qdiscs import Way
 
 MS = 1_000_000
 SYN, RST, PUSH, ACK, FIN = 2, 4, 8, 16, 1
@@ -157,7 +157,7 @@ def test_what_is_still_queued_when_its_link_goes_is_discarded() -> None:
 
 
 def test_what_is_discarded_has_filled_the_queue_until_then() -> None:
-    way = Way(0.0, 8.0, 2, qdisc="netem")  # a byte takes a millisecond, and it holds two
+    way = Link(0.0, 8.0, 2, qdisc="netem")  # a byte takes a millisecond, and it holds two
     waiting = [Packet(0, 1000 + place, 1, 0, took_ms=5000, reason=TAKEN_DOWN) for place in range(2)]
     full = Packet(0, 1010, 1, 0, took_ms=0, reason=QUEUE_DROP)
     capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
@@ -361,7 +361,7 @@ def test_drops_outside_of_queues_have_their_reason_and_names_of_namespaces_are_u
 @pytest.mark.parametrize(("settings", "took_ms"), [
     (parsed(0, b""), 0.0),
     (DeviceSetting(0, (Qdisc("netem", False, 1 << 16, 0, packets=9, delay_ms=10.0),),
-                   Way(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
+                   Link(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
 def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float) -> None:
     late = [Packet(0, 30 + place, 1, 0, took_ms=took_ms + (0 if place else 5))
             for place in range(3)]

@@ -29,7 +29,7 @@ from tests.unit.core.example_run import Engine
 
 class Networked(Trial):
     def job(self) -> dict[str, Any]:
-        return {"id": self.id, "shape": {"rtt_ms": self.rtt_ms}}
+        return {"id": self.id, "network": {"rtt_ms": self.rtt_ms}}
 
 
 class Rows(Record):

@@ -54,7 +54,7 @@ def test_more_guests_than_this_machine_has_memory_for_are_refused() -> None:
 def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything starts, and after its worker has found it out."""
-    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "shape": {}}
+    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "network": {}}
     monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
     with pytest.raises(EngineCannot, match="needs root: sudo ./run.sh --engine host"):
         list(engine.HostEngine().run([trial], {}, tmp_path))
@@ -77,7 +77,7 @@ def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
     (tmp_path / "unshare").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
-    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "shape": {}}
+    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "network": {}}
     with pytest.raises(EngineCannot, match=f"^{refusal}: the host engine needs .* or use --engine uml$"):
         list(engine.HostEngine().run([trial], {}, tmp_path))
 

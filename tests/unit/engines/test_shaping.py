@@ -1,4 +1,4 @@
-"""What is said for a shape, and that what a kernel tells back otherwise is noticed."""
+"""What is said for a path, and that what a kernel tells back otherwise is noticed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from net import qdiscs
+from net.link import Link, Path
 from net.netem import Netem, numbers_of
 from net.netlink import attribute
 from net.qdiscs import InstalledQdisc
+from testbed.network import shaping
 from testbed.network.ports import HtbShaper, Port, Queue
-from testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
-                                     dropped_between)
+from testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellLinks, dropped, dropped_between,
+                                     server_interface, star_ports)
 
 # For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
 # and a value that is wrong.
@@ -27,9 +29,9 @@ PARAMETERS: dict[str, tuple[float, str, int, float]] = {
     "burst_begins_percent": (0.2, "loss gemodel 0.2%", 8589935, 0.3),
     "burst_ends_percent": (20.0, "20%", 858993459, 21.0),
 }
-STAR = Shape(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=20, loss_percent=2,
-             seed=7)
-DUMBBELL = DumbbellShape(
+STAR = Path(Link(delay_ms=50, rate_kbps=1000, queue_packets=20, loss_percent=2, seed=7),
+            Link(delay_ms=50, rate_kbps=500, queue_packets=20))
+DUMBBELL = DumbbellLinks(
     bandwidth_kbps=2000, queue_packets=50, queue="droptail", client_rtt_ms=(40.0, 300.0),
     client_kbps=(0.0, 64.0), access_queue_packets=30, client_loss_percent=(0.0, 1.0), seed=3)
 
@@ -69,7 +71,7 @@ def test_what_is_random_is_seeded_and_says_so() -> None:
 
 
 def test_the_star_delays_and_loses_first_and_queues_then() -> None:
-    to_client, to_server = STAR.ports()
+    to_client, to_server = star_ports(STAR)
     assert to_client.commands == [
         "tc qdisc replace dev s1-eth1 root handle 1: netem delay 50000us limit 1000000"
         " loss random 2% seed 7",
@@ -81,7 +83,7 @@ def test_the_star_delays_and_loses_first_and_queues_then() -> None:
 
 
 def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
-    port, _ = STAR.ports()
+    port, _ = star_ports(STAR)
     outer, inner = port.qdiscs
     assert isinstance(inner, Netem)
     assert port.differences(installed(port)) == []
@@ -222,7 +224,7 @@ def test_random_numbers_have_the_requested_seed() -> None:
 
 def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
     """The outer qdisc counts both."""
-    outer, inner = installed(STAR.ports()[0])
+    outer, inner = installed(star_ports(STAR)[0])
     assert dropped([replace(outer, drops=14), replace(inner, drops=9)]) == {
         "queue": 9, "random": 5}
     assert dropped([replace(outer, drops=4)]) == {"queue": 0, "random": 4}
@@ -236,7 +238,8 @@ def test_the_counters_of_a_port_go_on_from_trial_to_trial() -> None:
 
 
 def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
-    to_client, to_server = replace(STAR, htb_burst_bytes=15360).ports()
+    to_client, to_server = star_ports(Path(
+        replace(STAR.down, htb_burst_bytes=15360), replace(STAR.up, htb_burst_bytes=15360)))
     assert to_client.commands == [
         "tc qdisc replace dev s1-eth1 root handle 1: htb default 1",
         "tc class replace dev s1-eth1 parent 1: classid 1:1 htb rate 1000000bit burst 15360b"
@@ -276,7 +279,7 @@ def test_a_fast_htb_is_told_as_it_is() -> None:
 def test_what_has_a_memory_is_made_for_each_trial(changes: dict[str, float | str],
                                                   remembers: bool) -> None:
     """A queue that counts its drops, or a pacer's flows, would tell a trial of the one before."""
-    shape = replace(STAR, **changes)  # type: ignore[arg-type]
-    assert shape.remembers == remembers
-    assert all(qdisc.anew for port in (*shape.ports(), shape.server_interface)
+    path = replace(STAR, down=replace(STAR.down, **changes))  # type: ignore[arg-type]
+    assert shaping.remembers(path) == remembers
+    assert all(qdisc.anew for port in (*star_ports(path), server_interface(path))
                for qdisc in port.qdiscs if not isinstance(qdisc, Netem))

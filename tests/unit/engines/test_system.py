@@ -16,8 +16,8 @@ from vtime.console import EngineCannot
 from vtime.kernel import debian
 from vtime.uml import confining, guest_command
 
-TRIAL = {"id": "t", "kind": "fetch", "shape": {}, "system": system.NEWER}
-HERE = {"id": "h", "kind": "fetch", "shape": {}}
+TRIAL = {"id": "t", "kind": "fetch", "network": {}, "system": system.NEWER}
+HERE = {"id": "h", "kind": "fetch", "network": {}}
 ANSWERS = """while read -r line; do case $line in *'"h"'*)
     echo '{"trial": "h"}' >> observations.jsonl;; esac; done < trials.jsonl"""
 

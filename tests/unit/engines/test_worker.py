@@ -145,7 +145,7 @@ def test_a_jitter_does_not_take_a_packet_back_before_the_clock_began(
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
     monkeypatch.setattr(worker.time, "monotonic_ns", lambda: 10**9)
     monkeypatch.setattr(worker, "sleep_until", slept.append)
-    trials = [TRIALS[0] | {"shape": {"jitter_ms": jitter_ms}} for jitter_ms in (0, 2147)]
+    trials = [TRIALS[0] | {"network": {"down": {"jitter_ms": jitter_ms}}} for jitter_ms in (0, 2147)]
     assert worker.main(JobFolder(tmp_path / "job", trials, {}, 4.096).path, tmp_path) == 0
     assert slept[1::2] == [4_096_000_000, 3 * 4_096_000_000]
 

@@ -14,7 +14,6 @@ from base.errors import UsageError
 from findings.findings import Compared
 from model.predict import predict
 from model.receiver import receive_window
-from model.transfer import Transfer
 from runs import scenario_file
 from study.fetches import reading, study
 from study.fetches.features.cliff import search
@@ -29,6 +28,7 @@ from study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.golden.stored import Stored
 from wire.exchange import read_exchange
+from tests.transfers import transfer
 
 PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
 
@@ -161,7 +161,7 @@ def test_a_worker_gets_words_and_whole_paths() -> None:
 
 def test_wget_counts_what_was_fetched_before() -> None:
     """It tells no times of its own: its total is its process's."""
-    kept = predict(Transfer(rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=10_000, initcwnd=10,
+    kept = predict(transfer(rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=10_000, initcwnd=10,
                             initrwnd=64, response_bytes=5000, request_bytes=90,
                             earlier_bytes=9000, earlier_request_bytes=90))
     assert kept.started_ms > 150  # a handshake, and a response before

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from model.predict import predict
-from model.transfer import Transfer
 from runs import scenario_file
 from runs.kinds import Overrides
 from study.fetches import reading
@@ -19,6 +18,7 @@ from study.fetches.verify.evidence import Evidence
 from study.fetches.verify.observed import EXACT
 from study.fetches.verify.transfers import transfer_of
 from tests.golden import stored
+from tests.transfers import transfer
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, small
 from wire.exchange import read_exchange
@@ -101,10 +101,10 @@ def test_the_model_knows_the_servers_own_buffer() -> None:
     base: dict[str, Any] = {
         "rtt_ms": 100.0, "bandwidth_kbps": 50000.0, "uplink_kbps": 50000.0, "initcwnd": 32,
         "initrwnd": 100, "response_bytes": 60061, "request_bytes": 96}
-    assert predict(Transfer(**base)).first_flight == 32
-    assert predict(Transfer(**base, send_buffers=tcp.fixed_send_buffer(14480))).first_flight == 24
+    assert predict(transfer(**base)).first_flight == 32
+    assert predict(transfer(**base, send_buffers=tcp.fixed_send_buffer(14480))).first_flight == 24
     # It asks only when a packet of the queue begins: 16 segments pass even through three.
-    assert predict(Transfer(**{**base, "initcwnd": 16},
+    assert predict(transfer(**{**base, "initcwnd": 16},
                             send_buffers=tcp.fixed_send_buffer(4344))).first_flight == 16
 
 

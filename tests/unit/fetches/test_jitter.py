@@ -11,7 +11,6 @@ from runs.results.checks import failed_checks
 from runs.results.records import FAIL, PASS
 from study.fetches.scenario.path import NETWORK, OVERTAKEN
 from study.fetches.scenario.trial import Trial
-from study.fetches.verify import path
 from study.fetches.verify.verify import every_check
 from tests.golden import stored
 from wire.delivery.packet_path import PATH
@@ -50,11 +49,11 @@ OTHER: dict[str, Any] = {"rtt_ms": 71, "bandwidth_kbps": 999.0, "uplink_kbps": 9
 
 @pytest.mark.parametrize("name", NETWORK)
 def test_the_path_is_computed_with_every_parameter_or_not_judged(name: str) -> None:
-    """Who adds one and forgets study.fetches.verify.path.ways fails sound trials."""
+    """Who adds one and forgets PathParameters.path fails sound trials."""
     assert name in OTHER, "OTHER, in this file, needs a value that GOOD's trial does not have"
     changed = replace(GOOD.trial, **{name: OTHER[name]})
-    assert path.ways(changed) != path.ways(GOOD.trial) or not changed.is_computed, (
-        "ways has to hand it to Way, or its network(…) has computed=False")
+    assert changed.path != GOOD.trial.path or not changed.is_computed, (
+        "Trial.path has to hand it to Link, or its network(…) has computed=False")
 
 
 def test_what_cannot_be_computed_is_neither_judged_by_packet_nor_estimated(

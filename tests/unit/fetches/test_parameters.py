@@ -22,7 +22,6 @@ from study.fetches.study import KIND
 from study.fetches.verify.record import Record
 from study.fetches.verify.verify import every_check, judge_fetch
 from testbed.network.commands import commands_of
-from testbed.network.shaping import Shape
 from tests.golden import stored
 
 GOOD = stored.load("iw10")
@@ -51,7 +50,6 @@ def test_a_parameter_is_of_the_quantity_of_its_name() -> None:
 def test_every_flag_of_a_network_is_a_list_of_sweeps() -> None:
     assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {
         "htb_burst_bytes", *(switch.name for switch in SWITCHES)}
-    assert {each.name for each in fields(Shape)} == {*trials()[0].job()["shape"]}
 
 
 def test_earlier_responses_and_a_pause_reach_the_client() -> None:

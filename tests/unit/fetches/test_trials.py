@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from base.errors import UsageError
+from net import link
 from runs.kinds import Overrides
 from study.fetches.scenario.path import NETWORK
 from study.fetches.scenario.scenario import Scenario
@@ -131,7 +132,7 @@ def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
     (trial, *_), (cell, *_) = expand(scenario), scenario.sweeps[0].cells
     assert cell_of(trial) == cell
     assert [getattr(cell, name) for name in SWEPT] == [getattr(trial, name) for name in SWEPT]
-    assert set(trial.job()["shape"]) == {*NETWORK, "seed"}
+    assert link.Path.from_json(trial.job()["network"]) == trial.path
     assert {*NETWORK} - {"queue_packets"} <= {*SWEPT}
 
 

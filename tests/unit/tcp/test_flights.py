@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from model.predict import predict
 from model.transfer import Secure, Transfer
+from tests.transfers import changed, transfer
 from tests.unit.tcp.conversation import Conversation
 from wire.flights import Rounds, flights
 
 MSS = 1448
-BASE = Transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,
+BASE = transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,
                 response_bytes=10_100, request_bytes=118, writes=(10_100,))
 
 
 def secure(*flight: int, tickets: tuple[int, ...] = (255, 255)) -> Transfer:
-    return replace(BASE, secure=Secure(517, flight, 80, tickets, 10_100))
+    return changed(BASE, secure=Secure(517, flight, 80, tickets, 10_100))
 
 
 def test_a_flight_ends_with_an_acknowledgement_of_what_it_began_with() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from model.endpoints import Handshake
-from model.network import Events, Link
+from model.network import Events, SimulatedLink
+from net.link import Path
 from net.path import Clock
 
 CLOCK = Clock(phase_ns=2002)
@@ -11,8 +12,9 @@ CLOCK = Clock(phase_ns=2002)
 
 def shaken(rtt_ms: float, bandwidth_kbps: float, uplink_kbps: float) -> Handshake:
     events = Events()
-    return Handshake(events, CLOCK, Link(events, rtt_ms, uplink_kbps),
-                     Link(events, rtt_ms, bandwidth_kbps), 97)
+    path = Path.between(rtt_ms, bandwidth_kbps, uplink_kbps, 1000)
+    return Handshake(events, CLOCK, SimulatedLink(events, path.up),
+                     SimulatedLink(events, path.down), 97)
 
 
 def test_below_a_second_nothing_is_sent_again() -> None:

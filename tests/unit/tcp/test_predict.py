@@ -16,19 +16,20 @@ from model.timers import GIVEN_UP_MS
 from model.transfer import Transfer
 from model.writer import SEND_BUFFERS
 from net.segments import MS, MSS
+from tests.transfers import changed, transfer
 
 WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2
 # Round trips with an acknowledgement for every segment, by segments and window.
 ROUNDS = {3: (1, 1, 1, 1, 1, 1), 4: (2, 1, 1, 1, 1, 1), 7: (2, 2, 1, 1, 1, 1),
           10: (3, 2, 1, 1, 1, 1), 15: (3, 2, 2, 1, 1, 1), 30: (4, 3, 2, 2, 2, 1),
           50: (5, 4, 3, 3, 2, 2), 100: (6, 5, 4, 3, 3, 2)}
-BASE = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=3, initrwnd=27,
+BASE = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=3, initrwnd=27,
                 response_bytes=9060, request_bytes=95)
 
 
 def unlimited(segments: int, initcwnd: int) -> Transfer:
     """A server that never waits for room in its buffer."""
-    return replace(BASE, bandwidth_kbps=math.inf, uplink_kbps=math.inf, initcwnd=initcwnd,
+    return changed(BASE, bandwidth_kbps=math.inf, uplink_kbps=math.inf, initcwnd=initcwnd,
                    initrwnd=100, response_bytes=segments * MSS, send_buffers=(1 << 20, 1 << 22))
 
 
@@ -64,7 +65,7 @@ def test_unlimited_bandwidth_leaves_the_rounds(segments: int, window: int) -> No
 
 def test_one_segment_by_hand() -> None:
     """Handshake, request, acknowledgement and segment, each store and forward."""
-    one = replace(BASE, response_bytes=500, bandwidth_kbps=800, uplink_kbps=80)
+    one = changed(BASE, response_bytes=500, bandwidth_kbps=800, uplink_kbps=80)
     up, down = 0.1, 0.01  # ms a byte
     connect = 100 + 74 * (up + down)
     request = connect + 50 + (66 + 66 + 95) * up
@@ -80,8 +81,8 @@ def test_one_segment_by_hand() -> None:
 
 def test_a_slow_link_is_never_idle() -> None:
     """Where the link sets the pace, the window makes no difference to the total."""
-    slow = replace(BASE, rtt_ms=20, bandwidth_kbps=256, uplink_kbps=256)
-    totals = {predict(replace(slow, initcwnd=window)).total_ms for window in (3, 6, 10)}
+    slow = changed(BASE, rtt_ms=20, bandwidth_kbps=256, uplink_kbps=256)
+    totals = {predict(changed(slow, initcwnd=window)).total_ms for window in (3, 6, 10)}
     assert len(totals) == 1
     sending_ms = (9060 + 7 * 66) * 8 / 256
     first_byte_ms = predict(slow).first_byte_ms
@@ -89,14 +90,14 @@ def test_a_slow_link_is_never_idle() -> None:
 
 
 def test_windows_help_up_to_the_response() -> None:
-    totals = [predict(replace(BASE, initcwnd=window)).total_ms for window in range(1, 12)]
+    totals = [predict(changed(BASE, initcwnd=window)).total_ms for window in range(1, 12)]
     assert totals == sorted(totals, reverse=True)
     assert totals[6] == totals[-1]  # seven segments
 
 
 def test_the_receive_window_limits_the_first_flight() -> None:
-    wide = replace(BASE, initcwnd=42, response_bytes=60_000)
-    flights = [predict(replace(wide, initrwnd=segments)).first_flight
+    wide = changed(BASE, initcwnd=42, response_bytes=60_000)
+    flights = [predict(changed(wide, initrwnd=segments)).first_flight
                for segments in (4, 10, 27, 44)]
     # A window of 10 · 1460 bytes has room for ten segments of 1448 and a short one.
     assert flights == [4, 11, 27, 42]
@@ -116,7 +117,7 @@ BUFFERS = {
 def test_the_buffers_limit_the_first_flight(given: tuple[Any, ...]) -> None:
     flight, total_ms = BUFFERS[given]
     initcwnd, initrwnd, receive_buffers, send_buffers = given
-    made = predict(Transfer(100, 50_000, 50_000, initcwnd, initrwnd, response_bytes=300_062,
+    made = predict(transfer(100, 50_000, 50_000, initcwnd, initrwnd, response_bytes=300_062,
                             request_bytes=97, receive_buffers=receive_buffers,
                             send_buffers=send_buffers))
     assert made.first_flight == flight
@@ -127,30 +128,30 @@ def test_the_buffers_limit_the_first_flight(given: tuple[Any, ...]) -> None:
     (65536, 128), (6291456, 128), (8762920, 256), (1 << 40, 1 << 14)])
 def test_what_the_header_counts_the_window_in(most: int, unit: int) -> None:
     assert window_unit((65536, most)) == unit
-    requested = replace(BASE, receive_buffers=(65536, most))
+    requested = changed(BASE, receive_buffers=(65536, most))
     assert requested.window_unit == unit
-    assert replace(requested, window_scale=2).window_unit == 4  # as kernels before Linux 6.18 say
+    assert changed(requested, window_scale=2).window_unit == 4  # as kernels before Linux 6.18 say
 
 
 def test_hystart_ends_slow_start_from_16_segments_on() -> None:
-    long = replace(BASE, bandwidth_kbps=5000, uplink_kbps=5000, initcwnd=16, rtt_ms=70,
+    long = changed(BASE, bandwidth_kbps=5000, uplink_kbps=5000, initcwnd=16, rtt_ms=70,
                    response_bytes=300_000, initrwnd=44)
     assert predict(long).slow_start_end >= 16
-    assert predict(replace(long, congestion_control="reno")).slow_start_end == 0
-    assert predict(replace(long, response_bytes=9060, initcwnd=10)).slow_start_end == 0
+    assert predict(changed(long, congestion_control="reno")).slow_start_end == 0
+    assert predict(changed(long, response_bytes=9060, initcwnd=10)).slow_start_end == 0
 
 
 def test_a_pause_of_the_back_end_delays_the_rest() -> None:
-    paused = replace(BASE, initcwnd=10, burst_bytes=4300, gap_ms=300)
-    late, at_once = predict(paused), predict(replace(BASE, initcwnd=10))
+    paused = changed(BASE, initcwnd=10, burst_bytes=4300, gap_ms=300)
+    late, at_once = predict(paused), predict(changed(BASE, initcwnd=10))
     assert late.first_byte_ms == at_once.first_byte_ms
     assert late.latency_ms > 300 + 100
     # Meanwhile the acknowledgements of the burst have made IW 3 as good as IW 10.
-    assert predict(replace(paused, initcwnd=3)).latency_ms == late.latency_ms
+    assert predict(changed(paused, initcwnd=3)).latency_ms == late.latency_ms
 
 
 def test_a_later_response_finds_the_window_grown() -> None:
-    later = replace(BASE, earlier_bytes=20_000, earlier_request_bytes=96)
+    later = changed(BASE, earlier_bytes=20_000, earlier_request_bytes=96)
     prediction = predict(later)
     assert prediction.connect_ms == 0 and prediction.started_ms > 300
     assert prediction.latency_ms < predict(BASE).latency_ms - 70
@@ -161,32 +162,32 @@ def test_a_later_response_finds_the_window_grown() -> None:
     {}, {"initcwnd": 10}, {"mss": 300}, {"gap_ms": 20.0, "burst_bytes": 60},
     {"gap_ms": 500.0, "burst_bytes": 60}, {"earlier_bytes": 5000, "earlier_request_bytes": 90}])
 def test_the_first_flight_alone_is_that_of_the_whole_course(otherwise: dict[str, Any]) -> None:
-    transfer = replace(BASE, **otherwise)
+    transfer = changed(BASE, **otherwise)
     assert first_flight(transfer) == predict(transfer).first_flight > 0
 
 
 def test_a_small_window_is_not_halved() -> None:
     """As measured: 512 bytes are five segments of 95, with 37 left; of 640 skbs hold half."""
-    small = replace(BASE, mss=95, initcwnd=25, initrwnd=4, response_bytes=2000)
+    small = changed(BASE, mss=95, initcwnd=25, initrwnd=4, response_bytes=2000)
     assert predict(small).first_flight == 5
-    assert predict(replace(small, initrwnd=5)).first_flight == 7
+    assert predict(changed(small, initrwnd=5)).first_flight == 7
     # A window of 536 bytes is small, one of 537 is not: half of it is less than a segment.
-    bytes_counted = replace(BASE, mss=524, initrwnd=1, window_scale=0, response_bytes=2000)
+    bytes_counted = changed(BASE, mss=524, initrwnd=1, window_scale=0, response_bytes=2000)
     assert predict(bytes_counted).first_flight == 1
-    assert predict(replace(bytes_counted, mss=525)).first_flight == 2
+    assert predict(changed(bytes_counted, mss=525)).first_flight == 2
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_each_earlier_response_takes_a_round_trip_and_a_pause_follows_the_last(count: int) -> None:
     """Requests of 100 bytes and one of 300 over 100 kbit/s; an empty packet has 66, a SYN 74."""
-    kept = replace(BASE, initcwnd=10, bandwidth_kbps=math.inf, uplink_kbps=100.0,
+    kept = changed(BASE, initcwnd=10, bandwidth_kbps=math.inf, uplink_kbps=100.0,
                    response_bytes=1000, request_bytes=300, earlier_bytes=200,
                    earlier_request_bytes=100, earlier_count=count)
     alone, ask, last = (100 + size * 0.08 for size in (66 + 166, 166, 366))
     # The first response is acknowledged alone, in front of the next request; then those do it.
     behind_alone = 66 * 0.08 if count > 1 else 0.0
     started = 100 + 74 * 0.08 + alone + (count - 1) * ask + behind_alone
-    found, paused = predict(kept), predict(replace(kept, idle_ms=2000.0))
+    found, paused = predict(kept), predict(changed(kept, idle_ms=2000.0))
     assert found.started_ms == pytest.approx(started, abs=0.01)
     assert found.total_ms == pytest.approx(last + 66 * 0.08 - behind_alone, abs=0.01)
     assert paused.started_ms == pytest.approx(started + 2000, abs=0.01)
@@ -195,12 +196,12 @@ def test_each_earlier_response_takes_a_round_trip_and_a_pause_follows_the_last(c
 
 def test_the_peak_of_the_queue() -> None:
     # Seven segments behind the acknowledgement of the request, and the FIN.
-    assert predict(replace(BASE, initcwnd=10, bandwidth_kbps=100)).peak_queue == 9
-    assert predict(replace(BASE, initcwnd=3, bandwidth_kbps=100)).peak_queue < 9
+    assert predict(changed(BASE, initcwnd=10, bandwidth_kbps=100)).peak_queue == 9
+    assert predict(changed(BASE, initcwnd=3, bandwidth_kbps=100)).peak_queue < 9
     # Towards the server: seven acknowledgements, a FIN and the acknowledgement of the server's.
-    endless = replace(BASE, initcwnd=10, bandwidth_kbps=math.inf)
+    endless = changed(BASE, initcwnd=10, bandwidth_kbps=math.inf)
     assert predict(endless).peak_queue == 9
-    assert predict(replace(endless, uplink_kbps=math.inf)).peak_queue == 0
+    assert predict(changed(endless, uplink_kbps=math.inf)).peak_queue == 0
 
 
 def test_without_window_scaling_64_kib_limit_the_first_flight() -> None:
@@ -212,7 +213,7 @@ def test_without_window_scaling_64_kib_limit_the_first_flight() -> None:
 
 def test_a_probe_of_two_segments_looks_like_a_write() -> None:
     """As measured: 43 segments, and before an acknowledgement two more (exchange.probes)."""
-    assert predict(replace(
+    assert predict(changed(
         BASE, rtt_ms=1.69, bandwidth_kbps=122.383, uplink_kbps=122.383, initcwnd=60, initrwnd=64,
         response_bytes=123052, request_bytes=121, burst_bytes=749,
         gap_ms=14.609)).first_flight == 45
@@ -228,7 +229,7 @@ def test_a_request_that_nobody_answers_is_given_up() -> None:
 
         def _refuse(self, sent_at: int, now: int) -> None:
             pass
-    course = Unheard(replace(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
+    course = Unheard(changed(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
     course.run()
     requested = course.receiver.timer
     assert requested.backed_off_at is not None and not course.events
@@ -248,6 +249,6 @@ def test_a_report_of_the_request_before_is_no_answer_to_the_next(
     """On a slow link the client's request is sent twice; the report (DSACK) of that comes back
     behind the answer, when the next request is on its way: it is no sample of the RTT, and ends
     no timer. Times as guests measured them."""
-    predicted = predict(Transfer(initrwnd=1000, **given))
+    predicted = predict(transfer(initrwnd=1000, **given))
     assert predicted.total_ms == pytest.approx(total_ms, abs=0.002)
     assert predicted.started_ms == pytest.approx(started_ms, abs=0.01)

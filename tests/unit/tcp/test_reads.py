@@ -6,12 +6,13 @@ import pytest
 
 from model.receiver import Receiver
 from model.simulate import Reads
-from model.transfer import Secure, Transfer
+from model.transfer import Secure
 from net.path import Clock, Sent
+from tests.transfers import transfer
 
-PLAIN = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
+PLAIN = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
                  response_bytes=1244, request_bytes=100)
-SECURE = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
+SECURE = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
                   response_bytes=1244, request_bytes=100, writes=(622, 622),
                   secure=Secure(240, (1000, 564), 80, (255,), 622))
 

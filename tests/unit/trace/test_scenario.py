@@ -128,7 +128,7 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
         sysctls="net.ipv4.tcp_sack=0 net.ipv4.tcp_frto=2")
     job = trials[1].job()
     assert job["paths"] == ["/5000?&trace_ms=1&nagle=1", "/600?&trace_ms=1&nagle=1"]
-    assert job["think_s"] == [0.0, 0.5] and job["outage_ms"] == [150, 500]
+    assert job["think_s"] == [0.0, 0.5] and trials[1].path.down.outage_ms == (150, 500)
     assert job["sysctls"] == {"net.ipv4.tcp_slow_start_after_idle": "0",
                               "net.ipv4.tcp_sack": "0", "net.ipv4.tcp_frto": "2"}
     assert (job["initrwnd"], job["window_bytes"]) == (40, 40_000)
@@ -136,7 +136,7 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
     # What the first says nothing of.
     assert (first.receive_window, first.rto_min_ms, first.quickack, first.nagle,
             first.may_lose, first.sysctls) == (0, 0, False, False, False, "")
-    assert first.job()["initrwnd"] == 1000 and first.job()["outage_ms"] == []
+    assert first.job()["initrwnd"] == 1000 and "outage_ms" not in first.job()["network"]["down"]
 
 
 def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_path: Path) -> None:

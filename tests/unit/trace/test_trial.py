@@ -65,8 +65,10 @@ def test_the_captures_that_figures_are_read_off_are_kept() -> None:
 
 def test_what_is_asked_of_the_worker() -> None:
     job = changed(nagle=False, receive_window=0, outage_from_ms=5.0, outage_to_ms=0.0).job()
-    assert (job["initrwnd"], job["window_bytes"], job["outage_ms"]) == (1000, 0, [])
+    assert (job["initrwnd"], job["window_bytes"]) == (1000, 0)
     assert (job["kind"], job["client"], job["options"]["advertised_mss"]) == (
         "trace", "libcurl", TRIAL.mss + 12)
-    assert job["shape"] == {"rtt_ms": 100.0, "bandwidth_kbps": 1000.0,
-                            "uplink_kbps": TRIAL.uplink_kbps, "queue_packets": 1000}
+    assert job["network"] == {
+        "down": {"delay_ms": 50.0, "rate_kbps": 1000.0, "queue_packets": 1000,
+                 "outage_ms": (5.0, 0.0)},
+        "up": {"delay_ms": 50.0, "rate_kbps": TRIAL.uplink_kbps, "queue_packets": 1000}}

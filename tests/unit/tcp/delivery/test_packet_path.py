@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from net.link import Link, Path
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 from wire.delivery.packet_path import Delivery, deliveries
-from wire.delivery.qdiscs import Way, random_numbers, reached
+from wire.delivery.qdiscs import random_numbers, reached
 
 TABLE = (0, 8192, -8192, 4096, -4096)  # of a distribution: one standard deviation is 8192
 
 
-def way(rate_kbps: float = 1000, **more: float | str) -> Way:
-    return Way(delay_ms=50, rate_kbps=rate_kbps, queue_packets=1000, **more)  # type: ignore[arg-type]
+def way(rate_kbps: float = 1000, **more: float | str) -> Link:
+    return Link(delay_ms=50, rate_kbps=rate_kbps, queue_packets=1000, **more)  # type: ignore[arg-type]
 
 
 def packet(time_ns: int, number: int, to_client: bool, size: int = 1514) -> Packet:
@@ -31,10 +32,10 @@ def packet(time_ns: int, number: int, to_client: bool, size: int = 1514) -> Pack
     return Packet(time_ns, ethernet + ip + struct.pack(">HH", *ports) + b"\0" * 16, size)
 
 
-def judge(client: list[Packet], server: list[Packet], to_client: Way) -> Delivery:
+def judge(client: list[Packet], server: list[Packet], to_client: Link) -> Delivery:
     """Of what was sent to the client."""
-    return deliveries(stored.write(client), stored.write(server), to_client, way(),
-                      lambda: TABLE)[0]
+    path = Path(to_client, way())
+    return deliveries(stored.write(client), stored.write(server), path, lambda: TABLE)[0]
 
 
 SERIALISED_NS = 12_112_000  # 1514 bytes at 1000 kbit/s
