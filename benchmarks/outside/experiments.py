@@ -1,13 +1,14 @@
 """Do other people's public experiments run in virtual time? Writes docs/EXPERIMENTS.md.
 
-    /usr/bin/python3 -m benchmarks.outside.experiments [--from FOLDER] [--jobs N] [NAME …]
+    /usr/bin/python3 -m benchmarks.outside.experiments [--from FOLDER] [--jobs N]
+                                                       [--update] [NAME …]
 
 FOLDER: where clones of the repositories are, or are made (git clone), each named owner+name. Each
 experiment is a copy at one commit, and runs through `./run.sh --` in a guest of its own: this is
 strangers' code. It is unchanged, but for what experiments.toml lists: lines that rot, such as
 Python 2. What authors published is read from the files of their own run, where they keep those, by
 the same rule as ours; else it stands in the table. With names only those run, and nothing is
-written.
+written; with --update, too, their rows of the document are, and the others stay.
 
 Exit status: 0 if every experiment that is said to run does, else 1; 4 where a package or a
 repository is missing.
@@ -99,6 +100,8 @@ def main(argv: Sequence[str]) -> int:
                         help="where clones of the repositories are kept")
     parser.add_argument("--jobs", type=positive, default=2, metavar="N",
                         help="experiments side by side (default 2)")
+    parser.add_argument("--update", action="store_true",
+                        help="with names: write their rows of the document anew")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these, by their names")
     arguments = parser.parse_args(argv)
     table = experiments(TABLE.read_text(encoding="utf-8"))
@@ -112,8 +115,11 @@ def main(argv: Sequence[str]) -> int:
         source.mkdir(exist_ok=True)
         with ThreadPoolExecutor(arguments.jobs) as pool:
             rows = list(pool.map(partial(row_of, source=source, folder=Path(folder)), chosen))
-    if not arguments.names:
-        DOCUMENT.write_text(document(rows, arguments.jobs), encoding="utf-8")
+    text = document(rows, arguments.jobs)
+    if arguments.names and arguments.update:
+        text = updated(DOCUMENT.read_text(encoding="utf-8"), text, table)
+    if arguments.update or not arguments.names:
+        DOCUMENT.write_text(text, encoding="utf-8")
     runs = [row for row in rows if row.run]
     print(f"{sum(row.is_sound for row in runs)} of {len(runs)} run; {len(rows) - len(runs)} cannot")
     return OK if all(row.is_sound for row in runs) else FAILED
@@ -251,6 +257,12 @@ def numbers_of(row: Row) -> str:
                      for name, theirs, ours in row.compared)
 
 
+def begin_of(experiment: Experiment) -> str:
+    """What a row of the first table begins with."""
+    return (f"| [{experiment.repository}](https://github.com/{experiment.repository}/tree/"
+            f"{experiment.commit}) | {experiment.about} |")
+
+
 def document(rows: Sequence[Row], jobs: int) -> str:
     """docs/EXPERIMENTS.md."""
     lines = [HEAD.format(jobs=jobs),
@@ -258,18 +270,27 @@ def document(rows: Sequence[Row], jobs: int) -> str:
              "|---|---|---|--:|--:|---|"]
     for row in rows:
         experiment, run = row.experiment, row.run
-        link = (f"[{experiment.repository}](https://github.com/{experiment.repository}/tree/"
-                f"{experiment.commit})")
         state = (f"no: {experiment.cannot}" if run is None else "**fails**" if not row.is_sound
                  else f"differs: {experiment.differs}" if experiment.differs else "yes")
         times = ("", "") if run is None else (f"{run.virtual_s:.0f}", f"{run.wall_s:.0f}")
         came = numbers_of(row) or (f"prints “{experiment.shows}”" if experiment.shows else "")
-        lines.append(f"| {link} | {experiment.about} | {state} | {' | '.join(times)} |"
-                     f" {came} |")
+        lines.append(f"{begin_of(experiment)} {state} | {' | '.join(times)} | {came} |")
     lines += ["\n## What is changed, and what is installed\n",
               "| experiment | changes | packages |", "|---|---|---|"]
     lines += [f"| {each.name} | {each.changes or 'none'} | {' '.join(each.packages)} |"
               for each in (row.experiment for row in rows) if each.changes or each.packages]
+    return "\n".join(lines) + "\n"
+
+
+def updated(old: str, new: str, table: Sequence[Experiment]) -> str:
+    """A document with the rows that a newer one has, in the table's order."""
+    begins = [begin_of(each) for each in table], [f"| {each.name} |" for each in table]
+    lines = old.splitlines()
+    for before in begins:
+        rows = [next((line for text in (new, old) for line in text.splitlines()
+                      if line.startswith(begin)), "") for begin in before]
+        places = [place for place, line in enumerate(lines) if line.startswith(tuple(before))]
+        lines[places[0]:places[-1] + 1] = filter(None, rows)
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +129,23 @@ def test_what_ended_badly_or_left_no_number_does_not_run(
     assert ("**fails**" in text) is not sound and "no: there is none" in text
     if sound:
         assert "| 10 | 2 | mean RTT, ms: 3 → 2 |" in text
+
+
+def test_rows_that_ran_anew_are_written_and_the_others_stay() -> None:
+    table = [Experiment(name, f"a/{name}", "abc", name, cannot="there is none", changes="some")
+             for name in ("one", "two", "three")]
+    old = experiments.document([Row(table[0], None), Row(table[2], None)], 2)
+    ran = [Row(Experiment("two", "a/two", "abc", "two", "true", "more"),
+               GuestRun(0, "", None, 10.0, 2.0)),
+           Row(Experiment("three", "a/three", "abc", "three", "true"),
+               GuestRun(0, "", None, 30.0, 4.0))]
+    text = experiments.updated(old, experiments.document(ran, 1), table)
+    runs, changes = (re.findall(r"^\| (?:\[a/)?(\w+).* (\w+ \|.*)$", part, re.MULTILINE)[1:]
+                     for part in text.split("## What is changed"))
+    assert [name for name, _ in runs] == ["one", "two", "three"]
+    assert "none |  |  |  |" in runs[0][1] and "yes | 10 | 2 |" in text and "yes | 30 | 4 |" in text
+    assert [name for name, _ in changes] == ["one", "two", "three"] and "| two | more |" in text
+    assert experiments.updated(text, "", table) == text
 
 
 def test_an_experiment_does_not_begin_without_its_packages(
