@@ -71,8 +71,8 @@ class BarChart(Chart):
     """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
 
     axis: of the buckets. publisher: behind "published" in the legend, such as
-    "in the paper". above: what stands over the bars. is_like_the_papers: the bars stand on a
-    logarithmic axis, as the paper's.
+    "in the paper". above: what stands over the bars. over: what the intervals are over.
+    is_like_the_papers: the bars stand on a logarithmic axis, as the paper's.
     """
 
     bars: tuple[Bar, ...] = ()
@@ -80,6 +80,7 @@ class BarChart(Chart):
     unit: str = "ms"
     publisher: str = ""
     above: str = ""
+    over: str = ""
     is_like_the_papers: bool = False
 
 
@@ -107,7 +108,8 @@ class TimeChart(Chart):
 
     baseline: the window that the others are compared with. The interval of a
     bar is that of what it improves, drawn at the baseline's value less it.
-    measured, improved: what the bars are of, and what becomes of it, in a word.
+    measured, improved: what the bars are of, and what becomes of it, in a word. over: what the
+    intervals are over.
     """
 
     bars: tuple[TimeBar, ...] = ()
@@ -117,6 +119,7 @@ class TimeChart(Chart):
     publisher: str = ""
     measured: str = "time"
     improved: str = "saved"
+    over: str = ""
 
 
 @dataclass(frozen=True)

@@ -234,8 +234,8 @@ class Report:
             str(self.facts.get("engine")), "")
         date = str(self.facts.get("finished_at") or self.facts.get("started_at") or "")[:10]
         return " · ".join(filter(None, (
-            f"{'a part of the scenario: ' if self.facts.get('partial') else ''}n = {self.count},"
-            f" {'all' if self.verified == self.count else self.verified} verified",
+            f"{'part of a' if self.facts.get('partial') else 'whole'} run: n = {self.count}"
+            f" trials, {'all' if self.verified == self.count else self.verified} verified",
             " ".join(filter(None, (f"Linux {self.kernel}" if self.kernel else "", engine))),
             date)))
 

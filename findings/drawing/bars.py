@@ -22,7 +22,9 @@ from findings.charts import Bar, BarChart, BarPage, Chart, Ends, TimeBar, TimeCh
 from findings.drawing import style
 
 BAR_WIDTH = 0.42  # of the distance between buckets
-ASIDE = 0.3 * BAR_WIDTH  # of an interval to the left, and of what is published to the right
+# Of an interval to the left, and of what is published to the right; between them what the window
+# does alone. So far from each other that none hides another among eight buckets.
+ASIDE, NEAR = 0.37 * BAR_WIDTH, 0.06 * BAR_WIDTH
 LEFT_INCHES, RIGHT_INCHES = 0.78, 0.6  # for ticks and names of the two axes
 NAME_INCHES, RIGHT_NAME_INCHES = 0.5, 0.36
 AXES_INCHES, BELOW_INCHES = 2.6, 0.42  # the latter: ticks, and the name of the axis along x
@@ -111,7 +113,7 @@ def _mark(axes: Axes, middle: float, interval: Ends | None, published: float | N
           alone: float | None) -> None:
     """Beside each other, so that none hides another."""
     style.whisker(axes, middle - ASIDE, interval)
-    for place, value, look in ((middle, alone, style.FURTHER),
+    for place, value, look in ((middle - NEAR, alone, style.FURTHER),
                                (middle + ASIDE, published, style.PUBLISHED)):
         if value is not None:
             least = axes.get_ylim()[0]
@@ -131,19 +133,25 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     if any(bar.alone is not None for bar in bars):
         handles.append(Line2D([], [], **style.FURTHER, label="the window alone"))
     if any(is_wide(bar.absolute.interval) or is_wide(bar.percent.interval) for bar in bars):
-        handles.append(style.interval_handle())
+        handles.append(style.interval_handle(_interval_of(first)))
     return handles
+
+
+def _interval_of(chart: BarChart | TimeChart) -> str:
+    return f"95 % interval{f' over {chart.over}' if chart.over else ''}"
 
 
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
     """Also what its marks compare, where bars on a logarithmic axis begin, what an arrow is."""
     begin = {f"{low:g} {one.unit}" for one in charts
              for (low, _), is_log in [scale_of(one)] if is_log}
-    words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}: on a logarithmic"
-             " axis their ends count, not their lengths."] if begin else []
-    if begin and any(value < 1 for one in charts for bar in one.bars for value in (
-            bar.alone or 1, *(bar.absolute.interval or ()), *(bar.percent.interval or ()))):
-        words.append("Arrow down: the interval continues below the axis.")
+    words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}; on a logarithmic"
+             " axis only their ends count."] if begin else []
+    if any(value < low for one in charts for (low, _), is_log in [scale_of(one)] if is_log
+           for bar in one.bars for value in (
+               low if bar.alone is None else bar.alone,
+               low if bar.published is None else bar.published, *(bar.absolute.interval or ()))):
+        words.append("Arrow: goes on below.")
     triangles = any(bar.alone is not None for one in charts for bar in one.bars)
     return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
                    foot=" ".join(filter(None, (*words, chart.foot))))
@@ -151,7 +159,8 @@ def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
 
 def _compared(chart: Chart, triangles: bool = False) -> list[str]:
     """What its bars compare, and its triangles; [] where nothing is to be said of it."""
-    alone = ". Triangles: the window alone, the same responses" if triangles else ""
+    alone = ("; triangles: the same responses under both windows. Between them: the weeks"
+             if triangles else "")
     return [f"Bars: {chart.compared}{alone}"] if chart.compared else []
 
 
@@ -178,12 +187,15 @@ def _above(chart: BarChart) -> float:
 def scale_of(chart: BarChart) -> tuple[Ends, bool]:
     """The ends of the left axis, and whether it is logarithmic.
 
-    Logarithmic as the paper's; else where all values are positive and too far apart.
+    Logarithmic as the paper's; else where all values are positive and too far apart. A published
+    zero is below it.
     """
     values = [value for bar in chart.bars for value in (
         bar.absolute.value, bar.published, bar.alone, *(bar.absolute.interval or ()))
         if value is not None]
     low, high = min(values), max(values)
+    if low == 0 and all(bar.absolute.value > 0 for bar in chart.bars):
+        low = min(bar.absolute.value for bar in chart.bars)
     if chart.is_like_the_papers or low > 0 and high > MOST_RATIO * low:
         least = min(value for value in (*values, high, 10.0) if value > 0)
         # From 1 like the paper, or less; of a value that is almost nothing only its number is left.
@@ -266,5 +278,6 @@ def _legend_of_times(chart: TimeChart) -> list[Artist]:
     if any(bar.published is not None for bar in chart.bars):
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {chart.publisher}"))
     if any(is_wide(bar.time.interval) for bar in chart.bars):
-        handles.append(style.interval_handle(f"95 % interval of what is {chart.improved}"))
+        handles.append(style.interval_handle(
+            f"{_interval_of(chart)} of what is {chart.improved}"))
     return handles

@@ -35,7 +35,7 @@ def draw_traces(chart: TraceChart) -> Figure:
     frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of_traces(chart))
     width = (style.WIDTH_INCHES - LEFT_INCHES - MIDDLE_INCHES - RIGHT_INCHES) / 2
     height = ROW_INCHES - ABOVE_INCHES - BELOW_INCHES
-    ends = _sequence_ends(chart)
+    ends, top = _sequence_ends(chart), _window_top(chart)
     for number, row in enumerate(chart.rows):
         low = ROW_INCHES * (rows - 1 - number) + NAME_INCHES + BELOW_INCHES
         left = frame.axes(LEFT_INCHES, low, width, height)
@@ -50,7 +50,7 @@ def draw_traces(chart: TraceChart) -> Figure:
             _write_absent(left, right, row.absent, width)
         else:
             _sequence(left, row, ends)
-            _window(right, row)
+            _window(right, row, top)
             if chart.rtt:
                 _rtt(right.twinx(), row, chart)
         flag = " (its verdict failed)" if row.flagged else ""
@@ -60,11 +60,19 @@ def draw_traces(chart: TraceChart) -> Figure:
 
 
 def _sequence_ends(chart: TraceChart) -> Ends:
-    """The segments that any row shows; the top of each window's axis is its own."""
+    """The segments that any row shows."""
     from_s, to_s = chart.sequence_s or (chart.from_s, chart.to_s)
     shown = [value for row in chart.rows for time_s, value in (*row.sent, *row.acked[1:])
              if from_s <= time_s <= to_s]
     return min(shown, default=0.0), max(shown, default=1.0)
+
+
+def _window_top(chart: TraceChart) -> float:
+    """Of the windows of all rows, which are compared: where one that nothing uses goes on."""
+    used, largest = (max((value for points in of_rows for _, value in points), default=1.0)
+                     for of_rows in ([row.in_flight for row in chart.rows],
+                                     [row.window for row in chart.rows]))
+    return 1.08 * min(largest, MOST_ABOVE * max(used, 4))
 
 
 def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
@@ -77,17 +85,15 @@ def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
     _whole_axis(axes, "segment")
 
 
-def _window(axes: Axes, row: TraceRow) -> None:
+def _window(axes: Axes, row: TraceRow, top: float) -> None:
     axes.fill_between(*_columns(row.in_flight), step="post", color=FLIGHT, alpha=0.55,
                       linewidth=0, zorder=1)
     axes.step(*_columns(row.window), where="post", color=WINDOW, linewidth=1.6, zorder=3)
     if row.ssthresh:
         axes.step(*_columns(row.ssthresh), where="post", color=SSTHRESH, linewidth=1.1,
                   linestyle=DASHES, zorder=2)
-    used, largest = (max((value for _, value in points), default=1.0)
-                     for points in (row.in_flight, row.window))
-    top = 1.08 * min(largest, MOST_ABOVE * max(used, 4))
     axes.set_ylim(0, top)
+    largest = max((value for _, value in row.window), default=1.0)
     if largest > top:
         axes.text(0.985, 0.9, f"up to {style.tick_label(largest)}", transform=axes.transAxes,
                   ha="right", va="top", fontsize=style.SMALL, color=WINDOW,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -12,17 +13,21 @@ from matplotlib.lines import Line2D
 from findings.charts import Line, LineChart, Plot
 from findings.drawing import style
 
-# Dark enough for lines; the styles and markers distinguish them in grey.
-DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY, "#882255")
+# None is the colour of a window that is measured (style.WINDOWS): these lines are of something
+# else. The styles and markers distinguish them in grey.
+DISTINCT = (style.INK, style.VERMILION, style.GREEN, style.PINK, "#F0C000", "#8A5A30", "#C8C8B0")
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
 # Light to dark: neighbours differ in grey, and to who cannot see red from green.
-ORDERED = ("#BBBBBB", style.SKY, "#1E8C7A", style.BLUE, "#882255", "#332288", "#000000")
+ORDERED = ("#F3D9A0", style.ORANGE, "#D0743C", "#A84600", "#722A00", "#451400", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of ordered lines, each over the one before: what has the same values as another one is seen.
 NESTED = (5.2, 4.6, 4.0, 3.4, 2.6, 1.8, 1.0)
 FIRST_BARS = "#999999"  # of what others are compared with
 LIMIT: dict[str, Any] = {"color": style.ALARM, "linewidth": 0.8, "linestyle": "--"}
 BARS_WIDTH = 0.76  # of the distance between ticks, all series together
+# Of a logarithmic axis, in each decade: the first that give so many ticks.
+DECADES, FEWEST_TICKS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5,
+                                                           4, 5, 6, 7, 8, 9)), 4
 
 LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
 ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
@@ -100,7 +105,9 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     size = style.MEDIUM if is_tall else style.SMALL
     named = [part for line in plot.y_label.split("\n")
              for part in style.fitted(line, size, height)]
-    axes.set_xlabel(style.literal(plot.x_label))
+    room = 2 * (RIGHT_INCHES + axes.get_position().width * style.WIDTH_INCHES / 2)
+    axes.set_xlabel(style.literal(plot.x_label), fontsize=style.MEDIUM if len(
+        style.fitted(plot.x_label, style.MEDIUM, room)) < 2 else style.SMALL)
     axes.set_ylabel(style.literal("\n".join(named)), fontsize=size)
     if plot.legend:
         style.legend(axes, [handle for handle, line in zip(drawn, plot.lines) if line.name],
@@ -113,10 +120,16 @@ def _set_x(axes: Axes, plot: Plot) -> None:
     if plot.ticks:
         style.name_ticks(axes, plot.ticks)
     elif plot.x_scale == "log":
-        ticks = [factor * decade for decade in style.decades() for factor in (1, 2, 5)]
-        style.fix_ticks(axes.xaxis, ticks, axes.get_xlim())
+        low, high = axes.get_xlim()
+        style.fix_ticks(axes.xaxis, next((ticks for ticks in map(_decades, DECADES) if sum(
+            low <= tick <= high for tick in ticks) >= FEWEST_TICKS), _decades(DECADES[-1])),
+            (low, high))
     else:
         style.plain_ticks(axes.xaxis, 7 if axes.get_position().width > 0.4 else 3)
+
+
+def _decades(factors: Sequence[float]) -> list[float]:
+    return [factor * decade for decade in style.decades() for factor in factors]
 
 
 def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:

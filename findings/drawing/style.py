@@ -304,8 +304,8 @@ INTERVAL = {"color": INK, "linewidth": 1.2, "marker": "_", "markersize": 5}
 _MARKS: list[dict[str, Any]] = [{
     "linestyle": "none", "marker": marker, "markersize": size, "markerfacecolor": inside,
     "markeredgecolor": edge, "markeredgewidth": width, "clip_on": False, "zorder": 5}
-    for marker, size, inside, edge, width in (("D", 5, "white", INK, 1.2),
-                                              ("^", 6.5, INK, "white", 0.8))]
+    for marker, size, inside, edge, width in (("D", 4.4, "white", INK, 1.2),
+                                              ("^", 5.6, INK, "white", 0.6))]
 PUBLISHED, FURTHER = _MARKS
 
 

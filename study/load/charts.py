@@ -34,12 +34,10 @@ def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) ->
     records, figure = runs.records, runs.figure
     seeds = len({record.trial.repeat for record in records})
     spans_s = sorted({record.trial.counted_span_s for record in records})
-    counted, bars = ((f" {seeds} seeds,", "bars: 95 % intervals over seeds") if seeds > 1 else
-                     ("", "one seed: no interval"))
+    spread = f"bars: 95 % intervals over {seeds} seeds" if seeds > 1 else "one seed: no interval"
     return LineChart(
         figure.title, (_fixed([record.trial for record in records]),),
-        f"{records[0].trial.scenario} · {len(records)} runs,{counted}"
-        f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · {bars}",
+        f"{' or '.join(f'{span_s:g}' for span_s in spans_s)} s after each warm-up · {spread}",
         next(iter(runs.exclusion_notes), ""),
         columns=tuple((plot,) for plot in plots) if side_by_side else (plots,), **more)
 
@@ -89,7 +87,11 @@ def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:
-    """Each group of a mix beside the runs where everybody has its window."""
+    """Each group of a mix beside the runs where everybody has its window.
+
+    What a comparison of the windows shows within the mix, and what one between runs; and what
+    each group has of the others.
+    """
     looks = {window: look for look, window in enumerate(mixes.alone)}
     groups = [group for parts in mixes.groups.values() for group in parts]
     # A window keeps its colour: whole lines by itself, dashed in the mix.
@@ -97,7 +99,15 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
               if group.window in looks]
     saved = [line for group in groups if group.window in looks
              for line in _gain_lines(mixes.alone[group.window], group, looks[group.window])]
-    return _chart(runs, _curves(list(mixes.alone.values()), dashed, groups), _gain_plot(
+    alone = list(mixes.alone.values())
+    compared = [line for place, (name, base, window) in enumerate(
+        [*((f"{own.name} everywhere", alone[0], own) for own in alone[1:]),
+         *((group.name, first, group) for first, *parts in mixes.groups.values()
+           for group in parts)])
+        for line in _gain_lines(base, replace(window, name=name), place)]
+    return _chart(runs, _curves(alone, dashed, groups), *([_gain_plot(
+        "What a larger window saves: within the mix, and where everybody has it", compared)]
+        if compared else []), _gain_plot(
         "What each group saves, against runs in which everybody has its window", saved))
 
 
@@ -110,14 +120,15 @@ def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
     return Plot("completion time, SYN to last byte (ms)", "connections that take longer (%)",
                 (*(_curve(distribution, look, "curve")
                    for look, distribution in enumerate(distributions)), *more),
-                x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100), legend=True)
+                "In brackets: how many connections", x_scale="log", y_scale="log", x_ends=ends,
+                y_ends=(LEAST_PERCENT, 100), legend=True)
 
 
 def _curve(distribution: Distribution, look: int, style: Any) -> Line:
     """Those that never completed take longer than any time that is known."""
     longer = numpy.unique(numpy.geomspace(1, distribution.count, CURVE_POINTS).astype(int))[::-1]
     longer = longer[longer > distribution.count - len(distribution.curve_ms)]
-    return Line(f"{distribution.name} (n = {distribution.count})",
+    return Line(f"{distribution.name} ({distribution.count})",
                 tuple(distribution.curve_ms[distribution.count - longer].tolist()),
                 tuple((longer / distribution.count * 100).tolist()), look=look, style=style,
                 window=_initcwnd(distribution.window))
@@ -194,7 +205,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
             retransmitted.append(Line(
                 "" if faint else f"{base} (open)", tuple(xs), tuple(
                     point.retransmission.base.value for point in of_line), look=look,
-                style="faint", window=_initcwnd(shown)))
+                style="faint", window=_initcwnd(figure.windows[0]) if shown else 0))
             faint = True
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
     axis = name_of(figure.by)
@@ -220,8 +231,10 @@ def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
                            for mean in (gain.base, gain.experiment)
                            for end in (mean.value, *(mean.interval or ())))
     return _chart(
-        runs, _hits(runs, measured, [hit.own for hit in measured], "hit under that window", ends),
-        _hits(runs, measured, [hit.same for hit in measured], "hit under either window", ends),
+        runs, _hits(runs, measured, [hit.own for hit in measured],
+                    "each window's own: not the same transfers", ends),
+        _hits(runs, measured, [hit.same for hit in measured],
+              "the same transfers: hit under either window", ends),
         side_by_side=True)
 
 

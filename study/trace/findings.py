@@ -317,24 +317,28 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
     left_out = sum(not record.counts for record in records)
     return LineChart(
         figure.title, context_of(scenario, (record.trial for record in records)),
-        "At the right: the window when the response begins. What was retransmitted stands in the"
-        " table.",
+        "At the right: the window when the response begins.",
         f"{left_out} excluded" if left_out else "",
         columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
-                                       by_time is measured[-1])
+                                       by_time is measured[-1], _warm_top(label, measured))
                             for by_time, title in zip(measured, titles))
                       for place, label in enumerate(WARM_COLUMNS)),
         plot_inches=ROW_INCHES, legend=True, palette="ordered")
 
 
-def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
+def _warm_top(label: str, measured: Sequence[ByThinkTime]) -> float:
+    """Of all rows of a column, which are compared."""
+    return max((WARM_COLUMNS[label](record) for by_time in measured for line in by_time.values()
+                for record in line.values()), default=1.0)
+
+
+def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool, top: float) -> Plot:
     lines = []
     for look, window in enumerate(windows_of(measured)):
         points = {think_s: WARM_COLUMNS[label](line[window]) for think_s, line in measured.items()
                   if window in line}
         lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look,
                           window=window))
-    top = max([1.0, *(value for line in lines for value in line.y)])
     return Plot("think time (s)" if is_last else "", label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
                 x_scale="log", y_ends=(0, 1.08 * top), whole=True)

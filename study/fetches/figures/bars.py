@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from base.stats import Estimate
-from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart, is_wide
+from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart
 from findings.claims import LEAST_DRAWS, UNDECIDED
 from findings.findings import Cell, Column, Finding, Table
 from findings.quantities import quantity
@@ -190,17 +190,15 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
     averages = averaged(figure)
     metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
     common = "" if like_the_papers else fixed(scenario.sweep(figure.sweep).cells)
-    drawn = "clients" if like_the_papers else "repeats"
-    over = ([f"95 % intervals over {drawn}."]
-            if any(is_wide(bucket.absolute_interval) for bucket in panel.buckets) else [])
     around: dict[str, Any] = {
         "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
                     f"{f', averaged over {averages}' if averages else ''}",
                     *([_choice(figure)] if like_the_papers else [common] if common else [])),
         "compared": _weeks(panel) if like_the_papers else "",
-        "foot": " ".join([*_percentages(judged), *panel.remarks, *over]).removesuffix("."),
+        "foot": _percentages(judged),
         "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
+        "over": "clients" if like_the_papers else "repeats",
         "publisher": "" if not figure.is_published else
                      "by them" if not published.is_of_the_paper(figure.published) else
                      "in the paper" if like_the_papers else "in the paper, of its own users"}
@@ -212,9 +210,11 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
     # Below an open bucket each one is named by its upper end, as in the paper.
     upper = "≤ " if any(bucket.label.startswith(">") for bucket in panel.buckets) else ""
+    windows = figure.baseline_initcwnd, figure.experiment_initcwnd
+    title = figure.title if all(f"IW {window} " in figure.title for window in windows) else (
+        f"{figure.title}: {windows[0]} → {windows[1]} segments")
     return BarChart(
-        f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
-        **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),
+        title, **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),
         above=ABOVE_LOSS if panel.is_of_loss else
         "share of the paper's responses" if any(bucket.share_percent is not None
                                                 for bucket in panel.buckets) else "",
@@ -233,11 +233,11 @@ def _weeks(panel: Panel) -> str:
             else "the window alone, the same responses; in the paper: two different weeks")
 
 
-def _percentages(judged: JudgedPanel) -> list[str]:
+def _percentages(judged: JudgedPanel) -> str:
     """Of what the published percentages are, where their source prints others."""
-    return ["Published percentages are converted to parts of the baseline."] if (
+    return "Published percentages are converted to parts of the baseline" if (
         judged.panel.figure.percent_of == OF_EXPERIMENT and not judged.panel.is_sweep
-        and any(row.published_percent is not None for row in judged.rows)) else []
+        and any(row.published_percent is not None for row in judged.rows)) else ""
 
 
 def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:

@@ -148,8 +148,8 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
     left_out, sentence = _left_out(len(every), grid.varied), _range_of(metric, maps)
-    foot = (f"{metric.axis} {metric.improved}, and percent of it; blue: {metric.improved},"
-            f" orange: lost; in brackets: the 95 % interval holds zero.{left_out}")
+    foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
+            f" the 95 % interval holds zero.{left_out}")
     return Made(Finding(figure.name, figure.title, tables=tuple(tables),
                         sentence=sentence + left_out,
                         chart=grid.chart(maps, foot, unit=metric.unit)))

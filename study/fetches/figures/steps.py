@@ -230,7 +230,7 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
     plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
                 y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
     foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
-            "Measured at the points; a step lies anywhere between the two points beside it.")
+            "Measured at the points; a step lies anywhere between two of them.")
     return LineChart(figure.title, heading(values.chosen), foot, columns=((plot,),), legend=True,
                      palette="ordered", plot_inches=3.6)
 

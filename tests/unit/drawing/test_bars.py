@@ -83,7 +83,7 @@ def test_an_interval_that_leaves_a_logarithmic_axis_has_an_arrow(chart: BarChart
     (interval,) = [line for line in left.lines if line.get_marker() == "_"]
     (arrow,) = [line for line in left.lines if line.get_marker() == "v"]
     assert list(interval.get_ydata()) == [1.0, 20.0] and list(arrow.get_ydata()) == [1.0]
-    assert any("Arrow down" in text for text in samples.said(drawn))
+    assert any("Arrow: goes on below" in text for text in samples.said(drawn))
 
 
 def test_intervals_are_drawn_where_there_are_any(drawn: Any) -> None:
@@ -164,9 +164,10 @@ def test_a_page_shows_several_charts_with_their_titles(chart: BarChart) -> None:
 
 def test_the_face_says_what_bars_and_triangles_compare(chart: BarChart) -> None:
     two = replace(chart, compared="two weeks")
-    alone = "Bars: two weeks. Triangles: the window alone, the same responses"
-    assert alone in samples.said(drawing.figure_of(two))
-    assert alone in samples.said(drawing.figure_of(bar_page("a page", (two, two))))
+    alone = ("Bars: two weeks; triangles: the same responses under both windows. Between them: the"
+             " weeks")
+    assert alone in " ".join(samples.said(drawing.figure_of(two)))
+    assert alone in " ".join(samples.said(drawing.figure_of(bar_page("a page", (two, two)))))
     none = replace(two, bars=tuple(replace(bar, alone=None) for bar in chart.bars))
     assert "Bars: two weeks" in samples.said(drawing.figure_of(none))
     times = replace(samples.time_chart(), compared="two weeks")

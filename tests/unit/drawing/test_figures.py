@@ -196,10 +196,10 @@ def test_every_caption_says_n_kernel_engine_and_date() -> None:
     with style.settings():
         for name, drawn in drawing.figures(report):
             words = [text.get_text() for text in drawn.texts]
-            assert ("n = 12, 11 verified · Linux 7.2.11 in virtual time · 2026-11-21"
-                    in words), name
+            assert ("whole run: n = 12 trials, 11 verified · Linux 7.2.11 in virtual time"
+                    " · 2026-11-21" in words), name
     assert replace(report, count=0).caption == "", "what is computed was not measured"
-    assert replace(report, facts={}).caption == "n = 12, 11 verified"
+    assert replace(report, facts={}).caption == "whole run: n = 12 trials, 11 verified"
     computed = replace(report, findings=(Finding("joint", "", chart=replace(
         samples.grid_chart(), is_measured=False)),), timelines=())
     with style.settings():

@@ -48,8 +48,14 @@ def test_all_rows_share_their_times_and_the_rtt_its_axis(rows: list[list[Any]]) 
 
 def test_a_window_that_nothing_uses_leaves_its_axis(rows: list[list[Any]]) -> None:
     right = rows[1][1]
-    assert right.get_ylim()[1] < 20 and samples.said(right) == ["up to 2178"]
+    assert right.get_ylim()[1] < 30 and samples.said(right) == ["up to 2178"]
     assert samples.said(rows[0][1]) == []
+
+
+def test_rows_that_are_compared_share_their_scales(rows: list[list[Any]]) -> None:
+    """A window of two segments looks like one of thirty where each has an axis of its own."""
+    for column in (0, 1):
+        assert len({row[column].get_ylim() for row in rows[:2]}) == 1
 
 
 def test_a_failed_verdict_and_an_absent_connection_are_red(rows: list[list[Any]]) -> None:

@@ -247,8 +247,7 @@ def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
                        look=look) for look, (name, verdict) in enumerate(shown.items()))
     return LineChart(
         scenario.head.title, (scenario.head.source,),
-        f"{len(measured.weight)} users under each of {len(windows)} windows"
-        " · bars: 95 % intervals over users",
+        f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",
         (f"{measured.left_out} user{'' if measured.left_out == 1 else 's'} excluded: a verdict"
          " failed"
          if measured.left_out else ""),
