@@ -31,7 +31,7 @@ from base.command_line import Parser, file_path, output_file, positive, run_main
 from base.errors import FirstFlightError
 from commands.stored import add_results, with_each
 from findings import claims
-from findings.charts import BarChart, BarPage, bar_page
+from findings.charts import BarChart, BarPage, TimeChart, bar_page
 from findings.findings import Report, Table
 from findings.render import data, markdown
 from findings.render.values import quoted
@@ -51,11 +51,13 @@ GALLERY_HEAD = """\
 # Gallery
 
 Written by `/usr/bin/python3 docs/update.py --gallery` from the newest whole run of every scenario.
-Each picture leads to the page with its numbers. It is the first figure of its scenario, or the
-three panels of Figure 5 together. `./run.sh SCENARIO` draws all of its figures into `figures/`.
+Each picture leads to the page with its numbers. It is the first figure of its scenario, the panels
+of its Figure 5 together, or what its first sentence rests on. `./run.sh SCENARIO` draws all of its
+figures into `figures/`.
 
 """
-FURTHER = {"dukkipati2010": ("fig6",)}  # figures of the gallery besides a scenario's first
+# Figures of the gallery besides a scenario's first; README has the first one of these.
+FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6"), "ietf78_south_america": ("photos", "maps")}
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
@@ -225,13 +227,19 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 def in_gallery(report: Report) -> Report:
     """A report with its first figure only, and those of FURTHER.
 
-    Bars are shown on one page: the run's own, or else up to three figures under each other.
+    Bars are shown on one page: the run's own, or else up to three figures under each other, of
+    more those that are named alike (fig5_rtt, fig5_bw). They come before bars of windows.
     """
     drawn = [finding for finding in report.findings if finding.chart is not None]
     if not drawn:
         return replace(report, findings=())
-    first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)), drawn[0])
-    charts = [finding.chart for finding in drawn if isinstance(finding.chart, BarChart)]
+    bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
+    first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)),
+                 bars[0] if bars and isinstance(drawn[0].chart, TimeChart) else drawn[0])
+    if len(bars) > MOST_ON_A_PAGE:
+        bars = [finding for finding in bars
+                if finding.name.partition("_")[0] == first.name.partition("_")[0]]
+    charts = [finding.chart for finding in bars if isinstance(finding.chart, BarChart)]
     if isinstance(first.chart, BarChart) and 1 < len(charts) <= MOST_ON_A_PAGE:
         first = replace(first, chart=bar_page(report.title, charts))
     return replace(report, findings=(first, *(finding for finding in drawn if finding.name in

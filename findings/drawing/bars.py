@@ -178,7 +178,7 @@ def _margin(count: int) -> float:
 def _above(chart: BarChart) -> float:
     """Inches over the axes: for up to two lines of words over bars, and one over these."""
     lines = (2 if any(bar.above[0] for bar in chart.bars) else
-             1 if any(bar.share_percent is not None for bar in chart.bars) else 0)
+             1 if any(bar.above[1] or bar.share_percent is not None for bar in chart.bars) else 0)
     return BARE_INCHES + style.ROW_INCHES * (lines + bool(chart.above))
 
 

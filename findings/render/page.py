@@ -12,7 +12,7 @@ import base64
 import functools
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,15 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
                 for finding in shown if finding.name in drawings}
     first = next((finding for finding in shown if finding.name in pictures), None)
     later = [finding for finding in shown if finding.name in pictures and finding is not first]
+    answer = answer_of(report)
+    if not answer.sentence and first is not None:
+        answer = replace(answer, sentence=first.sentence)
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
     return _environment().get_template(TEMPLATE).render(
-        report=report, answer=answer_of(report), findings=shown, pictures=pictures,
+        report=report, answer=answer, findings=shown, pictures=pictures,
         first=first, later=later,
-        told_below=[finding for finding in shown if finding.tables or finding not in later],
+        told_below=[finding for finding in shown
+                    if finding.tables or finding not in (first, *later)],
         has_parts=bool(report.tiles or report.sentences),
         others=[_picture(name.replace("_", " "), "", drawings[name]) for name in others],
         missing=[finding for finding in report.findings if finding.missing],

@@ -11,7 +11,8 @@ from runs.kinds import RunData, Study
 from study.fetches import answer
 from study.fetches.figures import kinds, raw_cells, summary, timelines
 from study.fetches.figures.buckets import NoPanel, Panel
-from study.fetches.figures.cell_tables import causes_table, cells_finding, trials_table
+from study.fetches.figures.cell_tables import (causes_table, cells_finding, repeats_cells,
+                                               trials_table)
 from study.fetches.figures.cells import changes, settings
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.figure import Analysis
@@ -51,7 +52,7 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
     compared = changes(all_cells)
     cells, changed = ([], []) if is_covered else (all_cells, compared)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed, compared,
-                    WhatIfs(run.what_ifs), timelines.run_timelines(scenario, run, changed))
+                    WhatIfs(run.what_ifs), timelines.run_timelines(run))
 
 
 def rendered(study: Study, analysis: Analysis) -> Report:
@@ -59,24 +60,25 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)
     judged = [made.judged for _, made in figures if made.judged is not None]
-    findings = [*([cells_finding(analysis.cells, analysis.changes, analysis.what_ifs)]
+    try:
+        published = raw_cells.published_cells(scenario, run.records)
+    except NoPanel:
+        published = None
+    findings = [*([cells_finding(analysis.cells, analysis.changes, analysis.what_ifs, published)]
                   if analysis.cells else []),
              *(finding for _, made in figures for finding in (made.finding, *made.further))]
     tiles = _tiles([made.panel for made in judged])
     further, more_tiles = _further(study.scenario, analysis, findings, judged)
     findings += further
     tiles += more_tiles
-    try:
-        published = raw_cells.published_cells(scenario, run.records)
-    except NoPanel:
-        published = None
     why = explained(analysis.changes, analysis.what_ifs) if scenario.cells else []
     return reporting.report_of(
         study, run, findings, tiles=tiles, timelines=analysis.timelines,
         answer=answer.answer_of_run(analysis, figures, findings),
         summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
         sentences=(*why, *summary.run_sentences(run, judged)),
-        trials=trials_table(run.records, published), causes=causes_table(run.records))
+        trials=None if repeats_cells(analysis.cells, run.records) else trials_table(
+            run.records, published), causes=causes_table(run.records))
 
 
 def _further(scenario: Scenario, analysis: Analysis, before: Sequence[Finding],

@@ -10,6 +10,7 @@ from findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart
 from findings.claims import LEAST_DRAWS, UNDECIDED
 from findings.findings import Cell, Column, Finding, Table
 from findings.quantities import quantity
+from net.segments import MSS
 from study.fetches.figures import ccdf, summary
 from study.fetches.figures.buckets import Bucket, NoPanel, Panel
 from study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
@@ -21,6 +22,7 @@ from study.scenario import published
 TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with the responses of its"
              " own week. The baseline's week has more far and slow responses. The window alone:"
              " the same responses under both windows. This is what the window does.")
+IN_SEGMENTS = "send_buffer_bytes"  # a quantity that sources give in segments
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
 ALSO = {"ccdf": ccdf.chart}  # further charts of what is behind the bars, by their names
@@ -216,6 +218,7 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
     return BarChart(
         title, **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),
         above=ABOVE_LOSS if panel.is_of_loss else
+        f"in segments of {MSS} bytes" if figure.by == IN_SEGMENTS else
         "share of the paper's responses" if any(bucket.share_percent is not None
                                                 for bucket in panel.buckets) else "",
         is_like_the_papers=like_the_papers)
@@ -262,4 +265,11 @@ def _bar(panel: Panel, row: JudgedBar, upper: str) -> Bar:
     return Bar(label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
                Estimate(bucket.percent, bucket.percent_interval, bucket.n),
                bucket.published.absolute, bucket.published.percent, alone, alone_percent,
-               bucket.share_percent, bucket.n, bucket.excluded.total, lines_above(panel, bucket))
+               bucket.share_percent, bucket.n, bucket.excluded.total,
+               _segments(bucket) if panel.figure.by == IN_SEGMENTS else lines_above(panel, bucket))
+
+
+def _segments(bucket: Bucket) -> tuple[str, str]:
+    """Two lines above a bar of a size in bytes that sources give in segments."""
+    whole, rest = divmod(int(bucket.value), MSS)
+    return "", str(whole) if whole and not rest else ""

@@ -12,7 +12,7 @@ from findings.findings import Cell, Column, Finding, Table
 from runs.reporting import MOST_ROWS
 from runs.results.cells import grouped
 from study.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
-from study.fetches.figures.raw_cells import PublishedCells
+from study.fetches.figures.raw_cells import PublishedCell, PublishedCells
 from study.fetches.figures.reasons import WhatIfs, most_frequent, reasons
 from study.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from study.fetches.verify import notes
@@ -28,6 +28,8 @@ _OBSERVED = (Column("RTT", "ms", "observed"), Column("BW", "kbit/s", "observed")
          Column("dropped by uplink's queue", "", "observed"))
 _OF_CELL = (*_OBSERVED, Column("total", "ms"), Column("model", "ms", rank=1),
             Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
+            Column("total", "ms", "published", digits=0),
+            Column("mark", "", "published", is_text=True),
             Column("verdict", "pass/n", is_text=True))
 _OF_TRIAL = (Column("n", "", "observed"), *_OBSERVED, Column("total", "ms", "measured"),
              Column("latency", "ms", "measured"), Column("total", "ms", "model"),
@@ -63,19 +65,26 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 # Cells -------------------------------------------------------------------------------
 
 def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange],
-                  what_ifs: WhatIfs = WhatIfs()) -> Finding:
-    """What was requested of each cell, what was observed, and what the windows changed."""
+                  what_ifs: WhatIfs = WhatIfs(), published: PublishedCells | None = None
+                  ) -> Finding:
+    """What was requested of each cell, what was observed, and what the windows changed.
+
+    published: of single cells (raw_cells.published_cells).
+    """
     tables = [*([changes_table(changes, MOST_ROWS, what_ifs)] if changes else []),
-              _settings(settings)]
+              _settings(settings, published)]
     return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
 
 
-def _settings(settings: Sequence[CellSetting]) -> Table:
+def _settings(settings: Sequence[CellSetting], published: PublishedCells | None) -> Table:
     """A footnote for each cause of retransmissions, each limit and each reason not to count."""
+    there: list[PublishedCell | None] = [
+        published.of_trial.get(row.records[0].trial) if published else None
+        for row in settings[:MOST_ROWS]]
     requested = requested_columns([row.requested for row in settings])
     footnotes: dict[str, int] = {}
-    rows = []
-    for row in settings[:MOST_ROWS]:
+    rows: list[tuple[Cell, ...]] = []
+    for row, theirs in zip(settings, there):
         causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
                                *map(notes.limit_note, row.records), *(
             record.error or record.verdict_reason for record in row.records
@@ -85,9 +94,11 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
         total_ms, latency_ms, model_ms, late_ms = _times(row.counting)
         rows.append((*(cell(row.requested) for _, cell in requested), *_observed(row.records),
                      total_ms, model_ms, late_ms, latency_ms,
+                     theirs.published_ms if theirs else "", theirs.mark if theirs else "",
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
     return Table("Every cell", (*(column for column, _ in requested), *_OF_CELL), tuple(rows),
-                 tuple(f"[{place}] {note}" for note, place in footnotes.items()),
+                 (*(f"[{place}] {note}" for note, place in footnotes.items()),
+                  *([] if published is None else published.explain_marks(filter(None, there)))),
                  len(settings) - len(rows)).without_empty(unknown=False)
 
 
@@ -125,6 +136,11 @@ def _flights(cell: CellSetting) -> str:
 
 
 # Every trial -------------------------------------------------------------------------
+
+def repeats_cells(cells: Sequence[CellSetting], records: Sequence[Record]) -> bool:
+    """Whether the table of all trials would have the rows of the table of these cells."""
+    return bool(cells) and (len(records) > MOST_ROWS or len(records) == len(cells))
+
 
 def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
     """Of many trials a row for each cell, or for each bucket of those that were drawn.

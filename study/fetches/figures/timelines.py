@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +16,10 @@ from findings.findings import Finding
 from net.segments import CaptureError, Segment, client_ports
 from runs.kinds import RunData
 from runs.measuring import CAPTURES
-from study.fetches.figures.cells import WindowChange
+from runs.results.cells import grouped
 from study.fetches.figures.figure import Analysis, Made, heading
-from study.fetches.scenario.scenario import Figure, Scenario
+from study.fetches.scenario.scenario import Figure
+from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
 from study.fetches.verify.transfers import sealed_sizes
 from wire.exchange import Exchange, read_exchange
@@ -28,17 +31,17 @@ Kept = tuple[Record, Exchange]  # the two captures of one trial, read
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """One capture kept in `folder`, and the same cell with another window if there is one.
+    """One trial whose captures are kept in `folder`, and the same with another window if there is.
 
-    The first that can be read, in the order of the records; the smaller window first.
+    Of those the two that the window changed most (by_effect); the smaller window first.
     """
     names = {path.name for path in folder.glob("*.pcap")}
+    captured = [record for record in records if f"{record.trial.id}-client.pcap" in names]
     chosen: list[Kept] = []
-    for record in records if names else ():
+    for record in by_effect(captured):
         first = chosen[0][0].trial if chosen else record.trial
-        if f"{record.trial.id}-client.pcap" in names and len(chosen) < 2 and (
-                not chosen or record.trial != first
-                and replace(record.trial, initcwnd=1) == replace(first, initcwnd=1)):
+        if len(chosen) < 2 and (not chosen or record.trial != first and _alike(record.trial)
+                                == _alike(first)):
             chosen += _kept(record, folder)
     if not chosen:
         return ()
@@ -49,16 +52,30 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     return tuple(_timeline(*kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
 
 
-def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
-    """The records of the cells, those first in which the window changed most."""
-    ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
-    return [record for change in ordered for setting in (change.base, change.experiment)
-            for record in setting.records]
+def by_effect(records: Sequence[Record]) -> list[Record]:
+    """The records, first those of two windows whose times differ most, and so on.
+
+    Of one trial the two windows that differ most; of several such two the smallest. At the end
+    what has no other window, first what shows most of a TLS handshake.
+    """
+    pairs: list[tuple[float, Record, Record]] = []
+    for alike in grouped(sorted(records, key=lambda record: record.trial.initcwnd),
+                         lambda record: _alike(record.trial)).values():
+        differing = [(abs((one.total_ms or 0.0) - (other.total_ms or 0.0)), one, other)
+                     for one, other in combinations(alike, 2)
+                     if one.trial.initcwnd != other.trial.initcwnd]
+        if differing:
+            pairs.append(max(differing, key=itemgetter(0)))
+    pairs.sort(key=itemgetter(0), reverse=True)
+    ordered = [record for _, *pair in pairs for record in pair]
+    paired = {record.trial for record in ordered}
+    return ordered + sorted((record for record in records if record.trial not in paired),
+                            key=lambda record: -(record.handshake_round_trips or 0))
 
 
-def by_round_trips(records: Sequence[Record]) -> list[Record]:
-    """Those first whose TLS handshake shows most; all in their order where there is none."""
-    return sorted(records, key=lambda record: -(record.handshake_round_trips or 0))
+def _alike(trial: Trial) -> Trial:
+    """Without its window."""
+    return replace(trial, initcwnd=1)
 
 
 def _kept(record: Record, folder: Path) -> list[Kept]:
@@ -144,8 +161,6 @@ def packets(analysis: Analysis, figure: Figure) -> Made | None:
         chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines)))
 
 
-def run_timelines(scenario: Scenario, run: RunData, changes: Sequence[WindowChange]
-                  ) -> tuple[Timeline, ...]:
-    """Of a run's kept captures; changes: what windows changed in its cells."""
-    shown = by_effect(changes) if scenario.cells else by_round_trips(run.records)
-    return timelines(shown, run.folder / CAPTURES)
+def run_timelines(run: RunData) -> tuple[Timeline, ...]:
+    """Of a run's kept captures."""
+    return timelines(run.records, run.folder / CAPTURES)

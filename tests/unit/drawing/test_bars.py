@@ -174,6 +174,30 @@ def test_the_face_says_what_bars_and_triangles_compare(chart: BarChart) -> None:
     assert "Bars: two weeks" in samples.said(drawing.figure_of(times))
 
 
+def test_a_published_zero_leaves_the_short_bars_to_be_seen(chart: BarChart) -> None:
+    bars = (replace(chart.bars[0], published=0.0), *chart.bars[1:])
+    drawn = drawing.figure_of(replace(chart, bars=bars, is_like_the_papers=False))
+    left = drawn.axes[0]
+    assert left.get_yscale() == "log" and left.get_ylim()[0] == 1.0
+    assert [line.get_ydata()[0] for line in left.lines if line.get_marker() == "v"] == [1.0]
+    assert any("Arrow: goes on below" in text for text in samples.said(drawn))
+    worse = (replace(chart.bars[0], absolute=Estimate(-1.0)), *chart.bars[1:])
+    assert drawing.figure_of(replace(chart, bars=worse, is_like_the_papers=False)
+                             ).axes[0].get_yscale() == "linear"
+
+
+def test_marks_of_eight_buckets_do_not_hide_each_other(chart: BarChart) -> None:
+    """A bar, its interval, what the window does alone and what is published have one value."""
+    marked = replace(chart.bars[1], published=78.9, alone=78.9)
+    drawn = drawing.figure_of(replace(chart, bars=(marked,) * 8))
+    left = drawn.axes[0]
+    inch = left.get_position().width * style.WIDTH_INCHES / (left.get_xlim()[1] - left.get_xlim()[0])
+    triangle, diamond = (next(line for line in left.lines if line.get_marker() == marker)
+                         for marker in "^D")
+    apart = (diamond.get_xdata()[0] - triangle.get_xdata()[0]) * inch * 72
+    assert apart > triangle.get_markersize() / 2 + diamond.get_markersize() / 2 ** 0.5
+
+
 def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
     first = replace(chart, context=("cubic", "100 ms"), compared="two weeks")
     page = bar_page("a page", (first, replace(first, context=("cubic", "20 ms"))))

@@ -190,6 +190,26 @@ def test_a_window_has_one_colour_whatever_stands_beside_it() -> None:
     assert one(Line("a", (1.0,), (1.0,), look=1)).lines[0].get_color() == lines.DISTINCT[1]
 
 
+@pytest.mark.parametrize("colour", (*lines.DISTINCT, *lines.ORDERED))
+def test_what_is_no_window_has_no_colour_of_one(colour: str) -> None:
+    """Of those that scenarios measure most."""
+    assert min(numpy.linalg.norm(lab(linear(colour)) - lab(linear(style.window_colour(window))))
+               for window in (3, 6, 10, 16)) > 25
+
+
+@pytest.mark.parametrize("ends", [(1, 2), (850, 1950), (1200, 3100), (0.1, 300), (20, 12000)])
+def test_a_logarithmic_axis_has_some_ticks(ends: tuple[float, float]) -> None:
+    axes = one(Line("a", ends, (1.0, 2.0)), x_scale="log", x_ends=ends)
+    ticks = [tick for tick in axes.get_xticks() if ends[0] <= tick <= ends[1]]
+    assert 4 <= len(ticks) <= 12
+
+
+def test_the_name_of_a_narrow_axis_stays_in_the_figure() -> None:
+    plots = tuple((Plot("other week: far, slow", "y", (Line("a", (0.0,), (1.0,)),)),)
+                  for _ in range(3))
+    samples.check_fits(lines.draw(LineChart("Narrow", (), columns=plots)))
+
+
 @pytest.mark.parametrize("windows", [(1, 2, 4, 10), (3, 6, 10, 16, 26, 42), (3, 10, 20, 32, 64),
                                      (3, 10, 12, 16, 20, 24, 32), (10, 20, 40, 80)])
 def test_windows_are_told_apart_and_go_from_light_to_dark(windows: tuple[int, ...]) -> None:

@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 from base.errors import FirstFlightError
+from findings.charts import LineChart
 from runs.results.records import FAIL
 from study.load import analysis
 from study.load.analysis import MissingRuns, Runs
@@ -46,6 +47,19 @@ def test_both_windows_meet_the_same_arrivals(records: list[LoadRecord]) -> None:
     for repeat, record in runs.at("3").items():
         other = runs.connections(runs.at("10")[repeat])
         assert runs.connections(record).arrival_s.tolist() == other.arrival_s.tolist()
+
+
+def test_a_mix_draws_what_is_stated_of_it(records: list[LoadRecord]) -> None:
+    """What the larger window saves within the mix, and where everybody has it."""
+    (shown,) = [finding for finding in stored_load.report().findings if finding.name == "mix"]
+    stated = [value.value for statement in shown.statements for value in statement.numbers]
+    assert isinstance(shown.chart, LineChart)
+    means = {line.name or before.name: line.y[0]
+             for before, line in zip(shown.chart.columns[0][1].lines,
+                                     shown.chart.columns[0][1].lines[1:]) if line.x[0] < 1}
+    within, everywhere = stated
+    assert means == {"IW 10 in the mix": pytest.approx(within.value),
+                     "IW 10 everywhere": pytest.approx(everywhere.value)}
 
 
 def test_the_parts_of_a_mix_are_all_of_it(records: list[LoadRecord]) -> None:

@@ -9,11 +9,12 @@ import numpy
 from PIL import Image
 
 from findings import drawing
-from findings.charts import Line, LineChart, Plot
+from findings.charts import BarPage, Line, LineChart, Plot
 from findings.drawing import lines, style
 from findings.render import markdown
-from docs.update import FURTHER
+from docs.update import FURTHER, in_gallery
 from runs import scenario_file
+from tests.golden import stored_fetches
 from tests.unit.render.reports import report
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -26,6 +27,14 @@ def test_an_entry_has_name_picture_and_page() -> None:
     assert made == (f"## {told.name}\n\n[![{told.name}](gallery/x.png)]"
                     f"(results/{told.name}.md)\n")
     assert markdown.gallery([told], {}) == ""
+
+
+def test_bars_of_buckets_come_before_bars_of_windows() -> None:
+    """Of a reproduction its Figure 5 is shown, not its Figure 2."""
+    shown = in_gallery(stored_fetches.whole_report("tselentis2013")).findings[0].chart
+    assert isinstance(shown, BarPage)
+    assert [chart.axis.partition(" ")[0] for chart in shown.charts] == ["RTT", "Bandwidth",
+                                                                       "Bandwidth-delay"]
 
 
 def test_a_picture_is_made_smaller() -> None:

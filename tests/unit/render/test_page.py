@@ -13,7 +13,7 @@ from base.errors import FirstFlightError
 from findings.charts import PacketsChart
 from findings.findings import Finding, Statement
 from findings.render import page, page as pages
-from tests.golden import rendering
+from tests.golden import rendering, stored_fetches
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
 
 PIXEL = b"\x89PNG not looked into"
@@ -75,13 +75,27 @@ def test_findings_come_first_and_provenance_last(shown: Outline) -> None:
     assert ids == ["findings", "figures", "tables", "trials", "verdicts", "wire", "provenance"]
     links = [attributes["href"] for attributes in shown.of("a")]
     assert links[:7] == [f"#{each}" for each in ids]
-    assert shown.text.index("All of it is so") < shown.text.index("10 instead of 3 segments")
     assert len(shown.of("h1")) == 1 and shown.of("html")[0]["lang"] == "en-GB"
 
 
 def test_the_first_figure_comes_before_the_reasons_and_tables_last(text: str) -> None:
     assert (text.index('<div class="answer">') < text.index("<img") < text.index('id="findings"')
             < text.index('id="figures"') < text.index("<table"))
+
+
+def test_the_page_of_a_part_says_so_and_has_its_answer() -> None:
+    """As the terminal: what its bar shows, and why; each cell stands once."""
+    records = [record for record in stored_fetches.stored("zhao2019") if record.trial.rtt_ms == 200]
+    part = stored_fetches.report("zhao2019", records, whole=False, partial=True)
+    text = pages.page(part, {"fig5_rtt": PIXEL})
+    answer = text[text.index('<div class="answer">'):text.index("<nav")]
+    assert "10 instead of 3 segments save 177 ms" in answer and "A bar is one bucket" in answer
+    assert text.count("10 instead of 3 segments save 177 ms") == 1
+    assert "zhao2019, a part of it" in text
+    assert "Every cell" in text and "Every trial" not in text
+    published = next(table for finding in part.findings for table in finding.tables
+                     if table.title == "Every cell").column("total", "published")
+    assert len(published) == len(records) and all(published)
 
 
 def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import dpkt
 
 from net.pcap import HEADER as PCAP_HEADER
-from study.fetches.figures.cells import changes, settings
 from study.fetches.figures.timelines import by_effect, timelines
 from study.fetches.verify.record import Record
 
@@ -80,8 +79,15 @@ def test_a_capture_that_is_no_file_is_not_waited_for(stored: list[Record],
     assert timelines(stored[:1], tmp_path) == ()
 
 
-def test_the_cells_with_the_largest_change_come_first(stored: list[Record]) -> None:
-    small, large = (replace(change, base_ms=500.0 + more_ms, experiment_ms=500.0)
-                    for change, more_ms in zip(changes(settings(stored)), (10, -90)))
-    assert by_effect([small, large]) == [record for change in (large, small) for cell in
-                                         (change.base, change.experiment) for record in cell.records]
+def test_the_trials_that_the_window_changes_most_come_first(stored: list[Record]) -> None:
+    def took(record: Record, window: int, total_ms: float | None, rtt_ms: float = 20.0) -> Record:
+        return replace(record, total_ms=total_ms, trial=replace(
+            record.trial, initcwnd=window, rtt_ms=rtt_ms))
+
+    one = stored[0]
+    small, large, alone = ([took(one, 3, 500.0), took(one, 10, 510.0)],
+                           [took(one, 3, 900.0, 50.0), took(one, 10, 400.0, 50.0)],
+                           took(one, 3, 5000.0, 99.0))
+    equal = took(one, 16, 400.0, 50.0)  # of two that are as fast the smaller window
+    assert by_effect([alone, *small, equal, *large]) == [*large, *small, alone, equal]
+    assert by_effect([took(one, 3, None), took(one, 10, None)])[0].trial.initcwnd == 3

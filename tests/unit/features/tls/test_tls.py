@@ -12,7 +12,7 @@ from base.errors import UsageError
 from runs.kinds import Overrides
 from runs.results.records import PASS
 from runs.scenario_file import find
-from study.fetches.figures.timelines import by_round_trips, timelines
+from study.fetches.figures.timelines import by_effect, timelines
 from study.fetches.scenario.trial import Trial
 from study.fetches.study import KIND
 from study.fetches.verify.transfers import computed
@@ -116,7 +116,7 @@ def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
         (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(
             (stored.FOLDER / "https_records" / f"{side}.pcap").read_bytes())
     plain = stored.load("iw10").judge()
-    assert by_round_trips([plain, record]) == [record, plain]
+    assert by_effect([plain, record]) == [record, plain]
     (line,) = timelines([record], tmp_path)
     kinds = [mark.kind for mark in line.marks]
     assert kinds == ["handshake"] * 4 + ["ticket"] + ["data"] * (len(kinds) - 5)
