@@ -220,7 +220,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
                 print(files.write(path, content))
         if report.findings and paths[0].exists():
             shown.append(report)
-            pictures[name] = [f"gallery/{path.name}" for path in paths]
+            pictures[name] = [f"gallery/{path.name}" for path in paths if path.exists()]
     print(files.write(DOCS / "GALLERY.md", GALLERY_HEAD + markdown.gallery(shown, pictures)))
 
 

@@ -87,7 +87,7 @@ def test_the_page_of_a_part_says_so_and_has_its_answer() -> None:
     """As the terminal: what its bar shows, and why; each cell stands once."""
     records = [record for record in stored_fetches.stored("zhao2019") if record.trial.rtt_ms == 200]
     part = stored_fetches.report("zhao2019", records, whole=False, partial=True)
-    text = pages.page(part, {"fig5_rtt": PIXEL})
+    text = pages.page(part, {"fig5_rtt": PIXEL}).replace("\xa0", " ")
     answer = text[text.index('<div class="answer">'):text.index("<nav")]
     assert "10 instead of 3 segments save 177 ms" in answer and "A bar is one bucket" in answer
     assert text.count("10 instead of 3 segments save 177 ms") == 1
