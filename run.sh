@@ -26,7 +26,9 @@ for flag in "$@"; do
             }
             exec "${start[@]}" "$@" ;;
     esac
-    [[ $before$flag != --enginehost && $flag != --engine=host ]] || needed=(--no-kernel)
+    case "$before $flag" in
+        "--engine host" | *" --engine=host") needed=(--no-kernel) ;;
+    esac
     before=$flag
 done
 

@@ -229,10 +229,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     check_names(parser, arguments.names, argv)
     if arguments.as_published:
         arguments.scenario = as_published(arguments.scenario, parser)
+    arguments.own = is_own_question(arguments)
     check_together(parser, arguments)
     if not arguments.scenario and not arguments.own:
         arguments.scenario = DEFAULT_SCENARIOS
     return arguments
+
+
+def is_own_question(arguments: argparse.Namespace) -> bool:
+    """Whether a network, or a name for it, is given and no scenario."""
+    return not arguments.scenario and bool(overrides_of(arguments).given or arguments.name)
 
 
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
@@ -295,7 +301,7 @@ def sample(word: str) -> str | int:
 
 
 def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
-    """Exits with a line where flags do not go together; whether it is a question of one's own."""
+    """Exits with a line where flags do not go together."""
     given = overrides_of(arguments).given
     requested = [flag for flag in QUESTIONS if getattr(arguments, flag)]
     for module in QUESTIONS.values():
@@ -314,7 +320,6 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.sample and not arguments.scenario:
         parser.error("--sample goes with a scenario, such as dukkipati2010 --sample full or"
                      " map_of_windows --sample 1/16")
-    arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (requested or not arguments.own):
         parser.error("--name names a question of your own; a scenario has its name")
     if arguments.export and arguments.export[0] not in command_line.EXPORTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -364,7 +365,7 @@ def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
         cell = cell_of(trial)
         first.setdefault(cell, trial)
         last[cell] = trial
-    places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
+    places = _places(names, evenly(list(first), MOST_LOOKED_AT))
     chosen: set[str] = set()
     ends: set[tuple[str, float]] = set()
     distance = dict.fromkeys(places, 0.0)
@@ -377,6 +378,11 @@ def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
             apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
             distance[other] = min(distance[other] or apart, apart)
     return chosen
+
+
+def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
+    """At most so many of the cells, at even distances from the first on."""
+    return cells[::max(1, math.ceil(len(cells) / most))]
 
 
 def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from base import files
@@ -31,7 +31,7 @@ def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result
 
 def new_folder(results: Path, kind: str) -> Path:
     """results/<kind>/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
-    stamp, home = time.strftime("%Y-%m-%d_%H%M%S"), results / kind
+    stamp, home = datetime.now(timezone.utc).strftime("%Y-%m-%d_%H%M%SZ"), results / kind
     with files.Folder(results) as place:
         place.make(kind)
     for folder in home.iterdir():

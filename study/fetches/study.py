@@ -143,8 +143,7 @@ def ask(study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
 def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
            known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
     return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
-                       exact=exact,
-                 sysctls=sysctls, known_kernel=known_kernel), observed.files
+                       exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
 
 
 def _report(study: Study, run: RunData) -> Report:

@@ -9,15 +9,17 @@ import tokenize
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from study import registry
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
 # top level belongs to a room.
 ROOMS = ("base", "net", "findings", "wire", "model", "probe", "vtime", "testbed", "runs", "study",
-         "commands", "benchmarks")
-PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "report": "commands",
-            "results": "commands", "plot": "commands", "experiment": "commands"}
+         "paper", "commands", "benchmarks")
+PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",
+            "experiment": "commands"}
 FILES = sorted(path.relative_to(PROJECT) for path in (
     *PROJECT.glob("*.py"), *(path for room in ROOMS for path in (PROJECT / room).rglob("*.py"))))
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
@@ -94,6 +96,19 @@ def test_a_room_imports_only_what_stands_below_it() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_a_room_imports_what_contributing_names_beside_it() -> None:
+    """All of them know base. A room that is named and not imported is no news to a reader."""
+    lines = re.findall(r"^    (\w+)  .*  (\S[\w ]*)$", text(Path("CONTRIBUTING.md")), re.MULTILINE)
+    named = {name: {*rooms.split()} for name, rooms in lines if name in ROOMS}
+    assert {*ROOMS} - named.keys() == {"benchmarks", "base"}
+    used: dict[str, set[str]] = {name: set() for name in ROOMS}
+    for module in MODULES:
+        used[room(module)] |= {room(name) for name in imported(module) & MODULES.keys()}
+    for name, rooms in named.items():
+        if rooms != {"all", "rooms"}:
+            assert used[name] - {name, "base"} == rooms - {"base"}, name
+
+
 def test_virtual_time_stands_without_the_study() -> None:
     """vtime is a product of its own: all of it is imported where the rooms above it are missing."""
     above = [*ROOMS[ROOMS.index("vtime") + 1:], "model", "probe", *PROGRAMS]
@@ -161,13 +176,29 @@ def test_files_and_functions_fit_a_reader() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def asks_for_kind(node: ast.Compare) -> bool:
+    """Whether a kind of study is compared; "load" is a quantity as well, so only as a `kind`."""
+    words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+    names = {name for each in ast.walk(node) for name in (
+        getattr(each, "attr", ""), getattr(each, "id", ""))}
+    is_kind = "kind" in names | words
+    return bool(words & {"fetches", "trace"} or is_kind and words & {*KINDS, "fetch"})
+
+
 def test_no_branch_on_the_kind_outside_the_registry() -> None:
     for module, path in MODULES.items():
         for node in nodes(path):
             if isinstance(node, ast.Compare) and module != "study.registry":
-                words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
-                assert not words & {"fetches", "trace"} or room(module) in ("vtime", "testbed"), (
+                assert not asks_for_kind(node) or room(module) in ("vtime", "testbed"), (
                     f"{path}, line {node.lineno} asks for the kind of study")
+
+
+@pytest.mark.parametrize(("line", "asks"), [
+    ('kind == "load"', True), ('job["kind"] == "fetch"', True), ('study.kind != "load"', True),
+    ('"trace" in name', True), ('axis == "load"', False), ('figure.kind == "gain"', False)])
+def test_a_branch_on_the_kind_is_seen(line: str, asks: bool) -> None:
+    (compared,) = [node for node in ast.walk(ast.parse(line)) if isinstance(node, ast.Compare)]
+    assert asks_for_kind(compared) == asks
 
 
 def test_no_branch_on_the_kind_of_a_figure() -> None:

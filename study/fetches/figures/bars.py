@@ -12,7 +12,7 @@ from findings.findings import Cell, Column, Finding, Table
 from findings.quantities import quantity
 from net.segments import MSS
 from study.fetches.figures import ccdf, summary
-from study.fetches.figures.buckets import Bucket, NoPanel, Panel
+from study.fetches.figures.buckets import Bucket, NoPanel, Panel, SameResponses
 from study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
 from study.fetches.figures.figure import Analysis, Made, fixed, interval
 from study.fetches.figures.recovery import ABOVE_LOSS, beyond_lossless, effect, lines_above
@@ -126,17 +126,23 @@ def _improved_columns(panel: Panel) -> list[Filled]:
 def _further_columns(panel: Panel) -> list[Filled]:
     """Under loss, recovery beyond that of the lossless bar; of two weeks, the window alone."""
     unit, recovered, alone = panel.metric.unit, "recovery", "the window alone"
+
+    def recovery(row: JudgedBar, show: Callable[[Estimate], Cell]) -> Cell:
+        known = beyond_lossless(panel, row.bucket)
+        return "" if known is None else show(known)
+
+    def same(row: JudgedBar, show: Callable[[SameResponses], Cell]) -> Cell:
+        return "" if row.bucket.same is None else show(row.bucket.same)
+
     return [(Column("beyond lossless", unit, recovered),
-             lambda row: known.value if (known := beyond_lossless(panel, row.bucket)) else ""),
-            (Column("95 % interval", unit, recovered), lambda row: interval(known.interval)
-             if (known := beyond_lossless(panel, row.bucket)) else ""),
+             lambda row: recovery(row, lambda known: known.value)),
+            (Column("95 % interval", unit, recovered),
+             lambda row: recovery(row, lambda known: interval(known.interval))),
             (Column("word", "", recovered, is_text=True), lambda row: effect(panel, row.bucket)),
-            (Column("", unit, alone),
-             lambda row: same.absolute if (same := row.bucket.same) else ""),
+            (Column("", unit, alone), lambda row: same(row, lambda alike: alike.absolute)),
             (Column("95 % interval", unit, alone, rank=0),
-             lambda row: interval(same.interval) if (same := row.bucket.same) else ""),
-            (Column("", "%", alone),
-             lambda row: same.percent if (same := row.bucket.same) else "")]
+             lambda row: same(row, lambda alike: interval(alike.interval))),
+            (Column("", "%", alone), lambda row: same(row, lambda alike: alike.percent))]
 
 
 def _published_columns(panel: Panel) -> list[Filled]:

@@ -18,7 +18,7 @@ from model.transfer import CONGESTION_CONTROLS, Transfer
 from study.fetches.scenario.response import segments_at_once
 from study.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes
 from study.fetches.verify.observed import HOST, TCP, Observed
-from study.fetches.verify.transfers import secure_of, transfer_of
+from study.fetches.verify.transfers import more_digits, secure_of, transfer_of
 from wire.delivery.packet_path import PATH
 from wire.delivery.qdiscs import CHOOSING
 from wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
@@ -114,8 +114,7 @@ class Evidence(Observed):
         writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
         requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes)
         if trial.before:
-            # The same request and headers, but for the sizes that they name.
-            digits = len(str(trial.before[0])) - len(str(trial.response_bytes))
+            digits = more_digits(trial)
             path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
                     else "")
             requested = replace(requested,

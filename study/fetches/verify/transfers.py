@@ -65,9 +65,17 @@ def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
     transfer = transfer_of(trial, sysctls, head_bytes, request_bytes, secure, writes)
     if not trial.before:
         return transfer
-    digits = len(str(trial.before[0])) - len(str(trial.response_bytes))
+    digits = more_digits(trial)
     return replace(transfer, earlier_bytes=head_bytes + digits + trial.before[0],
                    earlier_request_bytes=request_bytes + digits, earlier_count=len(trial.before))
+
+
+def more_digits(trial: Trial) -> int:
+    """How many bytes the earlier request, and the headers of its answer, have more than the last.
+
+    Both name the response's size in digits.
+    """
+    return len(str(trial.before[0])) - len(str(trial.response_bytes))
 
 
 def header_bytes(trial: Trial) -> int:
