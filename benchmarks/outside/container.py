@@ -1,11 +1,11 @@
 """First Flight in a container, as an unprivileged user's engine runs it: docs/CONTAINER.md.
 
     /usr/bin/python3 -m benchmarks.outside.container [--base IMAGE | --image IMAGE]
-                                                     [--packetdrill PATH] [--keep]
+                                                     [--program PATH] [--keep]
 
 Builds the image of Containerfile from nothing, on a Debian 12 that mmdebstrap makes from Debian's
 mirror, and runs what people run in it: a single bucket, the paper's scenario, a Mininet script with
-Open vSwitch, packetdrill (PATH: the program, docs/MININET.md), and tests/live/test_escape.py.
+Open vSwitch, packetdrill (PATH: its program, docs/MININET.md), and tests/live/test_escape.py.
 Each container has no root, no capability, no network, Docker's list of system calls and its
 /dev/shm (64 MB that cannot be executed). Prints a table; exit status 1 where one of them fails, 4
 where this machine lacks a program for it.
@@ -104,7 +104,7 @@ def main(words: Sequence[str]) -> int:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--base", metavar="IMAGE", help="of Debian 12 (default: one is made)")
     which.add_argument("--image", help="of Containerfile (default: one is built)")
-    parser.add_argument("--packetdrill", type=file_path, metavar="PATH", help="the program")
+    parser.add_argument("--program", type=file_path, metavar="PATH", help="packetdrill")
     parser.add_argument("--keep", action="store_true", help="do not remove what was built")
     arguments = parser.parse_args(words)
     command.need("podman")
@@ -118,7 +118,7 @@ def main(words: Sequence[str]) -> int:
             outcomes = [] if arguments.image else [build(folder, arguments.base)]
             if all(outcome.is_good for outcome in outcomes):
                 containers = Containers(arguments.image or IMAGE, folder)
-                outcomes += tried(containers, arguments.packetdrill)
+                outcomes += tried(containers, arguments.program)
         finally:
             if not (arguments.keep or arguments.image):
                 podman("rmi", "--force", IMAGE, *([] if arguments.base else [BASE]))

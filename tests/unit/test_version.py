@@ -25,7 +25,7 @@ def test_every_command_says_it(program: object, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("file", "line"), [("CITATION.cff", r"^version: (.*)$"),
-                                            ("CHANGELOG.md", r"^## (.*)$"),
+                                            ("CHANGELOG.md", r"^## ([\d.]+), "),
                                             ("pyproject.toml", r"^version = \"(.*)\"$")])
 def test_the_files_that_name_it_agree(file: str, line: str) -> None:
     found = re.search(line, (PROJECT / file).read_text(encoding="utf-8"), re.MULTILINE)
