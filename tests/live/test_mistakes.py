@@ -143,6 +143,8 @@ def test_mistakes_with_tc_and_ip_are_told(tmp_path: Path) -> None:
     silent = [mistake.name for mistake in MISTAKES if not re.search(mistake.said, whole)]
     assert not silent, whole
     assert not re.search(r"lossfula-eth0\): .* lost at random, and 2 % are set", whole)
+    # What was still queued when a script ended has filled the queue until then.
+    assert not re.search(r"(limit|second1|lossful)a-eth0\): .*differ from what its queue", whole)
 
 
 MININET = """

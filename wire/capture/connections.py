@@ -26,6 +26,9 @@ _MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
 _LEAST_MSS = 536  # RFC 9293, 3.7.1
 _LARGEST = 1 << 62
 _ELSEWHERE = "lost elsewhere"
+# Queues that tell a sender on their own host what they refuse (NET_XMIT_DROP): TCP has not sent it
+# then, and counts no retransmission. Others say that they are congested (NET_XMIT_CN).
+_TELLING = frozenset(("netem", "tbf", "htb", "hfsc", "prio", "pfifo", "bfifo", "pfifo_fast"))
 
 
 class Flight(NamedTuple):
@@ -312,6 +315,8 @@ class _Stream:
             near = bisect_left(holes, (begin + 1, 0, 0)) - 1
             inside = [hole for hole in holes[max(near, 0):near + 2]
                       if hole[0] < end and hole[1] > begin]
+            if inside and all(self._is_told(int(lost[hole[2]])) for hole in inside):
+                continue
             count = -(-(end - begin) // mss)
             cause = (self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
                      else had_arrived if arrived[turn] < now else
@@ -320,6 +325,13 @@ class _Stream:
                 cause = self._dropped_behind(passed, cause == _ELSEWHERE) or cause
             causes[cause + timer] += count
         return causes
+
+    def _is_told(self, row: int) -> bool:
+        """Whether a full queue of the sender's own device refused a packet."""
+        packets, queues = self.packets, self.links[self.packets.link[row]].setting.queues
+        return bool(queues and packets.is_sent[row] and not packets.at_once[row]
+                    and not packets.discarded[row]
+                    and all(queue.kind in _TELLING for queue in queues))
 
     def _dropped_behind(self, passed: Sequence[int], is_lost: bool) -> str:
         """Where what a link delivered was dropped by its receiver, as far as there are such drops.

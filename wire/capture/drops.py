@@ -12,7 +12,7 @@ from wire.capture.pcapng import Capture
 
 _MOST_HOSTS, _MOST_REASONS = 3, 8  # that a page names
 # The kernel's reasons for drops that a program notices (dropreason-core.h), in words.
-_LOSSES = {
+LOSSES = {
     "SOCKET_RCVBUF": "the receive buffer of a socket was full",
     "PROTO_MEM": "the memory for sockets was used up",
     "TCP_BACKLOG": "a socket's backlog was full",
@@ -57,11 +57,11 @@ def _elsewhere(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement
     """What the kernel dropped in no queue."""
     counts = Counter[tuple[str, str]]()
     for device, reason, count in capture.dropped:
-        if reason in _LOSSES:
+        if reason in LOSSES:
             counts[names.get(device, ""), reason] += count
     for (name, reason), count in counts.most_common(_MOST_REASONS):
         yield Statement(f"Dropped at {name}:",
-                        f"{_packets(count)}, since {_LOSSES[reason]} ({reason}).")
+                        f"{_packets(count)}, since {LOSSES[reason]} ({reason}).")
 
 
 def _packets(count: int) -> str:

@@ -48,7 +48,7 @@ def links(capture: Capture, headers: Headers, spaces: Spaces,
     is_own = (headers.protocol == ICMPV6) & (headers.byte(headers.body) >= _LEAST_OWN)
     order = numpy.argsort(packets.device, kind="stable")
     ends = numpy.searchsorted(packets.device[order], numpy.arange(len(capture.devices) + 1))
-    directions = []
+    directions, some_stay = [], _some_stay(packets)
     for device in capture.devices:
         state = device.state
         peer = None if state is None or state.peer is None or state.kind != "veth" \
@@ -72,12 +72,25 @@ def links(capture: Capture, headers: Headers, spaces: Spaces,
         both = [device, *([capture.devices[state.peer]] if peer and state.peer is not None else [])]
         link.down_ns = [times for end in both for times in _down_ns(end)]
         _observe(link)
-        _judge(link)
+        _judge(link, some_stay)
         _note_down(link, both)
         misplaced(link, device, capture)
         directions.append(link)
         proceed(f"{len(directions)} directions of links")
     return directions
+
+
+def _some_stay(packets: Packets) -> bool:
+    """Whether packets were in some queue at the end: a packet is written down when it leaves."""
+    numbers = numpy.unique(packets.number[packets.number != 0])
+    return numbers.size > 0 and int(numbers[-1]) > numbers.size
+
+
+def _known(came: LinkDirection) -> LinkDirection:
+    """Without the drops after the last packet that left: what stays may have filled the queue."""
+    packets = came.packets
+    last_ns = packets.queued_ns[~packets.is_dropped].max(initial=0)
+    return came.select(~packets.is_dropped | (packets.queued_ns <= last_ns))
 
 
 def _down_ns(device: Device) -> list[tuple[int, int]]:
@@ -150,7 +163,7 @@ def _counted(before: DeviceSetting, after: DeviceSetting) -> DeviceSetting:
 
 # As set, and as observed ----------------------------------------------------------------
 
-def _judge(link: LinkDirection) -> None:
+def _judge(link: LinkDirection, some_stay: bool) -> None:
     packets = link.packets
     for place, setting in enumerate(link.settings):
         until = link.settings[place + 1].time_ns if place + 1 < len(link.settings) else math.inf
@@ -163,7 +176,8 @@ def _judge(link: LinkDirection) -> None:
     elif link.setting.way is None:
         link.unjudged = link.setting.unknown
     elif not link.wrong and packets.size:
-        _follow(link, link.setting.way, link.select(packets.queued_ns > since))
+        came = link.select(packets.queued_ns > since)
+        _follow(link, link.setting.way, _known(came) if some_stay else came)
 
 
 def _is_fresh(setting: DeviceSetting, before: LinkDirection) -> bool:

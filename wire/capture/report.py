@@ -22,11 +22,12 @@ from wire.capture.direction import LinkDirection
 from wire.capture.links import links
 from wire.capture.misplaced import MICROSECONDS, WITHOUT_UNIT
 from wire.capture.spaces import Spaces
-from wire.capture.drops import drops
+from wire.capture.drops import LOSSES, drops
 from wire.capture.pcapng import MOST_BLOCKS, Capture
 
 MOST_ROWS = 12  # of a table on the page, which fits on two screens; the CSV files have all
 MOST_ALARMS = 10
+_SET_ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "OVS_DROP_METER")  # reasons that somebody set
 MOST_LINES = 12  # of what the terminal has
 NAME = "command"
 
@@ -310,7 +311,7 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
               talks: Conversations) -> str:
     if not directions:
         return "The command made no link between two hosts or switches."
-    sentence = f"{_outcome(directions)}{_largest_loss(directions)}"
+    sentence = f"{_outcome(directions)}{_largest_loss(directions)}{_refused(directions)}"
     if connections:
         states = Counter(connection.state for connection in connections
                          if connection.state != RESET or not connection.main.bytes)
@@ -365,6 +366,15 @@ def _largest_loss(directions: Sequence[LinkDirection]) -> str:
         if count]
     return (f" Most were lost at {link.name} ({link.sender}; {link.setting.words}):"
             f" {', '.join(how)}.")
+
+
+def _refused(directions: Sequence[LinkDirection]) -> str:
+    """What policing or a filter dropped as it arrived, where most was; "" for none."""
+    count, reason, receiver = max(
+        (link.dropped_behind[reason], reason, link.receiver) for link in directions
+        for reason in _SET_ON_ARRIVAL)
+    return (f" {count} {_were(count)} dropped on arrival at {receiver}:"
+            f" {LOSSES[reason]} ({reason}).") if count else ""
 
 
 _FAILED = (REFUSED, NOT_ANSWERED, RESET)

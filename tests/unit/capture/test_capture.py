@@ -201,6 +201,18 @@ def test_a_packet_that_the_queue_did_not_treat_so_is_told(
     assert said in wrong(changed(small(tmp_path), device, change), device)
 
 
+@pytest.mark.parametrize(("stays", "is_told"), [(False, True), (True, False)])
+def test_what_is_still_queued_at_the_end_may_have_filled_the_queue(tmp_path: Path, stays: bool,
+                                                                   is_told: bool) -> None:
+    """A packet is written down when it leaves: of one that stays the file has nothing."""
+    def ending(packets: list[Row]) -> list[Row]:
+        dropped = packets[-1] | {"reason": 3, "time_ns": packets[-1]["queued_ns"],
+                                 "accepted": False}
+        return [*packets[:-2 if stays else -1], dropped]
+    said = wrong(changed(small(tmp_path), "h1-eth0", ending), "h1-eth0")
+    assert ("did not arrive though the queue held" in said) == is_told
+
+
 def test_a_rate_that_is_passed_is_told(tmp_path: Path) -> None:
     def crowd(packets: list[Row]) -> list[Row]:
         full = max(packets, key=lambda packet: packet["frame_bytes"])

@@ -11,7 +11,7 @@ import pytest
 
 from commands.virtual import script
 from commands.virtual.ignored import ignored
-from tests.unit.capture.test_capture import content, own_block, small
+from tests.unit.capture.test_capture import content, of, own_block, small
 from tests.unit.capture.test_said import (HANDSHAKE, MS, QUEUE_DROP, ROOT, Packet, found, made,
                                           message, netem, of, seen)
 from wire.capture.commands import said_of_commands
@@ -249,6 +249,8 @@ def test_what_policing_drops_on_arrival_is_a_cause_of_retransmissions() -> None:
         "dropped on arrival at h2-eth0 (TC_INGRESS)": 2, "the first copy had arrived": 1}
     assert "policing or a filter at its ingress dropped it" in drops(
         capture, found(capture), Spaces())[0].found
+    assert ("3 were dropped on arrival at h2-eth0: policing or a filter at its ingress dropped it"
+            " (TC_INGRESS).") in of(capture).report.answer.sentence
 
 
 def test_red_is_named_with_what_it_is_set_to() -> None:

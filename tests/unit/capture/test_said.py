@@ -183,6 +183,17 @@ def test_a_connection_on_both_sides_of_a_nat_is_one() -> None:
     assert one.ends.also == (("10.0.9.9", 5555),)
 
 
+@pytest.mark.parametrize(("kind", "retransmitted"), [("netem", 0), ("tbf", 0), ("red", 1),
+                                                     ("fq_codel", 1)])
+def test_what_the_hosts_own_queue_refuses_was_never_sent(kind: str, retransmitted: int) -> None:
+    """TCP is told, and does not count the next try, nor does iperf3 (Retr)."""
+    refused = Packet(0, 30, 1, 100, took_ms=0, reason=QUEUE_DROP)
+    capture = made([*HANDSHAKE, refused, Packet(0, 60, 1, 100)],
+                   settings=[replace(netem(), kind=kind)])
+    (one,) = seen(capture)
+    assert one.retransmitted.total() == retransmitted
+
+
 def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
     lost = [Packet(0, 30 + place * 0.02, 1 + 100 * place, 100, took_ms=0, reason=QUEUE_DROP)
             for place in range(40_000)]
