@@ -34,8 +34,8 @@ _TELLING = frozenset(("netem", "tbf", "htb", "hfsc", "prio", "pfifo", "bfifo", "
 class Flight(NamedTuple):
     """The data that a side sent before any of its data was acknowledged.
 
-    at_once: whether it ended with a full segment, and the acknowledgement released more: then the
-    window was what ended it.
+    at_once: whether it ended with a full segment, and the acknowledgement released another one:
+    then the window was what ended it.
     """
 
     bytes: int
@@ -267,7 +267,9 @@ class _Stream:
         count = numpy.bincount(self.host, segments * flight, self.hosts).astype(int)
         last, following = self._last(flight), self._first(fresh & (places > end[self.host]))
         times = numpy.append(self.time_ns, _LARGEST)
-        at_once = (following < len(self.row)) & (last >= 0) & (
+        # A full one, too: what is shorter may be what Nagle's algorithm held back.
+        payload = numpy.append(self.payload, 0)
+        at_once = (payload[following] >= mss) & (last >= 0) & (
             self.payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
         return [Flight(*flight) if flight[1] else None
                 for flight in zip(size.tolist(), count.tolist(), at_once.tolist())]

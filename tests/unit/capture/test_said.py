@@ -183,6 +183,17 @@ def test_a_connection_on_both_sides_of_a_nat_is_one() -> None:
     assert one.ends.also == (("10.0.9.9", 5555),)
 
 
+@pytest.mark.parametrize(("released", "is_window"), [(1448, True), (2 * 1448 + 9, True),
+                                                    (700, False)])
+def test_what_nagle_held_back_shows_no_initial_window(released: int, is_window: bool) -> None:
+    """An acknowledgement releases it: a full segment would have left at once."""
+    flight = [Packet(0, 30, 1 + 1448 * place, 1448) for place in range(3)]
+    acknowledged = Packet(1, 45, 1, 0, ack=1 + 3 * 1448)
+    more = Packet(0, 55, 1 + 3 * 1448, released)
+    (one,) = seen(made([*HANDSHAKE, *flight, acknowledged, more]))
+    assert one.to_server.first_flight == (3 * 1448, 3, is_window)
+
+
 @pytest.mark.parametrize(("kind", "retransmitted"), [("netem", 0), ("tbf", 0), ("red", 1),
                                                      ("fq_codel", 1)])
 def test_what_the_hosts_own_queue_refuses_was_never_sent(kind: str, retransmitted: int) -> None:
