@@ -74,7 +74,7 @@ def _of_bytes(word: str, value: float, suffix: str) -> str:
             f"{prefix.upper()} for bytes a second, or {bits} if bits were meant")
 
 
-def spread(words: str, unit: str, whole: bool) -> Iterator[str]:
+def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
     """The words of a list: its commas cut, its ranges written out.
 
     Raises ValueError, as number() does.

@@ -20,7 +20,7 @@ from study.fetches.features.users.requested import (LARGEST_WINDOW, QUANTITY_NAM
                                                     WINDOWS, Requested, RttField)
 
 if TYPE_CHECKING:
-    from study.fetches.features.users.rows import Users as UserTable
+    from study.fetches.features.users.rows import UserTable
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -106,7 +106,7 @@ def _chosen(study: Study, measured: RunData) -> int:
     counting = analysis.measured(users, measured.records)
     if not len(counting.weight):
         return 0
-    return analysis.verdict(counting, users.baseline_initcwnd).initcwnd
+    return analysis.recommend(counting, users.baseline_initcwnd).initcwnd
 
 
 def requested_of(arguments: argparse.Namespace) -> Requested:

@@ -45,7 +45,7 @@ class Length(Quantity):
     def listed(self, words: str) -> list[str]:
         """With its unit in any case; a length in bytes is refused with what it is in packets."""
         lengths = []
-        for word in typed.spread(words, "packets", whole=True):
+        for word in typed.expand_range(words, "packets", whole=True):
             low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
             if re.fullmatch(r"[\d.]+[kmg]?i?b(ytes)?", low):
                 packets = math.ceil(typed.number(low, "bytes") / FULL_FRAME_BYTES)

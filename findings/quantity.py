@@ -88,7 +88,7 @@ class Quantity:
 
     def listed(self, words: str) -> list[Any]:
         """A list as typed on a command line, unchecked. Raises ValueError with an example."""
-        return [self.parsed(word) for word in typed.spread(words, self.unit, self.whole)]
+        return [self.parsed(word) for word in typed.expand_range(words, self.unit, self.whole)]
 
     def parsed(self, word: str) -> Any:
         """One value of it. Raises ValueError."""

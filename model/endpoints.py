@@ -229,7 +229,7 @@ class Ends(Events):
             self.at(timer.at, self._expire_client)
 
     def _expire_client(self, now: int) -> None:
-        """The client's timer is due (Course)."""
+        """The client's timer is due (Simulation)."""
         raise NotImplementedError
 
     def _see(self, upto: int, echo: int, now: int) -> None:

@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from model.simulate import Course
+from model.simulate import Simulation
 from model.transfer import Transfer
 
 
@@ -68,31 +68,31 @@ class Prediction:
 @lru_cache(maxsize=4096)
 def predict(transfer: Transfer) -> Prediction:
     """Follow one lossless fetch segment by segment; see the module's docstring."""
-    course = Course(transfer)
-    course.run()
-    started = course.started
+    simulation = Simulation(transfer)
+    simulation.run()
+    started = simulation.started
     return Prediction(
-        started_ms=started / 1e6, connect_ms=0.0 if started else course.connected / 1e6,
-        first_byte_ms=(course.first_arrival - started) / 1e6,
-        total_ms=(course.last_arrival - started) / 1e6,
-        latency_ms=(course.last_acknowledged - course.first_sent) / 1e6,
-        first_flight=course.first_flight,
-        peak_queue=max(course.down.peak_queue, course.up.peak_queue),
-        slow_start_end=course.sender.cubic.ended_at,
-        retransmissions=course.sender.retransmitted, appconnect_ms=course.shaken / 1e6,
-        window_after_handshake=course.window_shaken,
-        handshake_round_trips=course.flights.of_handshake.count,
-        response_round_trips=course.flights.of_response.count)
+        started_ms=started / 1e6, connect_ms=0.0 if started else simulation.connected / 1e6,
+        first_byte_ms=(simulation.first_arrival - started) / 1e6,
+        total_ms=(simulation.last_arrival - started) / 1e6,
+        latency_ms=(simulation.last_acknowledged - simulation.first_sent) / 1e6,
+        first_flight=simulation.first_flight,
+        peak_queue=max(simulation.down.peak_queue, simulation.up.peak_queue),
+        slow_start_end=simulation.sender.cubic.ended_at,
+        retransmissions=simulation.sender.retransmitted, appconnect_ms=simulation.shaken / 1e6,
+        window_after_handshake=simulation.window_shaken,
+        handshake_round_trips=simulation.flights.of_handshake.count,
+        response_round_trips=simulation.flights.of_response.count)
 
 
 def first_flight(transfer: Transfer) -> int:
     """Segments sent before the connection's first acknowledgement of data, and no more of it."""
-    course = _Begun(transfer)
-    course.run()
-    return course.first_flight
+    simulation = _Begun(transfer)
+    simulation.run()
+    return simulation.first_flight
 
 
-class _Begun(Course):
+class _Begun(Simulation):
     """The same, until the server has heard of the first flight."""
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
@@ -107,12 +107,12 @@ def unacknowledged(transfer: Transfer) -> tuple[int, int]:
 
     Of the first write, and of both.
     """
-    course = _Unheard(transfer)
-    course.run()
-    return course.first_write, course.first_flight
+    simulation = _Unheard(transfer)
+    simulation.run()
+    return simulation.first_write, simulation.first_flight
 
 
-class _Unheard(Course):
+class _Unheard(Simulation):
     """The same, while all acknowledgements of the response are lost; until both are written."""
 
     first_write = 0

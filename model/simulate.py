@@ -1,4 +1,4 @@
-"""The course of a connection that loses nothing: every segment, every acknowledgement, every timer.
+"""The simulation of a connection that loses nothing: every segment, acknowledgement and timer.
 
 Times are integer nanoseconds since the first SYN left.
 """
@@ -47,7 +47,7 @@ FAILED_CALL_NS = 1000
 HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
 
-class Course(Ends):
+class Simulation(Ends):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
     started: when the client began the fetch that counts, 0 for the first;

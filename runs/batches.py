@@ -97,16 +97,16 @@ def deal(study: Study, trials: Sequence[AnyTrial], captured: set[str],
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
     rounds = math.ceil(whole_s / longest_s / guests)  # each guest gets so many: all end together
     longest_s = whole_s / rounds / guests
-    hand: list[AnyTrial] = []
-    hand_s = 0.0
+    batch: list[AnyTrial] = []
+    batch_s = 0.0
     ordered = order_by_network(trials)
     for place, trial in enumerate(ordered, start=1):
-        hand.append(trial)
-        hand_s += study.kind.guest_s(trial)
-        if hand_s >= longest_s or place == len(ordered):
-            yield TrialBatch(study, hand, [trial.id for trial in hand if trial.id in captured],
+        batch.append(trial)
+        batch_s += study.kind.guest_s(trial)
+        if batch_s >= longest_s or place == len(ordered):
+            yield TrialBatch(study, batch, [trial.id for trial in batch if trial.id in captured],
                              known_kernel)
-            hand, hand_s = [], 0.0
+            batch, batch_s = [], 0.0
 
 
 def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:

@@ -159,9 +159,9 @@ class Kind:
     seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
     where a file is missing. guest_s: wall seconds of a trial in a guest, roughly: so that batches
     take about as long as each other. checks: the table that its verdicts rest on.
-    covers: whether a scenario's trials are all among others, for its figures. ask: the trials that
-    would show the reasons of what was measured (all records so far), those that are measured
-    already among them. all_captures: every trial's packets are kept.
+    has_all_cells: whether a scenario's trials are all among others, for its figures. ask: the
+    trials that would show the reasons of what was measured (all records so far), those that are
+    measured already among them. all_captures: every trial's packets are kept.
     """
 
     record: type[Record]
@@ -171,7 +171,7 @@ class Kind:
     report: Callable[[Study, RunData], Report]
     guest_s: Callable[[Any], float]
     checks: Callable[[], Sequence[Check[Any, Any]]]
-    covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
+    has_all_cells: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
     ask: Callable[[Study, Sequence[Any]], Sequence[AnyTrial]] = _asks_nothing
     all_captures: bool = False
 
@@ -179,7 +179,7 @@ class Kind:
         """A scenario with what the command line has in place of it. Raises UsageError."""
         scenario = self.read(file, overrides)
         trials = tuple(self.expand(scenario, overrides, seed))
-        whole = overrides.given.keys() <= {"sample"} or self.covers(
+        whole = overrides.given.keys() <= {"sample"} or self.has_all_cells(
             self.expand(scenario, NOTHING, seed), trials)
         return Study(self, scenario, trials, whole)
 

@@ -61,7 +61,7 @@ class UmlEngine:
         self.warning = "; ".join(warnings)
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
         compile_programs(PROGRAMS)
-        self.places = readable.Places()  # looked at once, for all guests
+        self.places = readable.ReadablePaths()  # looked at once, for all guests
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:
@@ -71,22 +71,22 @@ class UmlEngine:
         programs end costs no more; the rest goes to a new guest. Raises EngineError when guests do
         not start.
         """
-        hands, left_out = self._placed(trials)
+        batches, left_out = self._placed(trials)
         yield from left_out
-        yield from self._guests(hands, sysctls, folder)
+        yield from self._guests(batches, sysctls, folder)
 
-    def _guests(self, hands: list[list[Job]], sysctls: dict[str, str],
+    def _guests(self, batches: list[list[Job]], sysctls: dict[str, str],
                 folder: Path) -> Iterator[ObservedTrial]:
-        """Each hand to a guest, as many as may be at once."""
-        waiting = deque(enumerate(hands))
+        """Each batch to a guest, as many as may be at once."""
+        waiting = deque(enumerate(batches))
         guests: list[WorkerProcess] = []
         restarts = 0
         try:
             while guests or waiting:
                 while waiting and len(guests) < self.jobs:
-                    number, hand = waiting.popleft()
+                    number, batch = waiting.popleft()
                     guests.append(self._start(folder / f"guest{number}", self._free(guests),
-                                              hand, sysctls))
+                                              batch, sysctls))
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
@@ -132,8 +132,8 @@ class UmlEngine:
             self.facts.setdefault("systems", {})[name] = system.shown_versions(versions)
             system.compile_programs(system.folder(), PROGRAMS)
             self.roots[name] = system.folder()
-        return ([hand for name, group in placed.items() if name not in missing
-                 for hand in shared_out(group, self.jobs)],
+        return ([batch for name, group in placed.items() if name not in missing
+                 for batch in shared_out(group, self.jobs)],
                 [ObservedTrial(trial["id"], {"skipped": why}) for name, why in missing.items()
                  for trial in placed[name]])
 

@@ -129,10 +129,10 @@ def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
     shapes: dict[str, list[Job]] = {}
     for trial in trials:
         shapes.setdefault(json.dumps(trial["network"], sort_keys=True), []).append(trial)
-    hands: list[list[Job]] = [[] for _ in range(workers)]
+    batches: list[list[Job]] = [[] for _ in range(workers)]
     for number, group in enumerate(shapes.values()):
-        hands[number % workers].extend(group)
-    return [hand for hand in hands if hand]
+        batches[number % workers].extend(group)
+    return [batch for batch in batches if batch]
 
 
 class WorkerProcess:

@@ -130,7 +130,7 @@ def everybody_reads(path: str, known_homes: Iterable[Path]) -> bool:
     return lets_in and mode & needed == needed and not any(map(real.is_relative_to, known_homes))
 
 
-class Places:
+class ReadablePaths:
     """Looks at what everybody may read, while this process does something else."""
 
     def __init__(self, more: Sequence[str] = ()) -> None:

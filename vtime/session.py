@@ -14,7 +14,7 @@ from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from vtime.command.guest import BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest
 from vtime.command.received import Received
 from vtime.console import EngineCannot, EngineError
-from vtime.readable import OF_COMMANDS, Places
+from vtime.readable import OF_COMMANDS, ReadablePaths
 from vtime.result import Result, Watcher
 from vtime.uml import built_kernel_for_commands
 
@@ -30,7 +30,7 @@ LAST_BLOCK = 1 << 16  # bytes: of a capture that is full, the block that filled 
 def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watcher,
            kernel: Path | None) -> Result:
     """Run the request until its guest has ended; see vtime.run."""
-    places = Places(OF_COMMANDS)  # looks at them while the kernel is found
+    places = ReadablePaths(OF_COMMANDS)  # looks at them while the kernel is found
     kernel = kernel or built_kernel_for_commands()
     began = time.time()
     with ExitStack() as stack:

@@ -149,7 +149,8 @@ CONSOLES = ("con=null", "con0=null,fd:1")
 
 def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] = (),
                   memory_mb: int = MEMORY_MB, consoles: Sequence[str] = CONSOLES,
-                  more: Sequence[str] = (), places: readable.Places | None = None) -> list[str]:
+                  more: Sequence[str] = (), places: readable.ReadablePaths | None = None
+                  ) -> list[str]:
     """The command that, in a folder, boots a guest that may write there and nowhere else.
 
     root: of its file system, None for the machine's; named: what it reads besides places, which
@@ -207,7 +208,7 @@ _TRY_S = 10.0
 
 
 def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
-              places: readable.Places | None = None) -> list[str]:
+              places: readable.ReadablePaths | None = None) -> list[str]:
     """What confines the command that follows it to the folder in which it is started.
 
     named: what it may read besides places, which are by default those of every guest; around: the
@@ -217,7 +218,7 @@ def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
         return []
     around = namespaces() if around is None else around  # tried while places are looked at
     return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
-            *(word for path in (*(places or readable.Places()).paths, *named)
+            *(word for path in (*(places or readable.ReadablePaths()).paths, *named)
               for word in ("--read", path))]
 
 

@@ -13,7 +13,7 @@ from study.fetches.figures import kinds
 from study.fetches.figures.cell_tables import changes_table
 from study.fetches.figures.cells import CellSetting, WindowChange, where
 from study.fetches.figures.claims import JudgedPanel
-from study.fetches.figures.figure import Analysis, Made
+from study.fetches.figures.figure import Analysis, FigureResult
 from study.fetches.figures.queue_hints import queue_hints
 from study.fetches.figures.reasons import WhatIfs, asked_about, explained, reasons
 from study.fetches.scenario.scenario import Figure
@@ -25,7 +25,7 @@ MOST_WINDOWS = 4  # whose effects stand in one sentence
 MOST_REASONS = 3
 
 
-def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
+def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, FigureResult]],
                   findings: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 

@@ -15,7 +15,7 @@ from study.fetches.scenario.scenario import (Axis, Claim, Defect, Figure, Raw, S
                                              read_published)
 from study.fetches.scenario.server import OwnServer
 from study.fetches.scenario.sweep import Sweep
-from study.fetches.scenario.users import Users
+from study.fetches.scenario.users import UserSample
 from study.scenario import grammar, published
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
@@ -67,10 +67,12 @@ def _common(defaults: Mapping[str, object], initcwnd: Sequence[int], where: str)
                        f"{where}: [defaults]")
 
 
-def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str) -> Users | None:
+def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
+           ) -> UserSample | None:
     if "users" not in raw:
         return None
-    users = schema.read(Users, schema.table(raw, "users", where), f"{where}: [users]", like=None)
+    users = schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
+                        like=None)
     return replace(users, like=_common(defaults, users.initcwnd, where))
 
 

@@ -120,7 +120,7 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
-def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
+def has_all_cells(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
     """Whether every cell and window was measured."""
     def settings(trials: Iterable[Trial]) -> set[tuple[object, ...]]:
         return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
@@ -152,4 +152,4 @@ def _report(study: Study, run: RunData) -> Report:
 
 
 KIND = Kind(Record, read_scenario, expand, _judge, _report,
-            lambda trial: GUEST_FETCH_S[trial.client], every_check, covers, ask)
+            lambda trial: GUEST_FETCH_S[trial.client], every_check, has_all_cells, ask)

@@ -37,4 +37,4 @@ def guest_s(trial: TraceTrial) -> float:
 # one, so that a figure needs the scenario's trials and no others.
 KIND = Kind(TraceRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s,
             lambda: verify.CHECKS, all_captures=True,
-            covers=lambda trials, measured: set(trials) == set(measured))
+            has_all_cells=lambda trials, measured: set(trials) == set(measured))

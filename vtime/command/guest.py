@@ -203,7 +203,7 @@ class CommandGuest:
     """A guest that runs one command. Use as a context manager: it ends with it."""
 
     def __init__(self, kernel: Path, shared: Path, request: CommandRequest, terminal: bool,
-                 places: readable.Places | None = None) -> None:
+                 places: readable.ReadablePaths | None = None) -> None:
         """shared: a new folder. terminal: whether this process's terminal is the command's.
 
         places: what it reads, where that was looked at already. Raises EngineCannot where the
@@ -213,7 +213,7 @@ class CommandGuest:
             raise EngineCannot(why)
         if lacking := confine.lacking():
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
-        places = places or readable.Places(readable.OF_COMMANDS)
+        places = places or readable.ReadablePaths(readable.OF_COMMANDS)
         self.request, self.shared, self.terminal = request, shared, terminal
         self.begun = io.BytesIO()  # of its input, read before it was started
         self.held = ExitStack()

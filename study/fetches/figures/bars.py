@@ -14,7 +14,7 @@ from net.segments import MSS
 from study.fetches.figures import ccdf, summary
 from study.fetches.figures.buckets import Bucket, NoPanel, Panel, SameResponses
 from study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
-from study.fetches.figures.figure import Analysis, Made, fixed, interval
+from study.fetches.figures.figure import Analysis, FigureResult, fixed, interval
 from study.fetches.figures.recovery import ABOVE_LOSS, beyond_lossless, effect, lines_above
 from study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 from study.scenario import published
@@ -27,13 +27,13 @@ MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
 ALSO = {"ccdf": ccdf.chart}  # further charts of what is behind the bars, by their names
 
-Filled = tuple[Column, Callable[[JudgedBar], Cell]]
+ColumnGetter = tuple[Column, Callable[[JudgedBar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
              "response_bytes": "response sizes by the paper's shares",
              "bdp_bytes": "bandwidth-delay products by the paper's shares"}
 
 
-def bars(analysis: Analysis, figure: Figure) -> Made:
+def bars(analysis: Analysis, figure: Figure) -> FigureResult:
     """What a larger window improves, a bar for each bucket; or a bar for each window.
 
     Raises NoPanel where there are no rows.
@@ -48,7 +48,7 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
         or not claim.is_of_all_bars and labels.issuperset((*claim.larger, *claim.equal))],
         analysis.run.exact)
     drawn = chart(scenario, of_figure)
-    return Made(Finding(
+    return FigureResult(Finding(
         figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
         statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
         bars=of_figure.counts, chart=drawn,
@@ -63,7 +63,7 @@ def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
     figure, unit = panel.figure, panel.metric.unit
-    means: list[Filled] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
+    means: list[ColumnGetter] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
                             lambda row: row.bucket.base),
                            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
                             lambda row: row.bucket.experiment)]
@@ -83,7 +83,7 @@ def averaged(figure: Figure) -> str:
     return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
 
 
-def _window_columns(panel: Panel) -> list[Filled]:
+def _window_columns(panel: Panel) -> list[ColumnGetter]:
     unit = panel.metric.unit
     medians = any(abs(bucket.experiment_median - bucket.experiment) > MEDIANS_DIFFER
                   for bucket in panel.buckets)
@@ -97,7 +97,7 @@ def _window_columns(panel: Panel) -> list[Filled]:
              if (level := row.bucket.published.level) else None)]
 
 
-def _first_columns(panel: Panel) -> list[Filled]:
+def _first_columns(panel: Panel) -> list[ColumnGetter]:
     """What the bars are of, and how many fetches are behind them."""
     left_out = panel.excluded.total
     return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
@@ -106,7 +106,7 @@ def _first_columns(panel: Panel) -> list[Filled]:
             (Column("excluded"), lambda row: row.bucket.excluded.total if left_out else "")]
 
 
-def _improved_columns(panel: Panel) -> list[Filled]:
+def _improved_columns(panel: Panel) -> list[ColumnGetter]:
     unit, group = panel.metric.unit, "improved"
     printed = panel.figure.percent_of == OF_EXPERIMENT
     medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
@@ -123,7 +123,7 @@ def _improved_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.median_absolute if medians else "")]
 
 
-def _further_columns(panel: Panel) -> list[Filled]:
+def _further_columns(panel: Panel) -> list[ColumnGetter]:
     """Under loss, recovery beyond that of the lossless bar; of two weeks, the window alone."""
     unit, recovered, alone = panel.metric.unit, "recovery", "the window alone"
 
@@ -145,7 +145,7 @@ def _further_columns(panel: Panel) -> list[Filled]:
             (Column("", "%", alone), lambda row: same(row, lambda alike: alike.percent))]
 
 
-def _published_columns(panel: Panel) -> list[Filled]:
+def _published_columns(panel: Panel) -> list[ColumnGetter]:
     unit, off = panel.metric.unit, "ours less published"
     return [(Column("", unit, "published"), lambda row: row.bucket.published.absolute),
             (Column("", "%", "published"), lambda row: row.published_percent),

@@ -53,7 +53,7 @@ class Analysis:
 
 
 @dataclass(frozen=True)
-class Made:
+class FigureResult:
     """A figure as a finding; judged: its bars beside what was published, None of other kinds.
 
     further: findings that show the same otherwise.
@@ -77,7 +77,7 @@ class FigureKind:
     """
 
     check: Callable[[Scenario, Figure, str], None] | None
-    make: Callable[[Analysis, Figure], Made | None]
+    make: Callable[[Analysis, Figure], FigureResult | None]
     claims: tuple[str, ...] = ()
     by: str = ANY
     rows: Callable[[Scenario, Figure, Sequence[Record], bool], Panel] | None = None

@@ -16,7 +16,7 @@ from findings.findings import Cell as Shown, Column, Finding, Table
 from findings.quantities import quantity
 from findings.quantity import Quantity
 from study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, percent_of, sign_of
-from study.fetches.figures.figure import Analysis, Made, heading, interval, named
+from study.fetches.figures.figure import Analysis, FigureResult, heading, interval, named
 from study.fetches.figures.panels import Values, bucket_of, counting, pair_of
 from study.fetches.scenario.scenario import Axis, Figure
 from study.fetches.scenario.sweep import SWEPT, Cell, Sweep
@@ -127,7 +127,7 @@ def mean_interval(values: Values) -> Ends | None:
 
 # What a larger window changes --------------------------------------------------------
 
-def improvements(analysis: Analysis, figure: Figure) -> Made | None:
+def improvements(analysis: Analysis, figure: Figure) -> FigureResult | None:
     """A map for every larger window and what else the sweep varies; None without such a window."""
     grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
@@ -150,7 +150,7 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     left_out, sentence = _left_out(len(every), grid.varied), _range_of(metric, maps)
     foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
             f" the 95 % interval holds zero.{left_out}")
-    return Made(Finding(figure.name, figure.title, tables=tuple(tables),
+    return FigureResult(Finding(figure.name, figure.title, tables=tuple(tables),
                         sentence=sentence + left_out,
                         chart=grid.chart(maps, foot, unit=metric.unit)))
 
@@ -200,7 +200,7 @@ class Choice:
         return percent_of(self.means[baseline], self.means[self.window], self.sign)
 
 
-def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
+def sufficient_windows(analysis: Analysis, figure: Figure) -> FigureResult:
     """A map for every combination of what else the sweep varies."""
     grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
@@ -220,7 +220,7 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
             f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
             f" {', '.join(map(str, windows))} segments.")
     sentence = _needed(figure, [chosen for chosen in choices.values() if chosen is not None])
-    return Made(Finding(
+    return FigureResult(Finding(
         figure.name, figure.title, sentence=sentence,
         chart=grid.chart(maps, foot, scale="window", windows=tuple(windows)),
         tables=(*tables, _long(figure, grid.varied, choices).first(MOST_ROWS))))
@@ -273,7 +273,7 @@ def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
 
 # The metric under each window, by one quantity ---------------------------------------
 
-def groups(analysis: Analysis, figure: Figure) -> Made:
+def groups(analysis: Analysis, figure: Figure) -> FigureResult:
     """Bars with 95 % intervals."""
     grid = Grid.gather(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
@@ -299,7 +299,7 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
     foot = ("Below the bars: the mean and what percentage of the first window's is"
             f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
                 bar and bar.unsure for _, group in bars for bar in group) else "") + ".")
-    return Made(Finding(
+    return FigureResult(Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
                          windows=tuple(windows), groups=tuple(bars),

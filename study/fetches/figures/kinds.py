@@ -14,7 +14,7 @@ from findings.findings import Finding
 from runs import schema
 from study.fetches.figures import bars, grid, panels as rows, recovery, steps, timelines
 from study.fetches.figures.buckets import NoPanel, Panel
-from study.fetches.figures.figure import ANY, Analysis, FigureKind, Made, check_swept
+from study.fetches.figures.figure import ANY, Analysis, FigureKind, FigureResult, check_swept
 from study.fetches.scenario.population import percentile_of
 from study.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario, read_published
 from study.fetches.verify.record import Record
@@ -242,7 +242,7 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
                     str(match[0]), str(match[0])), figure.title))
 
 
-def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
+def figures(analysis: Analysis) -> list[tuple[Figure, FigureResult]]:
     """What is made of a run, with the reason where a figure cannot be.
 
     A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
@@ -253,11 +253,11 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
             if made is not None and (analysis.is_whole or not made.finding.missing)]
 
 
-def _make(analysis: Analysis, figure: Figure) -> Made | None:
+def _make(analysis: Analysis, figure: Figure) -> FigureResult | None:
     try:
         return FIGURES[figure.kind].make(analysis, figure)
     except NoPanel as error:
-        return Made(Finding(figure.name, figure.title, missing=str(error)))
+        return FigureResult(Finding(figure.name, figure.title, missing=str(error)))
 
 
 def shows_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:

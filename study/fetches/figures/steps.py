@@ -17,7 +17,7 @@ from model.predict import Prediction, predict
 from runs.results.cells import Cells
 from runs.results.records import value_of
 from study.fetches.figures.buckets import NoPanel, by_cell
-from study.fetches.figures.figure import Analysis, Made, heading
+from study.fetches.figures.figure import Analysis, FigureResult, heading
 from study.fetches.scenario.scenario import Claim, Figure
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
@@ -121,7 +121,7 @@ class Values:
         return 0 if all(value == int(value) for value in self.means.values()) else 1
 
 
-def steps(analysis: Analysis, figure: Figure) -> Made:
+def steps(analysis: Analysis, figure: Figure) -> FigureResult:
     """The metric over `by`, a line for each window or value of `down`."""
     values = _values(analysis, figure)
     curves = _curves(figure, values, analysis.scenario.head.sysctls)
@@ -129,7 +129,7 @@ def steps(analysis: Analysis, figure: Figure) -> Made:
                  _lines(figure, values, curves))
 
 
-def levels(analysis: Analysis, figure: Figure) -> Made:
+def levels(analysis: Analysis, figure: Figure) -> FigureResult:
     """The same in squares: `by` from the top down, what lines are of across."""
     values = _values(analysis, figure)
     metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
@@ -144,8 +144,8 @@ def levels(analysis: Analysis, figure: Figure) -> Made:
         whole=not values.decimals))
 
 
-def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
-    return Made(Finding(
+def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> FigureResult:
+    return FigureResult(Finding(
         figure.name, figure.title, tables=(_table(figure, values),),
         sentence=_sentence(figure, values), chart=chart, statements=tuple(
             tested(claim, figure.metric, values.chosen)

@@ -17,7 +17,7 @@ from net.segments import CaptureError, Segment, client_ports
 from runs.kinds import RunData
 from runs.measuring import CAPTURES
 from runs.results.cells import grouped
-from study.fetches.figures.figure import Analysis, Made, heading
+from study.fetches.figures.figure import Analysis, FigureResult, heading
 from study.fetches.scenario.scenario import Figure
 from study.fetches.scenario.trial import Trial
 from study.fetches.verify.record import Record
@@ -150,12 +150,12 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
                     end_ms)
 
 
-def packets(analysis: Analysis, figure: Figure) -> Made | None:
+def packets(analysis: Analysis, figure: Figure) -> FigureResult | None:
     """Two transfers over time; None of a run that kept no packets."""
     lines = analysis.timelines
     if not lines:
         return None
-    return Made(Finding(
+    return FigureResult(Finding(
         figure.name, figure.title,
         sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
         chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines)))

@@ -25,7 +25,7 @@ _TAKEN = ("defaults", "sweep", "axis", "figure", "claim", "raw")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClockReading:
     """How a set-up's script read the times that it published; nothing by default.
 
     process_ms: of programs that ran inside the time; added by calculation.
@@ -38,7 +38,7 @@ class Reading:
     truncated: bool = False
 
 
-READINGS = tuple(field.name for field in fields(Reading))
+READINGS = tuple(field.name for field in fields(ClockReading))
 SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
 
 
@@ -68,7 +68,7 @@ class Cause:
         return replace(sweep, **{name: (value,) for name, value in self.switches
                                  if name not in READINGS})
 
-    def change_reading(self, reading: Reading) -> Reading:
+    def change_reading(self, reading: ClockReading) -> ClockReading:
         """The reading with this cause."""
         return replace(reading, **{name: value for name, value in self.switches
                                    if name in READINGS})
@@ -118,12 +118,12 @@ class Level:
 
     cause: Cause | None
     sweeps: tuple[Sweep, ...]
-    reading: Reading
+    reading: ClockReading
 
 
 def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
     """The clean run, and one level more for each cause."""
-    made = [Level(None, sweeps, Reading())]
+    made = [Level(None, sweeps, ClockReading())]
     for cause in causes:
         last = made[-1]
         made.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),

@@ -18,7 +18,7 @@ from study.fetches.scenario import causes
 from study.fetches.scenario.causes import AsPublished
 from study.fetches.scenario.population import Population, Populations
 from study.fetches.scenario.sweep import SWEPT, Sweep, Value
-from study.fetches.scenario.users import Users
+from study.fetches.scenario.users import UserSample
 from study.scenario import grammar
 from study.scenario.published import SHARES_TOLERANCE_PERCENT
 
@@ -203,7 +203,7 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
     axes: tuple[Axis, ...] = ()
     cells: bool = False
     drawn: Populations | None = None
-    users: Users | None = None
+    users: UserSample | None = None
     raw: Raw | None = None
     as_published: AsPublished | None = None
 

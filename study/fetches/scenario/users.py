@@ -44,7 +44,7 @@ def _column(reader: Reader) -> Reader:
 
 
 @dataclass(frozen=True)
-class Users:
+class UserSample:
     """One row a user, as columns of one length.
 
     rtt_ms, bandwidth_kbps, response_bytes: of each. times: how many of the

@@ -21,14 +21,14 @@ def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:
 
 def test_trials_of_one_shape_stay_together_and_in_order() -> None:
     trials = [trial("a1", 1), trial("b1", 2), trial("a2", 1), trial("c1", 3), trial("b2", 2)]
-    hands = [[each["id"] for each in hand] for hand in shared_out(trials, 2)]
-    assert hands == [["a1", "a2", "c1"], ["b1", "b2"]]
+    batches = [[each["id"] for each in batch] for batch in shared_out(trials, 2)]
+    assert batches == [["a1", "a2", "c1"], ["b1", "b2"]]
     assert len(shared_out(trials[:1], 4)) == 1
 
 
 def test_a_trial_that_has_to_be_alone_gets_a_worker_of_its_own() -> None:
-    hands = shared_out([trial("a1", 1, alone=True), trial("a2", 1, alone=True)], 1)
-    assert [len(hand) for hand in hands] == [1, 1]
+    batches = shared_out([trial("a1", 1, alone=True), trial("a2", 1, alone=True)], 1)
+    assert [len(batch) for batch in batches] == [1, 1]
 
 
 def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_axes_are_placed_in_inches_of_the_body() -> None:
 @pytest.mark.parametrize(("lengths", "columns"), [
     ([], 1), ([10], 1), ([20, 20, 20], 3), ([30, 30, 30], 2), ([150, 150], 1),
     ([15, 15, 10, 10, 3], 4),
-    # Filled downwards: the two long ones share a column.
+    # ColumnGetter downwards: the two long ones share a column.
     ([40, 40, 5, 5, 5, 5], 4)])
 def test_a_legend_has_as_many_columns_as_fit(lengths: list[int], columns: int) -> None:
     assert style.legend_columns(lengths) == columns

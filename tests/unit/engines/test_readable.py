@@ -40,7 +40,7 @@ def laid(place: Path, **modes: int) -> None:
 
 def read_in(place: Path) -> list[str]:
     """What of a place is read, by names within it."""
-    return [os.path.relpath(path, place) for path in readable.Places([str(place)]).paths
+    return [os.path.relpath(path, place) for path in readable.ReadablePaths([str(place)]).paths
             if Path(path).is_relative_to(place)]
 
 
@@ -65,7 +65,7 @@ def test_of_a_folder_only_what_everybody_reads_is_read(place: Path) -> None:
     (place / "only").chmod(0o744)
     assert read_in(place) == ["open", "ssh/config"]
     # For commands /etc is one of these places.
-    read = readable.Places(readable.OF_COMMANDS).paths
+    read = readable.ReadablePaths(readable.OF_COMMANDS).paths
     assert "/etc/passwd" in read and not {"/etc/shadow", "/etc"} & set(read)
 
 
@@ -80,13 +80,13 @@ def test_a_link_is_judged_by_what_it_leads_to(place: Path) -> None:
     (place / "closed").chmod(0o700)
     (place / "opt" / "link").symlink_to("../closed/a")
     (place / "opt" / "out").symlink_to("../elsewhere")
-    read = readable.Places([str(place / "opt")]).paths
+    read = readable.ReadablePaths([str(place / "opt")]).paths
     assert str(place / "opt") in read  # and with it no other folder
     assert [path for path in read if Path(path).is_relative_to(place)] == [str(place / "opt")]
     for name, leads, seen in (("to-closed", "closed", []), ("to-file", "closed/a", []),
                               ("to-open", "elsewhere", ["elsewhere"])):
         (place / name).symlink_to(place / leads)
-        read = readable.Places([str(place / name)]).paths
+        read = readable.ReadablePaths([str(place / name)]).paths
         assert [os.path.relpath(path, place) for path in read
                 if Path(path).is_relative_to(place)] == seen
 
@@ -135,13 +135,13 @@ def test_local_programs_are_those_that_everybody_reads(place: Path,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     laid(place, local_bin_a=0o755, local_etc_key=0o600)
     monkeypatch.setattr(readable, "LOCAL", str(place / "local"))
-    read = readable.Places().paths
+    read = readable.ReadablePaths().paths
     assert "/usr" in read and f"{place}/local/bin" in read
     assert not {f"{place}/local", f"{place}/local/etc", f"{place}/local/etc/key"} & set(read)
     # Where something in /usr itself is closed, the rest of it stands there part by part.
     owner = os.stat("/usr/bin").st_uid
     knows(monkeypatch, user("me", owner, "/usr/share"), user("other", owner, "/bin"))
-    read = readable.Places().paths
+    read = readable.ReadablePaths().paths
     assert {"/usr/lib", "/usr/bin"} <= set(read) and not {"/usr", "/usr/share"} & set(read)
 
 
@@ -157,7 +157,7 @@ def test_what_is_mounted_into_a_place_is_not_read(place: Path) -> None:
         subprocess.run(["umount", str(place / "opt" / "into it")], check=True)
 
 
-# Places with secrets -----------------------------------------------------------------
+# ReadablePaths with secrets -----------------------------------------------------------------
 
 @pytest.mark.parametrize("folder", [
     "/", "/home", "/root", "/tmp", "/etc", "/etc/ssh", "/run/user/1000", "/var", "~", "~/.ssh",

@@ -15,7 +15,7 @@ from study.fetches.scenario.path import NETWORK
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.scenario.sweep import SWEPT, cell_of, seed_of
 from study.fetches.scenario.trial import Trial
-from study.fetches.study import covers, expand
+from study.fetches.study import has_all_cells, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 
@@ -96,9 +96,9 @@ def test_overrides_reach_pairs(tmp_path: Path) -> None:
 
 def test_partial_and_covering(tmp_path: Path) -> None:
     scenario = small(tmp_path)
-    assert covers(expand(scenario), expand(scenario, Overrides({}, repeat=5)))
-    assert covers(expand(scenario), expand(scenario, lists(initcwnd=[3, 10])))
-    assert not covers(expand(scenario), expand(scenario, lists(rtt_ms=[20])))
+    assert has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=5)))
+    assert has_all_cells(expand(scenario), expand(scenario, lists(initcwnd=[3, 10])))
+    assert not has_all_cells(expand(scenario), expand(scenario, lists(rtt_ms=[20])))
 
 
 @pytest.mark.parametrize(("overrides", "words"), [
@@ -184,4 +184,4 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
     assert sum(not trial.loss_percent for trial in trials) == 4 * 2 * 2
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
-    assert covers(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
+    assert has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=1)))

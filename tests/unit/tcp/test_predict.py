@@ -1,4 +1,4 @@
-"""The model: the stepped course against the paper's closed form, and by hand."""
+"""The model: the stepped simulation against the paper's closed form, and by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from model.network import Happening
 from model.predict import first_flight, predict
 from model.receiver import RECEIVE_BUFFERS, window_unit
-from model.simulate import Course
+from model.simulate import Simulation
 from model.timers import GIVEN_UP_MS
 from model.transfer import Transfer
 from model.writer import SEND_BUFFERS
@@ -220,7 +220,7 @@ def test_a_probe_of_two_segments_looks_like_a_write() -> None:
 
 
 def test_a_request_that_nobody_answers_is_given_up() -> None:
-    class Unheard(Course):
+    class Unheard(Simulation):
         def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
             pass
 
@@ -229,10 +229,10 @@ def test_a_request_that_nobody_answers_is_given_up() -> None:
 
         def _refuse(self, sent_at: int, now: int) -> None:
             pass
-    course = Unheard(changed(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
-    course.run()
-    requested = course.receiver.timer
-    assert requested.backed_off_at is not None and not course.events
+    simulation = Unheard(changed(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
+    simulation.run()
+    requested = simulation.receiver.timer
+    assert requested.backed_off_at is not None and not simulation.events
     assert requested.at is not None and requested.gives_up(requested.at)
     assert requested.at // MS - requested.backed_off_at < 2 * GIVEN_UP_MS
 

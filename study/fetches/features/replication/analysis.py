@@ -15,8 +15,8 @@ from study.fetches.figures import kinds
 from study.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
 from study.fetches.figures.claims import judge_panel
 from study.fetches.figures.raw_cells import published_cells
-from study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, Level, Reading, levels as
-                                           levels_of)
+from study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, ClockReading, Level,
+                                           levels as levels_of)
 from study.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
 from study.fetches.scenario.sweep import bucket_value
 from study.fetches.scenario.trial import Trial
@@ -65,7 +65,7 @@ class Measured:
     constants: frozenset[Trial] = frozenset()
 
 
-def as_read(reading: Reading, record: Record) -> Record:
+def as_read(reading: ClockReading, record: Record) -> Record:
     """The record with the time that such a script would have written down."""
     if record.failed_as_expected and reading.failed_ms:
         return replace(record, ok=True, total_ms=reading.failed_ms)

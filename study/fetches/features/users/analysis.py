@@ -19,7 +19,7 @@ from base.stats import Estimate, percentile_interval
 from base.words import between
 from net.segments import MSS
 from study.fetches.figures.drawn_panels import responses_of
-from study.fetches.scenario.users import PART, Users
+from study.fetches.scenario.users import PART, UserSample
 from study.fetches.verify.record import Record
 
 RESAMPLES = 1000
@@ -84,7 +84,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Recommendation:
     """The window that the rule chooses, and why; fits_percent: responses that fit the baseline."""
 
     initcwnd: int
@@ -94,7 +94,7 @@ class Verdict:
     users: int
 
 
-def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measured:
+def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> Measured:
     """The users whose records count under every window.
 
     part: of SCALES; users whose bandwidth is known are the same in each.
@@ -120,7 +120,7 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
         left_out=len(users.rtt_ms) - len(whole))
 
 
-def verdict(users: Measured, baseline: int) -> Verdict:
+def recommend(users: Measured, baseline: int) -> Recommendation:
     """The rule: the smallest window that is as good as the best, and does no harm.
 
     As good: the mean is within NOISE_PART of the best mean, or its interval
@@ -138,7 +138,7 @@ def verdict(users: Measured, baseline: int) -> Verdict:
     chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.value)
     if chosen.saved.sign <= 0 and chosen is not base:
         chosen = base
-    return Verdict(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
+    return Recommendation(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
                    len(users.weight))
 
 

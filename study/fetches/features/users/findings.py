@@ -11,9 +11,9 @@ from findings.charts import Line, LineChart, Plot
 from findings.findings import Answer, Cell, Column, Finding, Interval, Statement, Table, Tile
 from findings.quantities import AUTO, LEAST_AUTO_PACKETS
 from study.fetches.features.users import analysis, window_commands
-from study.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
+from study.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
 from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.users import PART, SCALES, Users
+from study.fetches.scenario.users import PART, SCALES, UserSample
 from study.fetches.verify.record import Record
 
 ALL, OTHERS = "all", "without a group"
@@ -29,25 +29,25 @@ RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g}
         " no window saves more than its interval, the baseline stays.")
 
 
-def users_findings(scenario: Scenario, users: Users,
+def users_findings(scenario: Scenario, users: UserSample,
                    records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
     """The finding, and the tile with the recommendation."""
     title = "Which window for these users"
     measured = analysis.measured(users, records)
     if not len(measured.weight):
         return [Finding("windows", title, missing="no user counts under every window")], ()
-    verdicts = {ALL: analysis.verdict(measured, users.baseline_initcwnd)}
+    advised = {ALL: analysis.recommend(measured, users.baseline_initcwnd)}
     if len(users.groups) > 1:
-        verdicts |= _by_group(users, measured)
-    whole = verdicts[ALL]
+        advised |= _by_group(users, measured)
+    whole = advised[ALL]
     keeps = whole.initcwnd == users.baseline_initcwnd
     sentence = f"{scenario.head.source}. {_choice(users, whole)}"
     depends = _depends(users, records, whole)
     edge = _edge(users, whole)
-    commands = [] if keeps and len(set(_chosen(verdicts))) == 1 else [
-        window_commands.table(whole.initcwnd, ((name, verdict.initcwnd)
-                                               for name, verdict in verdicts.items()))]
-    outcomes, choices = _outcomes_table(verdicts), _choice_table(users, verdicts)
+    commands = [] if keeps and len(set(_chosen(advised))) == 1 else [
+        window_commands.table(whole.initcwnd, ((name, advice.initcwnd)
+                                               for name, advice in advised.items()))]
+    outcomes, choices = _outcomes_table(advised), _choice_table(users, advised)
     notes = (*_doubts(users), depends, edge, _left_out(measured),
              "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
              " docs/USERS.md or the page:")
@@ -61,19 +61,19 @@ def users_findings(scenario: Scenario, users: Users,
          Statement("What cannot change?", f"{number(whole.fits_percent)} % of the responses fit in"
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users))),
-        chart=_chart(scenario, users, verdicts, measured) if len(users.initcwnd) > 1 else None,
-        answer=Answer(sentence, outcomes if len(verdicts) == 1 else _by_users(verdicts),
+        chart=_chart(scenario, users, advised, measured) if len(users.initcwnd) > 1 else None,
+        answer=Answer(sentence, outcomes if len(advised) == 1 else _by_users(advised),
                       tuple(filter(None, notes)),
                       "" if keeps else window_commands.set_now(whole.initcwnd)))
     return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
 
 
-def first_answer(users: Users, records: Sequence[Record]) -> str:
+def first_answer(users: UserSample, records: Sequence[Record]) -> str:
     """What the rule chooses by the users measured so far, with its interval; "" for too few."""
     measured = analysis.measured(users, records)
     if len(measured.weight) < FEWEST_USERS or len(users.initcwnd) == 1:
         return ""
-    chosen = analysis.verdict(measured, users.baseline_initcwnd)
+    chosen = analysis.recommend(measured, users.baseline_initcwnd)
     best = next(outcome for outcome in chosen.outcomes if outcome.initcwnd == chosen.initcwnd)
     saved = (f", which saves {best.saved.value:.1f} ms (95 % interval"
              f" {between(best.saved.interval)} ms)"
@@ -82,7 +82,7 @@ def first_answer(users: Users, records: Sequence[Record]) -> str:
             f" segments{saved}; more are measured")
 
 
-def _choice(users: Users, whole: Verdict) -> str:
+def _choice(users: UserSample, whole: Recommendation) -> str:
     """The recommendation in a sentence; of a single window there is none."""
     if len(users.initcwnd) == 1:
         only = users.initcwnd[0]
@@ -92,13 +92,13 @@ def _choice(users: Users, whole: Verdict) -> str:
     return f"For all of them {does} {whole.initcwnd} segments: {whole.why}."
 
 
-def _depends(users: Users, records: Sequence[Record], whole: Verdict) -> str:
+def _depends(users: UserSample, records: Sequence[Record], whole: Recommendation) -> str:
     """What the rule chooses with half and with double of an assumed bandwidth; "" without one."""
     others = {}
     for part in users.parts:
         measured = analysis.measured(users, records, part)
         if part != PART and len(measured.weight):
-            others[SCALES[part] * (users.assumed_kbps or 0)] = analysis.verdict(
+            others[SCALES[part] * (users.assumed_kbps or 0)] = analysis.recommend(
                 measured, users.baseline_initcwnd).initcwnd
     if not others or users.assumed_kbps is None or len(users.initcwnd) == 1:
         return ""
@@ -112,7 +112,7 @@ def _depends(users: Users, records: Sequence[Record], whole: Verdict) -> str:
             " bandwidth your users have.")
 
 
-def _edge(users: Users, whole: Verdict) -> str:
+def _edge(users: UserSample, whole: Recommendation) -> str:
     """That a larger window may be better than the best of the list; "" where it is inside."""
     largest = max(users.initcwnd)
     if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
@@ -122,7 +122,7 @@ def _edge(users: Users, whole: Verdict) -> str:
             f" --iw {windows}.")
 
 
-def _doubts(users: Users) -> list[str]:
+def _doubts(users: UserSample) -> list[str]:
     """Why nobody should follow the answer: too few users, or round trips of no Internet path."""
     doubts = []
     if len(users.rtt_ms) < FEW_USERS:
@@ -141,7 +141,7 @@ def _left_out(measured: Measured) -> str:
             if measured.left_out else "")
 
 
-def _assumed(scenario: Scenario, users: Users) -> str:
+def _assumed(scenario: Scenario, users: UserSample) -> str:
     """What the file does not say of these users, and the result rests on."""
     like = users.like
     length = like.queue[0]
@@ -160,23 +160,23 @@ def _assumed(scenario: Scenario, users: Users) -> str:
             f" receive window of {like.initrwnd[0]} segments; {', '.join(network)}.")
 
 
-def _by_group(users: Users, measured: Measured) -> dict[str, Verdict]:
+def _by_group(users: UserSample, measured: Measured) -> dict[str, Recommendation]:
     """A group without a user that counts is excluded; the table of choices names it."""
     made = {}
     for place, name in enumerate(users.groups):
         own = measured.only(place)
         if len(own.weight):
-            made[name or OTHERS] = analysis.verdict(own, users.baseline_initcwnd)
+            made[name or OTHERS] = analysis.recommend(own, users.baseline_initcwnd)
     return made
 
 
-def _chosen(verdicts: dict[str, Verdict]) -> list[int]:
-    return [verdict.initcwnd for verdict in verdicts.values()]
+def _chosen(advised: dict[str, Recommendation]) -> list[int]:
+    return [advice.initcwnd for advice in advised.values()]
 
 
 # Tables ------------------------------------------------------------------------------
 
-def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
+def _outcomes_table(advised: dict[str, Recommendation]) -> Table:
     columns = (
         Column("users", is_text=True, is_filter=True), Column("IW"),
         Column("mean", "ms", "time to the last byte"),
@@ -189,12 +189,12 @@ def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
         Column("queue drops", "a user", digits=2, rank=1))
     return Table("", columns, tuple(
         (name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
-         *_saved(outcome, verdict), outcome.gain_percent, outcome.lose_percent,
+         *_saved(outcome, advice), outcome.gain_percent, outcome.lose_percent,
          outcome.retransmitted_percent, outcome.queue_drops)
-        for name, verdict in verdicts.items() for outcome in verdict.outcomes))
+        for name, advice in advised.items() for outcome in advice.outcomes))
 
 
-def _saved(outcome: Outcome, verdict: Verdict) -> tuple[float | str | Interval, ...]:
+def _saved(outcome: Outcome, advice: Recommendation) -> tuple[float | str | Interval, ...]:
     """Nothing for the baseline, which is compared with itself."""
     if outcome.saved.interval is None or outcome.saved.interval == (0.0, 0.0):
         return "", "", ""
@@ -203,24 +203,24 @@ def _saved(outcome: Outcome, verdict: Verdict) -> tuple[float | str | Interval, 
             100 * outcome.saved.value / base_ms)
 
 
-def _choice_table(users: Users, verdicts: dict[str, Verdict]) -> Table:
-    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in verdicts]
+def _choice_table(users: UserSample, advised: dict[str, Recommendation]) -> Table:
+    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in advised]
     notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
     return Table(
         "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
                        Column("why", is_text=True)),
-        tuple((name, verdict.users, verdict.initcwnd, verdict.why)
-              for name, verdict in verdicts.items()),
+        tuple((name, advice.users, advice.initcwnd, advice.why)
+              for name, advice in advised.items()),
         notes if lost and len(users.groups) > 1 else ())
 
 
-def _by_users(verdicts: dict[str, Verdict]) -> Table:
+def _by_users(advised: dict[str, Recommendation]) -> Table:
     """What the rule chooses for each group, and what that saves."""
     rows: list[tuple[Cell, ...]] = []
-    for name, verdict in verdicts.items():
-        chosen = next(outcome for outcome in verdict.outcomes
-                      if outcome.initcwnd == verdict.initcwnd)
-        rows.append((name, verdict.users, verdict.initcwnd, *_saved(chosen, verdict)))
+    for name, advice in advised.items():
+        chosen = next(outcome for outcome in advice.outcomes
+                      if outcome.initcwnd == advice.initcwnd)
+        rows.append((name, advice.users, advice.initcwnd, *_saved(chosen, advice)))
     return Table("", (
         Column("users", is_text=True), Column("measured"), Column("IW"),
         Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=2),
@@ -229,10 +229,10 @@ def _by_users(verdicts: dict[str, Verdict]) -> Table:
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
+def _chart(scenario: Scenario, users: UserSample, advised: dict[str, Recommendation],
            measured: Measured) -> LineChart:
     """Mean saving and 99th percentile by window, a line for each group."""
-    shown = dict(list(verdicts.items())[:MOST_GROUPS])
+    shown = dict(list(advised.items())[:MOST_GROUPS])
     windows = sorted(users.initcwnd)
     ticks = tuple((float(place), str(window)) for place, window in enumerate(windows))
 
@@ -240,11 +240,11 @@ def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
         return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
 
     saved = tuple(Line(name, places(look),
-                       tuple(outcome.saved.value for outcome in verdict.outcomes),
-                       tuple(outcome.saved.interval for outcome in verdict.outcomes), look=look)
-                  for look, (name, verdict) in enumerate(shown.items()))
-    tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in verdict.outcomes),
-                       look=look) for look, (name, verdict) in enumerate(shown.items()))
+                       tuple(outcome.saved.value for outcome in advice.outcomes),
+                       tuple(outcome.saved.interval for outcome in advice.outcomes), look=look)
+                  for look, (name, advice) in enumerate(shown.items()))
+    tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in advice.outcomes),
+                       look=look) for look, (name, advice) in enumerate(shown.items()))
     return LineChart(
         scenario.head.title, (scenario.head.source,),
         f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",

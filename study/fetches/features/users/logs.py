@@ -30,7 +30,7 @@ from base.errors import UsageError
 from base.removed import REMOVED
 from base.words import nearest
 from study.fetches.features.users.requested import RttField
-from study.fetches.features.users.rows import (EMPTY_RESPONSE, EVERYBODY, Row, Skipped, Users,
+from study.fetches.features.users.rows import (EMPTY_RESPONSE, EVERYBODY, Row, Skipped, UserTable,
                                                collect, group_of, value_of)
 
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
@@ -78,7 +78,7 @@ _NO_RTT: Sequence[tuple[str, re.Pattern[str], str]] = (
      " ss -tin. If one of its fields is $tcpinfo_rtt, say which: --rtt-field N"))
 
 
-def read_file(path: Path, rtt_field: RttField | None = None) -> Users:
+def read_file(path: Path, rtt_field: RttField | None = None) -> UserTable:
     """The usable rows of a file, whatever its format. Raises UsageError."""
     try:
         with files.opened(path) as file:
@@ -105,7 +105,7 @@ def _inflated(file: BinaryIO) -> Iterator[str]:
         yield line
 
 
-def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) -> Users:
+def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) -> UserTable:
     """The rows of a text file, whichever of the formats it has. Raises UsageError."""
     stream, fields = iter(lines), ""
     first = ""
@@ -203,7 +203,7 @@ def _text(value: object) -> str:
     raise Skipped("with a value that is neither a number nor text")
 
 
-def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> Users:
+def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
     """Of ours each column is known; of another's those that are not known are passed over."""
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
     try:
@@ -218,7 +218,7 @@ def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> Users:
         raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
 
 
-def _json(first: str, lines: Iterable[str], where: str) -> Users:
+def _json(first: str, lines: Iterable[str], where: str) -> UserTable:
     """An object a line, as nginx with escape=json and Cloudflare's Logpush write it."""
     try:
         names = _object(first)
@@ -238,7 +238,7 @@ def _object(line: str) -> dict[str, object]:
     return value
 
 
-def _w3c(names: Sequence[str], lines: Iterable[str], where: str) -> Users:
+def _w3c(names: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
     """The extended log format of the W3C: #Fields: names them, spaces or tabs part them."""
     def parse(line: str) -> Row:
         values = line.split()

@@ -45,7 +45,7 @@ class Skipped(Exception):
 
 
 @dataclass(frozen=True)
-class Users:
+class UserTable:
     """All usable rows of a file.
 
     format: how the file was read. rtt_ms, bandwidth_kbps, response_bytes,
@@ -76,7 +76,7 @@ class Users:
 
 
 def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, where: str,
-            estimated: dict[str, str] | None = None, rtt_from: str = "") -> Users:
+            estimated: dict[str, str] | None = None, rtt_from: str = "") -> UserTable:
     """The usable rows of a file.
 
     parse: of an item its row, None where it has none; raises Skipped. Raises UsageError where
@@ -109,7 +109,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
         raise UsageError(f"{where}: {lost} of {lost + kept} rows cannot be used, more than a"
                          f" tenth: {reasons}")
     rtt_ms, bandwidth_kbps, response_bytes, weight = map(numpy.array, columns)
-    return Users(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
+    return UserTable(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
                  tuple(groups), dict(skipped), estimated or {}, rtt_from)
 
 
@@ -147,7 +147,7 @@ def group_of(text: str | None) -> str:
     return name
 
 
-def summary(users: Users) -> str:
+def summary(users: UserTable) -> str:
     """How many rows were read, what the RTT is, and how many were left out, in one sentence."""
     low, median, high = (number(float(value)) for value in
                          numpy.nanpercentile(users.rtt_ms, (0, 50, 100)))

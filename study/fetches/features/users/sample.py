@@ -19,7 +19,7 @@ from base.words import exact, toml
 from findings.quantities import AUTO, FLAGS
 from runs.scenario_file import ScenarioFile, parsed
 from study.fetches.features.users.requested import QUANTITY_NAMES, Requested
-from study.fetches.features.users.rows import Users, summary
+from study.fetches.features.users.rows import UserTable, summary
 
 LINUX_WINDOW = 10  # TCP_INIT_CWND
 DIGITS = 3  # netem's delay has whole microseconds
@@ -29,7 +29,7 @@ DEFAULTS: Mapping[str, str | float] = {
 KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
 
 
-def scenario(users: Users, requested: Requested, path: Path, seed: int) -> ScenarioFile:
+def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> ScenarioFile:
     """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
     columns = filled(users, requested.given or {}, path)
     picks, times = picked(users, columns, requested.trials, seed)
@@ -68,13 +68,13 @@ def stem_of(path: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")[:60] or "file"
 
 
-def filled(users: Users, given: Mapping[str, float], path: Path
+def filled(users: UserTable, given: Mapping[str, float], path: Path
            ) -> dict[str, NDArray[numpy.float64]]:
     """The columns by their quantity, without gaps. Raises UsageError for what is missing."""
     return {name: _filled(users, name, given, path) for name in QUANTITY_NAMES}
 
 
-def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
+def _filled(users: UserTable, name: str, given: Mapping[str, float], path: Path
             ) -> NDArray[numpy.float64]:
     """A column without gaps. Raises UsageError that names the flag for what is missing."""
     column: NDArray[numpy.float64] = getattr(users, name)
@@ -86,7 +86,7 @@ def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
     return filled.round(0 if name == "response_bytes" else DIGITS)
 
 
-def _known(users: Users, name: str, given: Mapping[str, float]) -> str:
+def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
     """Where a quantity is from, in words; "" where every row has it as measured."""
     missing = int(numpy.isnan(getattr(users, name)).sum())
     facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
@@ -96,7 +96,7 @@ def _known(users: Users, name: str, given: Mapping[str, float]) -> str:
     return "; ".join(facts)
 
 
-def picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
+def picked(users: UserTable, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
             ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
     """Rows that were drawn, and how often each was, shape (distinct,)."""
     order = numpy.lexsort([*reversed(list(columns.values())), users.group])

@@ -17,7 +17,7 @@ from runs.kinds import Overrides
 from runs.results.records import FAIL
 from study.fetches import reading, study
 from study.fetches.features.replication import analysis, findings
-from study.fetches.scenario.causes import AsPublished, Cause, Reading
+from study.fetches.scenario.causes import AsPublished, Cause, ClockReading
 from study.fetches.scenario.scenario import Scenario
 from study.fetches.verify.record import Record
 from testbed.network.commands import commands_of
@@ -30,10 +30,10 @@ NAMES = ("zhao2019_as_published", MARRAMA, "tselentis2013_as_published")
 SWITCHED = {
     "a new network for every fetch": "ip neigh del", "whole Mbit/s": "rate 500000000bit",
     "HTB in the place of a rate": "htb rate", "headers in writes of their own": "nagle=1",
-    "a failure's time is taken for a fetch's": Reading(failed_ms=2200),
-    "8 ms for processes": Reading(process_ms=8), "13 ms for processes": Reading(process_ms=13),
+    "a failure's time is taken for a fetch's": ClockReading(failed_ms=2200),
+    "8 ms for processes": ClockReading(process_ms=8), "13 ms for processes": ClockReading(process_ms=13),
     "29 segments, not 28": "/41992", "27 segments for the windows": "/39096",
-    "numbers cut to whole ones": Reading(truncated=True),
+    "numbers cut to whole ones": ClockReading(truncated=True),
     "no tail loss probes": "tcp_early_retrans='0'",
     "a first flight of eight packets": "initcwnd 8",
 }
@@ -63,14 +63,14 @@ def installed(found: Scenario, cause: Cause, initcwnd: int = 10) -> set[str]:
 def test_a_cause_switches_on_what_it_says(name: str, cause: Cause) -> None:
     """A cause that is not listed above fails here."""
     expected = SWITCHED[cause.name]
-    if isinstance(expected, Reading):
-        assert cause.change_reading(Reading()) == expected
+    if isinstance(expected, ClockReading):
+        assert cause.change_reading(ClockReading()) == expected
         assert all(cause.switch_on(sweep) == sweep for sweep in scenario(name).sweeps)
     else:
         usual = installed(scenario(name), replace(cause, switches=()))
         assert any(expected in command for command in installed(scenario(name), cause) - usual)
         assert not any(expected in command for command in usual)
-        assert cause.change_reading(Reading()) == Reading()
+        assert cause.change_reading(ClockReading()) == ClockReading()
 
 
 def test_a_cause_of_some_sweeps_leaves_the_others() -> None:
@@ -210,7 +210,7 @@ def test_points_below_a_logarithmic_axis_lie_on_it_and_a_side_without_values_has
 
 def test_process_time_is_added_to_what_counts_alone() -> None:
     _, records = stored_fetches.raw_and_causes()
-    read = [analysis.as_read(Reading(process_ms=8), record) for record in records]
+    read = [analysis.as_read(ClockReading(process_ms=8), record) for record in records]
     assert read[0].total_ms == pytest.approx((records[0].total_ms or 0) + 8)
     assert read[-1].total_ms is None and not read[-1].ok
 

@@ -15,14 +15,14 @@ from base.errors import UsageError
 from study.fetches.features.users import logs
 from study.fetches.features.users.logs import read_file as read
 from study.fetches.features.users.requested import Requested
-from study.fetches.features.users.rows import MOST_GROUPS, Users
+from study.fetches.features.users.rows import MOST_GROUPS, UserTable
 from study.fetches.features.users.sample import scenario
 
 PROJECT = Path(__file__).resolve().parents[4]
 GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
 
 
-def written(path: Path, content: bytes | str) -> Users:
+def written(path: Path, content: bytes | str) -> UserTable:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read(path)
 

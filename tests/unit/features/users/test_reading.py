@@ -20,7 +20,7 @@ from base.files import PROJECT
 from study.fetches.features.users import logs
 from study.fetches.features.users.logs import read_file as read
 from study.fetches.features.users.requested import RttField
-from study.fetches.features.users.rows import Users
+from study.fetches.features.users.rows import UserTable
 from tests.golden import stored
 
 COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'
@@ -33,7 +33,7 @@ ESTAB 0      0      10.0.0.1:443 192.0.2.9:1144
 """
 
 
-def users_of(text: str) -> Users:
+def users_of(text: str) -> UserTable:
     return logs.read(text.splitlines(keepends=True), "a file")
 
 

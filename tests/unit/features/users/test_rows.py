@@ -9,7 +9,7 @@ import pytest
 
 from base.errors import UsageError
 from study.fetches.features.users import logs
-from study.fetches.features.users.rows import Row, Skipped, Users, collect, summary
+from study.fetches.features.users.rows import Row, Skipped, UserTable, collect, summary
 
 COMBINED = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
             'rtt={rtt}\n')
@@ -23,7 +23,7 @@ def parsed(item: Row | str) -> Row:
     return item
 
 
-def users_of(*lines: str) -> Users:
+def users_of(*lines: str) -> UserTable:
     return logs.read(list(lines), "a file")
 
 

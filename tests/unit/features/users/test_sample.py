@@ -11,7 +11,7 @@ from base.errors import UsageError
 from findings.quantities import QUANTITIES
 from study.fetches.features.users import logs
 from study.fetches.features.users.requested import Requested
-from study.fetches.features.users.rows import Users
+from study.fetches.features.users.rows import UserTable
 from study.fetches.features.users.sample import scenario
 from study.fetches.scenario.trial import Trial
 from study.registry import study_of
@@ -19,12 +19,12 @@ from study.registry import study_of
 PATH = Path("My log.csv")
 
 
-def users_of(rows: list[str]) -> Users:
+def users_of(rows: list[str]) -> UserTable:
     return logs.read(["rtt_ms,bandwidth_kbps,response_bytes,group,weight\n",
                       *(f"{row}\n" for row in rows)], "a file")
 
 
-def trials_of(users: Users, requested: Requested, seed: int = 1) -> list[dict[str, object]]:
+def trials_of(users: UserTable, requested: Requested, seed: int = 1) -> list[dict[str, object]]:
     study = study_of(scenario(users, requested, PATH, seed))
     return [{each.name: getattr(trial, each.name) for each in fields(trial)} for trial in study.trials]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from study.fetches.features.users.analysis import Measured, verdict
+from study.fetches.features.users.analysis import Measured, recommend
 from study.fetches.figures import summary
 from study.fetches.figures.buckets import published_bars
 from study.fetches.figures.kinds import panels
@@ -27,7 +27,7 @@ def measured() -> Measured:
 
 def test_shares_are_by_weight() -> None:
     """Of five, two gain more than a millisecond (10 and 100), two lose 10, one is the same."""
-    found = verdict(measured(), 10)
+    found = recommend(measured(), 10)
     base, larger = found.outcomes
     assert (larger.gain_percent, larger.lose_percent) == (40, 40)
     assert (base.gain_percent, base.lose_percent) == (0, 0)
@@ -44,7 +44,7 @@ def test_one_group_alone() -> None:
     assert other.total_ms[32].tolist() == [310, 300] and other.weight.tolist() == [2, 1]
     assert other.segments.tolist() == [20, 30] and other.left_out == 0
     with pytest.raises(ValueError, match="no user counts under every window"):
-        verdict(measured().only(7), 10)
+        recommend(measured().only(7), 10)
 
 
 def test_goodput_is_better_where_there_is_more_of_it(tmp_path: Path) -> None:

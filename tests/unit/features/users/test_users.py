@@ -13,10 +13,10 @@ from findings.charts import LineChart
 from findings.findings import Answer
 from runs.scenario_file import parsed
 from study.fetches.features.users import analysis, findings, window_commands
-from study.fetches.features.users.analysis import Measured, verdict
+from study.fetches.features.users.analysis import Measured, recommend
 from study.fetches.features.users.findings import first_answer, users_findings
 from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.users import Users, content, order
+from study.fetches.scenario.users import UserSample, content, order
 from study.fetches.study import KIND
 from study.fetches.verify.record import Record
 
@@ -57,7 +57,7 @@ def spread(low: float, high: float) -> Any:
 
 
 def test_a_window_that_saves_time_is_set() -> None:
-    chosen = verdict(found(spread(20, 40)), 10)
+    chosen = recommend(found(spread(20, 40)), 10)
     assert chosen.initcwnd == 32 and chosen.why == "it saves 30.0 ms of 300.0"
     best = chosen.outcomes[1]
     assert best.saved.value == pytest.approx(30) and best.gain_percent == 100
@@ -77,14 +77,14 @@ def test_a_window_that_saves_time_is_set() -> None:
     (found(numpy.where(numpy.arange(COUNT) < 4, -20.0, 40.0)), "p99 becomes 320 ms instead of 300"),
 ])
 def test_the_baseline_stays(measured: Measured, why: str) -> None:
-    chosen = verdict(measured, 10)
+    chosen = recommend(measured, 10)
     assert chosen.initcwnd == 10 and why in chosen.why
 
 
 @pytest.mark.parametrize("again", [0.19, 0.21])
 def test_the_bound_of_retransmissions(again: float) -> None:
     """Half a point of 40 segments is 0.2 of a segment."""
-    assert verdict(found(spread(20, 40), again=again), 10).initcwnd == (32 if again < 0.2 else 10)
+    assert recommend(found(spread(20, 40), again=again), 10).initcwnd == (32 if again < 0.2 else 10)
 
 
 def test_of_windows_as_good_as_the_best_the_smallest() -> None:
@@ -92,9 +92,9 @@ def test_of_windows_as_good_as_the_best_the_smallest() -> None:
     three = replace(one, total_ms={**one.total_ms, 20: one.total_ms[32] + 2.0},
                     retransmitted={**one.retransmitted, 20: one.retransmitted[10]},
                     queue_drops={**one.queue_drops, 20: one.queue_drops[10]})
-    assert verdict(three, 10).initcwnd == 20
+    assert recommend(three, 10).initcwnd == 20
     slower = replace(three, total_ms={**three.total_ms, 20: one.total_ms[32] + 4.0})
-    assert verdict(slower, 10).initcwnd == 32
+    assert recommend(slower, 10).initcwnd == 32
 
 
 def windows(again: float = 0.0) -> Measured:
@@ -107,8 +107,8 @@ def windows(again: float = 0.0) -> Measured:
 
 
 def test_why_a_window_is_chosen_has_the_numbers_of_the_others() -> None:
-    assert verdict(windows(), 10).why == "it saves 36.0 ms of 300.0"
-    chosen = verdict(windows(again=0.4), 10)  # of 40 segments
+    assert recommend(windows(), 10).why == "it saves 36.0 ms of 300.0"
+    chosen = recommend(windows(again=0.4), 10)  # of 40 segments
     assert (chosen.initcwnd, chosen.why) == (20, (
         "it saves 32.0 ms of 300.0; 32 would save 36.0 ms; 32 does harm: 1.00 % of segments are"
         " retransmitted instead of 0.00"))
@@ -118,16 +118,16 @@ def test_why_a_window_is_chosen_has_the_numbers_of_the_others() -> None:
 def test_the_bound_of_the_99th_percentile(worst_ms: float, chosen: int) -> None:
     """Two per cent more than 300 ms, of the three slowest of 200."""
     saved = numpy.where(numpy.arange(COUNT) < 3, 300 - worst_ms, 40.0)
-    assert verdict(found(saved), 10).initcwnd == chosen
+    assert recommend(found(saved), 10).initcwnd == chosen
 
 
 @pytest.mark.parametrize(("saved_ms", "chosen"), [(3.0, 10), (3.2, 32)])
 def test_what_is_under_a_hundredth_of_the_mean_is_as_good(saved_ms: float, chosen: int) -> None:
     """Of 297 ms, however sure it is."""
-    assert verdict(found(spread(saved_ms - 0.1, saved_ms - 0.1)), 10).initcwnd == chosen
+    assert recommend(found(spread(saved_ms - 0.1, saved_ms - 0.1)), 10).initcwnd == chosen
 
 
-def scenario() -> tuple[Scenario, Users, list[Record]]:
+def scenario() -> tuple[Scenario, UserSample, list[Record]]:
     """Three users of two groups; the far ones gain from the larger window."""
     made = KIND.study(parsed("users_of_x", TEXT))
     records = [Record(trial, True, total_ms=trial.rtt_ms * (3 if trial.initcwnd == 10
@@ -175,7 +175,7 @@ def test_of_one_window_nothing_is_recommended() -> None:
     only = answered("10")
     assert only.sentence == ("x.csv. Nothing can be recommended: 10 is the only window that was measured."
                              " Compare several: --iw 10,20,40.")
-    assert verdict(replace(found(0.0), total_ms={10: numpy.full(COUNT, 300.0)}), 10).why == (
+    assert recommend(replace(found(0.0), total_ms={10: numpy.full(COUNT, 300.0)}), 10).why == (
         "no other window was measured")
 
 
