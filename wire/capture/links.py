@@ -83,7 +83,7 @@ def links(capture: Capture, headers: Headers, spaces: Spaces,
 def _some_stay(packets: Packets) -> bool:
     """Whether packets were in some queue at the end: a packet is written down when it leaves."""
     numbers = numpy.unique(packets.number[packets.number != 0])
-    return numbers.size > 0 and int(numbers[-1]) > numbers.size
+    return bool(numbers.size and numbers[-1] > numbers.size)
 
 
 def _known(came: LinkDirection) -> LinkDirection:

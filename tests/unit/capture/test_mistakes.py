@@ -11,7 +11,7 @@ import pytest
 
 from commands.virtual import script
 from commands.virtual.ignored import ignored
-from tests.unit.capture.test_capture import content, of, own_block, small
+from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import (HANDSHAKE, MS, QUEUE_DROP, ROOT, Packet, found, made,
                                           message, netem, of, seen)
 from wire.capture.commands import said_of_commands
