@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
         return arguments
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
-        """As argparse does; where values are missing, also which."""
+        """Match as argparse does, and name the values that are missing."""
         try:
             return super()._match_argument(action, arg_strings_pattern)
         except argparse.ArgumentError as error:

@@ -480,7 +480,7 @@ def _invoking() -> tuple[int, int]:
 
 
 def _check_ours(descriptor: int, path: Path) -> None:
-    """As root, write only where root, the invoking user or the project's owner could.
+    """Let root write only where root, the invoking user or the project's owner could.
 
     Whoever owns the project has root run what they like already. Raises WriteError.
     """

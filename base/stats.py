@@ -72,7 +72,7 @@ def resampled_means(strata: Sequence[Sequence[float]], weights: Sequence[float],
 def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Sequence[float],
                     generator: numpy.random.Generator, resamples: int = RESAMPLES,
                     ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
-    """As resampled_means, of values measured in pairs under the same random numbers.
+    """Resampled means of both values of pairs that were measured under the same random numbers.
 
     A pair is drawn whole: its two values vary together, and so their
     difference less than either. Returns the means of the first and of the
@@ -143,7 +143,7 @@ class Estimate:
         return 1 if self.interval[0] > 0 else -1 if self.interval[1] < 0 else 0
 
     def scaled(self, factor: float) -> Estimate:
-        """In another unit, factor > 0."""
+        """The estimate in another unit; factor > 0."""
         ends = self.interval
         return Estimate(self.value * factor, None if ends is None else
                         (ends[0] * factor, ends[1] * factor), self.n)

@@ -97,7 +97,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def span(values: Iterable[float | None], unit: str) -> str:
-    """From the least to the most of the values that are known."""
+    """The range of the known values, from the least to the most."""
     known = [value for value in values if value is not None]
     low, high = short(min(known)), short(max(known))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
@@ -156,7 +156,7 @@ def to_text(value: object, of_float: Callable[[float], str] = _microseconds) -> 
 
 @lru_cache(maxsize=1024)
 def _harmless(text: str) -> str:
-    """On one line, without what cannot be printed, and no formula."""
+    """The text on one line, without unprintable characters, and never a formula."""
     text = "".join(filter(str.isprintable, " ".join(text.split())))
     return f"'{text}" if _FORMULA.match(text) else text
 

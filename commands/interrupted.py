@@ -13,12 +13,12 @@ PYTHON = "/usr/bin/python3"  # has the packages; another one may come first on t
 
 
 def quietly(program: str) -> None:
-    """From here on, until base.command_line.run_main takes over."""
+    """End quietly when interrupted, until base.command_line.run_main takes over."""
     if sys.executable != PYTHON and os.access(PYTHON, os.X_OK):
         os.execv(PYTHON, [PYTHON, *sys.argv])
 
     def leave(*_: object) -> None:
-        """Without raising anything: numpy's C code would print a traceback of it."""
+        """Leave without an exception: numpy's C code would print its traceback."""
         os.write(2, f"{program}: interrupted\n".encode())
         os._exit(130)
 

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace,
 
 
 def worst(statuses: Sequence[int]) -> int:
-    """Of several scenarios: a failure before a verdict, and that before nothing."""
+    """The status of several scenarios: a failure counts most, then a verdict."""
     return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT,
                                        errors.CONDITION, errors.UNREAD)
                  if status in statuses), errors.OK)

@@ -130,7 +130,7 @@ class BarPage(Chart):
 
 
 def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
-    """Under the title stands what is true of all of the charts."""
+    """Several charts on one page; below its title stands what all of them share."""
     first, *others = charts
     return BarPage(
         title, tuple(line for line in first.context if all(line in other.context

@@ -43,7 +43,7 @@ class Length(Quantity):
         return f"{plain(QUANTITIES[name].check(float(match[1] or 1), where))}{match[2]}"
 
     def listed(self, words: str) -> list[str]:
-        """With its unit in any case; a length in bytes is refused with what it is in packets."""
+        """Lengths as typed, units in any case. Bytes are refused, with their number of packets."""
         lengths = []
         for word in typed.expand_range(words, "packets", whole=True):
             low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())

@@ -23,7 +23,7 @@ LEAST_BETWEEN = 500  # jiffies between answers to what is out of place (tcp_inva
 
 
 class Handshake:
-    """From the first SYN to the first request at the server.
+    """The handshake, from the first SYN to the first request at the server.
 
     connected: when the client has the first SYN-ACK; accepted: when the server
     has its acknowledgement; requested: when the server has the request, which left
@@ -55,7 +55,7 @@ class Handshake:
         return self._round_trip_us(self.requested_at, self.accepted, self.syn_acks)
 
     def _round_trip_us(self, sent: int, heard: int, times: int) -> int:
-        """Of what was retransmitted only the time stamps show it (tcp_rtt_tsopt_us)."""
+        """The RTT in µs. After a retransmission only time stamps show it (tcp_rtt_tsopt_us)."""
         if times > 1:
             return 1000 * (self.clock.jiffies(heard) - self.clock.jiffies(sent))
         return self.clock.us(heard) - self.clock.us(sent)
@@ -233,5 +233,5 @@ class Ends(Events):
         raise NotImplementedError
 
     def _see(self, upto: int, echo: int, now: int) -> None:
-        """Of the server, what holds no data; upto: what it has of the client's."""
+        """Hear from the server without data; upto: how much of the client's data it has."""
         self.receiver.note_echo(echo)

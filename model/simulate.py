@@ -83,7 +83,7 @@ class Simulation(Ends):
             self.at(arrived, partial(self._hear, left))
 
     def _hear(self, left: int, now: int) -> None:
-        """Of the client, what acknowledges nothing new."""
+        """Hear from the client without a new acknowledgement."""
         self.echo = left
         self._release(now)
 
@@ -140,7 +140,7 @@ class Simulation(Ends):
 
     @property
     def _request_bytes(self) -> int:
-        """Of the request that left last."""
+        """The bytes of the last request."""
         return (self.transfer.earlier_request_bytes if self.to_request
                 else self.transfer.request_bytes)
 

@@ -130,7 +130,7 @@ class Netem:
 
     @property
     def options(self) -> bytes:
-        """As tc sends them: an attribute whose numbers are all 0 is left out.
+        """Its options as tc sends them: an attribute whose numbers are all 0 is left out.
 
         Raises OSError where there is jitter, and no table of the normal distribution.
         """

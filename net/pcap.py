@@ -18,7 +18,7 @@ def has_header(pcap: bytes) -> bool:
 
 
 def frames(pcap: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """Of each captured frame the time, ns, what was kept, and its bytes on the wire.
+    """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
 
     pcap: with or without the file's header. Raises ValueError where it is cut or damaged.
     """

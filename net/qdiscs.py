@@ -77,7 +77,7 @@ def class_request(interface: int, number: int, kind: str, options: bytes) -> byt
 
 
 def class_question(interface: int) -> bytes:
-    """For all classes of an interface."""
+    """The request for all classes of an interface."""
     return _TCMSG.pack(0, interface, 0, 0, 0)
 
 
@@ -87,7 +87,7 @@ def removal(interface: int) -> bytes:
 
 
 def question() -> bytes:
-    """For all qdiscs of a namespace: kernels take no narrower one."""
+    """The request for all qdiscs of a namespace: kernels take no narrower one."""
     return _TCMSG.pack(0, 0, 0, 0, 0)
 
 

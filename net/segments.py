@@ -189,7 +189,7 @@ def _packets(packets: Packets, side: str) -> list[RawSegment]:
 
 
 def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
-    """Of each captured frame the time, ns, what was kept, and its bytes on the wire.
+    """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
 
     packets: a capture, or its frames, which come back. side: in messages. Raises CaptureError.
     """

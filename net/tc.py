@@ -31,7 +31,7 @@ def htb_ticks(rate: int, size_bytes: int) -> int:
 
 
 def probability(percent: float) -> int:
-    """As the kernel and tc count it, in parts of MOST_U32, with as many digits as tc is given."""
+    """A percentage in parts of MOST_U32, as the kernel has it from the digits that tc is given."""
     return round(float(f"{percent:g}") / 100 * MOST_U32)
 
 

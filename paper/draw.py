@@ -91,7 +91,7 @@ class Marginal:
 
 @dataclass(frozen=True)
 class Joint:
-    """On a grid. rtt_ms (r,), bandwidth_kbps (b,): middles; share (r, b): sum 1."""
+    """A distribution on a grid. rtt_ms (r,), bandwidth_kbps (b,): middles; share (r, b): sum 1."""
 
     rtt_ms: Numbers
     bandwidth_kbps: Numbers

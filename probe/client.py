@@ -241,7 +241,7 @@ def request(url: SplitResult) -> bytes:
 
 
 def rtt_s(connection: socket.socket) -> float:
-    """By TCP_INFO, of the handshake."""
+    """The RTT of the handshake, by TCP_INFO."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     rtt_us: int = struct.unpack_from("=I", info, 68)[0]
     return rtt_us / 1e6
@@ -304,7 +304,7 @@ def _drops(connection: socket.socket) -> int:
 
 
 def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response:
-    """What comes of it.
+    """Read the rest of the response.
 
     Ends when it is plain that there is more than the `held` bytes that came first, with a
     segment behind them.

@@ -95,7 +95,7 @@ class ConnectionTap:
 
 
 def _bind_everywhere(tap: socket.socket) -> None:
-    """To every interface, which Python's bind has no word for. Raises OSError."""
+    """Bind to every interface, which Python's bind has no word for. Raises OSError."""
     # struct sockaddr_ll: family, protocol, interface 0, the rest is of no meaning here
     address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(_ETH_P_ALL), 0, 0, 0, 0)
     if _libc.bind(tap.fileno(), address, len(address)):

@@ -227,7 +227,7 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece |
 
 
 def _apart_ms(before: Piece, after: Piece) -> float:
-    """By the server's clock, where it is known: on a slow link a probe arrives with the flight."""
+    """The time between two pieces, by the server's clock if known: on a slow link they queue."""
     if before.stamp_ms is not None and after.stamp_ms is not None:
         return after.stamp_ms - before.stamp_ms
     return after.time_ms - before.time_ms

@@ -58,7 +58,7 @@ def names(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def report(runs: Sequence[tuple[str, RunData]]) -> Report:
-    """What the second and further runs have otherwise than the first. Raises UsageError.
+    """How further runs differ from the first. Raises UsageError.
 
     runs: each with a name for the reader.
     """

@@ -303,7 +303,7 @@ class Watchdog:
 
 
 def delays_s(group: int) -> dict[str, float]:
-    """For how long each process of a group has waited for a processor, in seconds.
+    """How many seconds each process of a group has waited for a processor.
 
     Nothing where the machine's kernel does not count it (CONFIG_SCHED_INFO).
     """

@@ -184,7 +184,7 @@ def _mount_points() -> list[str]:
 
 
 def _pattern(path: str) -> str:
-    """For find's -path, to which *, ? and [ are more than they are."""
+    """The path for find's -path, with *, ? and [ escaped."""
     return re.sub(r"([*?[\\])", r"\\\1", path)
 
 

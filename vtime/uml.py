@@ -223,7 +223,7 @@ def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
 
 
 def walls() -> dict[str, object] | bool:
-    """For run.json: the walls that stand; false where there are none."""
+    """The walls that stand, for run.json; false where there are none."""
     if confine.lacking():
         return False
     return {"landlock_abi": confine.abi(), "system_calls": "only those listed",

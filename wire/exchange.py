@@ -341,7 +341,7 @@ def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
 
 
 def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """Of the segments sent, those that the other side's capture does not have."""
+    """The segments sent that the other side's capture does not have."""
     arrived = Counter(_key(segment) for segment in at_other_side)
     lost = []
     for segment in sent:

@@ -114,7 +114,7 @@ class Early:
 
 
 def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> Early:
-    """Of a connection with early data that was accepted. Raises CaptureError.
+    """The messages of a connection whose early data was accepted. Raises CaptureError.
 
     sealed_bytes: as long as it is on the wire.
     """
@@ -141,7 +141,7 @@ def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> E
 
 
 def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
-    """Of the first record that a client sent from a port, by its head. Raises CaptureError."""
+    """The bytes of a client's first record, by its head. Raises CaptureError."""
     for _, frame, frame_bytes in frames(client_pcap, "client"):
         parsed = headers(frame, frame_bytes)
         if parsed is None or (parsed.protocol, parsed.from_port) != (TCP, client_port):

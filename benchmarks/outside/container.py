@@ -72,7 +72,7 @@ class Outcome:
 
 
 class Containers:
-    """Of one image, each over the same folder `work`, which belongs to an unprivileged user."""
+    """Containers of one image, over one folder `work` of an unprivileged user."""
 
     def __init__(self, image: str, folder: Path) -> None:
         self.image, self.work = image, folder / "work"

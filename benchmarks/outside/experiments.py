@@ -69,7 +69,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Experiment:
-    """As experiments.toml says it. repository: of GitHub."""
+    """An experiment of experiments.toml. repository: its name on GitHub."""
 
     name: str
     repository: str

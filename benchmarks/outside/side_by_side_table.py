@@ -24,7 +24,7 @@ MOST_ROUNDS = 16
 
 @dataclass(frozen=True)
 class Case:
-    """As cases.toml has it. causes: for a measure, the name of the cause of its difference."""
+    """A case of cases.toml. causes: the name of the cause of a difference, by measure."""
 
     name: str
     about: str

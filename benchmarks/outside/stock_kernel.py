@@ -141,7 +141,7 @@ def _ms(mine: float | None, other: float | None) -> str:
 
 
 def _ratio(record: Record) -> str:
-    """Of what was measured to the model of the transfer that retransmits nothing."""
+    """Measured over modelled time; the model knows only transfers that retransmit nothing."""
     if record.total_ms is None or record.model_ms is None or record.retransmissions:
         return f"{'–':>8}"
     return f"{record.total_ms / record.model_ms:8.4f}"

@@ -352,7 +352,7 @@ def keep(folder: Path, observation: ObservedTrial) -> None:
 
 
 def requested_sysctls(words: Sequence[str]) -> dict[str, str]:
-    """Of NAME=VALUE each. Raises UsageError."""
+    """The sysctls of words like NAME=VALUE. Raises UsageError."""
     pairs = (word.partition("=") for word in words)
     return sysctls_of({"sysctls": {name: value for name, _, value in pairs}}, "--sysctl")
 

@@ -174,7 +174,7 @@ class Terminal(vtime.Watcher):
         heed(signal.SIGTERM, signal.SIGHUP, *([] if self.terminal else [signal.SIGINT]), by=handle)
 
     def print(self, is_error: bool, content: bytes) -> str:
-        """To our own output; where nobody reads it any more, or it is full, only into the file."""
+        """Print to our own output. Where nobody reads it, or it is full, only the file gets it."""
         rest = memoryview(content)
         while rest and not self.unread:
             try:

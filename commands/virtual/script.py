@@ -86,7 +86,7 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
 
 
 def hints(words: Sequence[str]) -> list[str]:
-    """For the report of a capture: "microseconds", and what the script gives plain links.
+    """Hints for a capture's report: "microseconds", and what the script gives plain links.
 
     And in sentences, which have spaces, what Mininet ignores of the script's links.
     """

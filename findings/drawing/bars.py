@@ -67,7 +67,7 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
 
 
 def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
-    """Of the table below its bars."""
+    """The rows of the table below a chart's bars."""
     return [(chart.unit or "value", [short(bar.absolute.value) for bar in chart.bars],
              style.BLUE_TEXT),
             ("%", [short(bar.percent.value) for bar in chart.bars], style.ORANGE_TEXT),

@@ -68,7 +68,7 @@ def _sequence_ends(chart: TraceChart) -> Ends:
 
 
 def _window_top(chart: TraceChart) -> float:
-    """Of the windows of all rows, which are compared: where one that nothing uses goes on."""
+    """The top of the axis of windows. It cuts off a window that goes on unused."""
     used, largest = (max((value for points in of_rows for _, value in points), default=1.0)
                      for of_rows in ([row.in_flight for row in chart.rows],
                                      [row.window for row in chart.rows]))

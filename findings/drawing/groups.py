@@ -83,7 +83,7 @@ STEP_LOOKS = {"start": (style.GROUND, "", "to begin with"),
 
 
 def draw_steps(chart: StepChart) -> Figure:
-    """From the top down; a step back is a bar to the left. The number stands behind its bar."""
+    """Draw steps from the top down. A step back is a bar to the left, its number behind it."""
     height = STEP_INCHES * len(chart.steps)
     before = [0.0, *(step.value for step in chart.steps)]
     looks = ["back" if step.value < value else step.sure

@@ -138,7 +138,7 @@ def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> N
 # What each scale looks like ----------------------------------------------------------
 
 def _look_of(chart: SquareChart) -> Look:
-    """With as much room as the labels of the rows need; many maps of windows are small ones."""
+    """The chart's look, with room for the labels of its rows. Several maps of windows are small."""
     look = LOOKS[chart.scale]
     if chart.scale == "window" and len(chart.maps) > 1:
         look = replace(look, write=_left_out_texts, high=0.14, narrowest=0.1, widest=0.2, gap=0.1)
@@ -152,7 +152,7 @@ def _look_of(chart: SquareChart) -> Look:
 
 
 def _improved_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    """By the percentage; the largest of the chart has the full colour, within bounds."""
+    """The shade by percentage: the chart's largest has the full colour, within bounds."""
     most = _full_percent(chart)
     return min(max((square.percent + most) / (2 * most), 0.0), 1.0)
 
@@ -208,7 +208,7 @@ def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list
 
 def _published_shade(chart: SquareChart, field: SquareMap, square: Square, column: int
                      ) -> float | None:
-    """By the ratio to the published value, in the lowest row."""
+    """The shade by the ratio to the published value, which is in the lowest row."""
     published = field.rows[0][column]
     if published is None or not published.value:
         return None

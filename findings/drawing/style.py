@@ -72,7 +72,7 @@ PNG_COMPRESSION = 4  # of 9: as small as the default within a tenth, in half the
 
 
 def settings() -> AbstractContextManager[None]:
-    """Under which figures are made and written."""
+    """The settings of matplotlib under which figures are made and written."""
     plain = {key: value for key, value in matplotlib.rcParamsDefault.items()
              if key.partition(".")[0] in GROUPS}
     context: AbstractContextManager[None] = matplotlib.rc_context(
@@ -321,7 +321,7 @@ def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
 
 
 def interval_handle(label: str = "95 % interval") -> Artist:
-    """In a legend, as upright as on the axes."""
+    """The sign of an interval in a legend, as upright as on the axes."""
     upright = Path([(0, -1), (0, 1), (-0.4, -1), (0.4, -1), (-0.4, 1), (0.4, 1)], [1, 2] * 3)
     return Line2D([], [], color=INK, linestyle="none", marker=upright, markersize=11,
                   markeredgewidth=1.2, label=label)

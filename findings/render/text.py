@@ -74,7 +74,7 @@ def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> st
 # Tables ------------------------------------------------------------------------------
 
 def table_text(table: Table, width: int) -> str:
-    """As many of the columns as fit: of those that do not, the lowest rank goes first."""
+    """The table with as many columns as fit. The lowest rank is left out first."""
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
     if table.wraps:

@@ -189,7 +189,7 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 # Charts ------------------------------------------------------------------------------
 
 def context_of(scenario: TraceScenario, trials: Iterable[TraceTrial]) -> tuple[str, ...]:
-    """Whose question it is, and what all curves of a figure have, with units."""
+    """The source, and what all curves of a figure have in common, with units."""
     trials = list(trials)
     common = [f"{quantity(name).head} {in_words(values.pop(), quantity(name).unit)}".removesuffix(
         " segments")
@@ -327,7 +327,7 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
 
 
 def _warm_top(label: str, measured: Sequence[ByThinkTime]) -> float:
-    """Of all rows of a column, which are compared."""
+    """The top of a column's axis, which all of its rows share."""
     return max((WARM_COLUMNS[label](record) for by_time in measured for line in by_time.values()
                 for record in line.values()), default=1.0)
 

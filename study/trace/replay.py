@@ -133,7 +133,7 @@ class _Replayer:
                 or self.outstanding_end + sample.notsent_bytes != self.written)
 
     def _window_scale(self) -> int:
-        """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO has."""
+        """The client's window scale (RFC 7323): the one that fits its headers to TCP_INFO."""
         windows = {sample.send_window_bytes for sample in self.samples}
         return max(range(15), key=lambda scale: sum(
             group.window << scale in windows for group in self.groups))

@@ -76,7 +76,7 @@ class Write:
         return self.at_s + (self.count - 1) * (self.every_s or 0.0)
 
     def text(self, mss: int) -> str:
-        """As server.py reads it."""
+        """The write as server.py reads it."""
         when = _ms(self.at_s)
         if self.until_s is not None and self.every_s is not None:
             when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
@@ -265,7 +265,7 @@ class TraceCurve:
 
     @classmethod
     def parse(cls, value: object, where: str) -> TraceCurve:
-        """From its text. Raises UsageError."""
+        """The curve that a text names. Raises UsageError."""
         match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
                  else None)
         if match is None:

@@ -82,7 +82,7 @@ class View:
         raise FirstFlightError(f"{self.trial.id}: its data was never acknowledged")
 
     def lasts_s(self, at_s: float) -> float:
-        """From a time to the end."""
+        """How long it lasts from a time to the end."""
         return self.finish_s() - at_s
 
     def retransmissions(self, at_s: float = 0.0) -> int:
@@ -107,7 +107,7 @@ class View:
                     if self.seconds(sample.time_ns) >= at_s), default=0)
 
     def longest_rtt_ms(self, at_s: float = 0.0) -> float:
-        """From a segment sent, once only, to the first acknowledgement of it."""
+        """The longest time from a segment, sent once only, to its first acknowledgement."""
         retransmitted = {segment.end for segment in self.exchange.retransmissions}
         waiting = [segment for segment in self.sends
                    if self._since(segment, at_s) and segment.end not in retransmitted]
@@ -126,7 +126,7 @@ class View:
         return self.seconds(requests[-1].time_ns)
 
     def lateness_ms(self, quiet_ms: float) -> float | None:
-        """Of the latest write that found nothing outstanding; None without a schedule.
+        """How late the latest write was that found nothing outstanding; None without a schedule.
 
         quiet_ms: and no packet for so long. In real time a server can be too
         slow for its own burst, and pause within it.

@@ -59,7 +59,7 @@ class WindowError(FirstFlightError):
 
 
 def _number(text: str) -> int:
-    """As a kernel counts: none is negative, or beyond 63 bits. Raises ValueError."""
+    """A number of the kernel's, which is never negative or beyond 63 bits. Raises ValueError."""
     number = int(text)
     if not 0 <= number < 1 << 63:
         raise ValueError(f"{text[:40]} is none of a kernel's")

@@ -259,7 +259,7 @@ def fillers(oid: str, filler: int) -> Iterable[str]:
 
 
 def _size(pem: bytes) -> int:
-    """Of what is in a PEM, bytes (RFC 7468)."""
+    """The bytes of what a PEM holds (RFC 7468)."""
     base64 = b"".join(pem.split(b"-----")[2].split())
     return len(base64) * 3 // 4 - base64.count(b"=")
 

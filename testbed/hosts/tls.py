@@ -37,7 +37,7 @@ class Secured:
 
 
 def secured(settings: Mapping[str, Any]) -> Secured:
-    """As set by the files "chain" and "key", "tickets", "record_bytes", "buffer_bytes".
+    """TLS as "chain", "key", "tickets", "record_bytes" and "buffer_bytes" set it.
 
     Raises OSError, which ssl.SSLError is.
     """

@@ -95,7 +95,7 @@ LEAST_PADDED_BYTES = 128
 
 
 def flags(url: str, size: int) -> list[str]:
-    """Of curl, for a request of so many bytes over HTTP/1.1 that leaves early.
+    """curl's flags for a request of so many bytes over HTTP/1.1 that leaves early.
 
     size: less than LEAST_PADDED_BYTES for the request as it is.
     """

@@ -123,7 +123,7 @@ class NodeKernel:
 
     def _with_classes(self, interface: str, installed: list[InstalledQdisc]
                       ) -> list[InstalledQdisc]:
-        """Of qdiscs that have a class its options behind their own."""
+        """The qdiscs, with the options of a class behind those of its qdisc."""
         answers = self._ask({}, qdiscs.GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
         class_options = {qdisc.major: qdisc.options for qdisc in map(qdiscs.read_qdisc, answers)

@@ -124,7 +124,7 @@ class Route:
         return (0, b"") if self.to == "default" else (32, socket.inet_aton(self.to))
 
     def request(self, interface: int) -> bytes:
-        """For netlink. interface: the number of the route's."""
+        """The request for netlink. interface: the number of the route's."""
         bits, address = self.destination
         metrics = b"".join(
             attribute(_METRICS[name], value.encode()) if isinstance(value, str)
@@ -139,7 +139,7 @@ class Route:
 
     @staticmethod
     def question() -> bytes:
-        """For all routes of a namespace."""
+        """The request for all routes of a namespace."""
         return _RTMSG.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
 
     def differences(self, answers: Iterable[bytes]) -> list[str]:
@@ -167,13 +167,13 @@ class Neighbour:
         return f"ip neigh replace {self.to} lladdr {self.mac} dev {self.interface}"
 
     def request(self, interface: int) -> bytes:
-        """For netlink. interface: the number of the neighbour's."""
+        """The request for netlink. interface: the number of the neighbour's."""
         return (_NDMSG.pack(socket.AF_INET, interface, _NUD_PERMANENT, 0, 0)
                 + attribute(_NDA_DST, socket.inet_aton(self.to))
                 + attribute(_NDA_LLADDR, bytes.fromhex(self.mac.replace(":", ""))))
 
     def removal(self, interface: int) -> bytes:
-        """For netlink: nobody knows it any more."""
+        """The request for netlink to forget it."""
         return (_NDMSG.pack(socket.AF_INET, interface, 0, 0, 0)
                 + attribute(_NDA_DST, socket.inet_aton(self.to)))
 

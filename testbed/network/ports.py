@@ -101,7 +101,7 @@ class Port:
         return tuple(qdisc.kind for qdisc in self.qdiscs)
 
     def requests(self, interface: int) -> list[tuple[int, bytes]]:
-        """For netlink, each with its type. interface: the port's number."""
+        """The requests for netlink, each with its type. interface: the port's number."""
         requests = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
             requests.append((qdiscs.NEWQDISC, qdiscs.request(

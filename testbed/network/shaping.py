@@ -111,7 +111,7 @@ class DumbbellLinks:
         return min(self.client_rtt_ms) / 2
 
     def router_ports(self) -> tuple[Port, Port]:
-        """To the clients and to the servers."""
+        """The router's ports to the clients and to the servers."""
         return (Port(BOTTLENECK, bottleneck_queue(self.queue, self.bandwidth_kbps,
                                                   self.queue_packets)),
                 Port(WAY_BACK, (Netem(delay_ms=self.back_ms),)))
@@ -140,7 +140,7 @@ def bottleneck(rate_kbps: float, queue_packets: int) -> Netem:
 
 
 def losing(netem: Netem, percent: float, burst: float) -> Netem:
-    """With random loss, so many packets in a row on average.
+    """A netem with random loss, so many packets in a row on average.
 
     Bursts follow Gilbert's model, which begins every transfer among packets that go through.
     """

@@ -158,7 +158,7 @@ class ExternalServers:
         return report
 
     def _digest(self, trial: Job, fetch: Fetch) -> str:
-        """Of what the client has to get: of a server of the user's own what it got at first."""
+        """The digest of what the client has to get; of a user's own server, what came at first."""
         path = trial["paths"][-1]
         if "own" not in trial:
             return self.digests[path]
@@ -196,7 +196,7 @@ def own_command(own: OwnServer, port: int, files: Files | None) -> list[str]:
 
 
 def is_read_only(path: str) -> bool:
-    """As a guest's root is."""
+    """Whether a path is on a read-only file system, as a guest's root is."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 

@@ -66,7 +66,7 @@ class Program:
             raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
 
     def _listens(self, port: int) -> str:
-        """Which ports of the host somebody listens on, for one who looks for it."""
+        """The ports that somebody listens on, in words for who looks for the right one."""
         sockets = Sockets(self.host.pid)
         try:
             ports = [number for number in sockets.listening() if number not in (80, 443)]
@@ -181,7 +181,7 @@ class Sockets:
                 if _PORTS.unpack_from(answer, 4)[0] == port]
 
     def _answers(self, states: int) -> list[bytes]:
-        """Of IPv4, and of IPv6 where a server listens to both."""
+        """The kernel's answers for IPv4, and for IPv6 where a server listens to both."""
         return [answer for family in (socket.AF_INET, socket.AF_INET6)
                 for answer in self.netlink.ask([], _BY_FAMILY, _REQUEST.pack(
                     family, socket.IPPROTO_TCP, _EXTENSIONS, states))]

@@ -191,7 +191,7 @@ def measured_of(fetches: list[Fetch]) -> Fetch:
 
 
 def open_connections(table: int) -> int:
-    """Of an open /proc/net/tcp the sockets that may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    """How many sockets of an open /proc/net/tcp may still send: not TIME_WAIT, CLOSE, LISTEN."""
     text = b""
     while more := os.pread(table, TABLE_BYTES, len(text)):
         text += more

@@ -334,7 +334,7 @@ class CommandGuest:
         return False
 
     def stop_soon(self, status: int, why: str) -> None:
-        """As stop(), also from another thread than the one that attends to the guest."""
+        """Stop it, also from another thread than the one that attends to the guest."""
         self.requested_stop = status, why
 
     def _listens(self) -> bool:

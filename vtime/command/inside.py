@@ -470,7 +470,7 @@ def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[byte
 
 
 def set_loopback_up() -> None:
-    """As `ip link set lo up` does, which a capture would show as a command of the user's."""
+    """Set lo up without `ip`, which a capture would show as a command of the user's."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:  # netdevice(7)
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 

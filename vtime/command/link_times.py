@@ -19,7 +19,7 @@ class LinkTimes:
     start_noise_us: int = 0
 
     def with_noise(self) -> LinkTimes:
-        """With noise as small as a machine's: a hair that decides falls to either side.
+        """The same with noise as small as a machine's, so that a hair falls to either side.
 
         A timer of a busy machine is a few hundred nanoseconds late, and a program starts within a
         millisecond or two.

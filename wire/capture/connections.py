@@ -169,21 +169,21 @@ class _Stream:
         return most
 
     def _first(self, chosen: Flags) -> Numbers:
-        """Of each host the place of the first event of those, or that of no event."""
+        """The place of each host's first chosen event, or that of no event."""
         places = numpy.flatnonzero(chosen)[::-1]
         first = numpy.full(self.hosts, len(self.row))
         first[self.host[places]] = places
         return first
 
     def _last(self, chosen: Flags) -> Numbers:
-        """Of each host the place of the last event of those, or -1."""
+        """The place of each host's last chosen event, or -1."""
         places = numpy.flatnonzero(chosen)
         last = numpy.full(self.hosts, -1)
         last[self.host[places]] = places
         return last
 
     def states(self) -> list[str]:
-        """Of each connection."""
+        """The state of each connection, in a word."""
         packets = self.packets
         there = packets.is_sent | packets.is_come
         bits = numpy.zeros((2, self.hosts // 2), numpy.int64)  # flags by the client, by the server
@@ -209,7 +209,7 @@ class _Stream:
         return began.tolist(), ended.tolist()
 
     def handshakes_ns(self) -> Numbers:
-        """Of each connection, from the client's last SYN to the answer; 0 without both."""
+        """Each connection's time from the client's last SYN to the answer, ns; 0 without both."""
         has_syn = self.flags & SYN > 0
         syn = self._last(has_syn & (self.kind == _SENT))[::2]
         answer = self._first(has_syn & self.is_come)[::2]
@@ -245,7 +245,7 @@ class _Stream:
         return most
 
     def _took_ns(self, end: Numbers) -> Numbers:
-        """Of each host the ns from its first data until all is acknowledged, or to its last event.
+        """The ns from each host's first data until all is acknowledged, or to its last event.
 
         end: relative sequence number behind the last byte of each.
         """
@@ -256,7 +256,7 @@ class _Stream:
         return numpy.where(first < len(self.row), times[done] - times[first], 0)
 
     def _first_flights(self, mss: Numbers, segments: Numbers) -> list[Flight | None]:
-        """Of each host; None where it sent no data."""
+        """Each host's first flight; None where it sent no data."""
         places = numpy.arange(len(self.row))
         fresh = self.is_data & (self.end > self.highest_before)
         begin = self._first(fresh)

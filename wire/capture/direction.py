@@ -99,7 +99,7 @@ class LinkDirection:
 
 
 def highest_kbps(times: Numbers, sizes: Numbers) -> float | None:
-    """Of packets that left, over a second; None where they took less."""
+    """The highest rate of packets that left, over a second; None where they took less."""
     if not len(times) or times[-1] - times[0] < WINDOW_NS:
         return None
     return most_bytes(times, sizes, WINDOW_NS) * 8e6 / WINDOW_NS

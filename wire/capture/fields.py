@@ -52,7 +52,7 @@ class Headers:
         return self.u16(at) << 16 | self.u16(at + 2)
 
     def at(self, places: Numbers | Flags) -> Headers:
-        """Of some packets only."""
+        """The headers of some packets only."""
         return replace(self, kind=self.kind[places], is_tagged=self.is_tagged[places],
                        protocol=self.protocol[places], source=self.source[places],
                        destination=self.destination[places], from_port=self.from_port[places],

@@ -87,14 +87,14 @@ def _some_stay(packets: Packets) -> bool:
 
 
 def _known(came: LinkDirection) -> LinkDirection:
-    """Without the drops after the last packet that left: what stays may have filled the queue."""
+    """The link without drops after the last packet that left: what stays may fill the queue."""
     packets = came.packets
     last_ns = packets.queued_ns[~packets.is_dropped].max(initial=0)
     return came.select(~packets.is_dropped | (packets.queued_ns <= last_ns))
 
 
 def _down_ns(device: Device) -> list[tuple[int, int]]:
-    """From when until when a device was down, after it had been up."""
+    """When a device was down after it had been up: from, to."""
     first = next((place for place, state in enumerate(device.states) if state.is_up), 0)
     states = device.states[first:]
     ends = [*(state.time_ns for state in states[1:]), _NEVER]

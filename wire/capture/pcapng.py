@@ -258,7 +258,7 @@ def _options(body: bytes, place: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _packets(capture: Capture, places: Numbers) -> Packets:
-    """Of the packets' blocks, whose bodies begin in those places. Raises ValueError."""
+    """The packets of the blocks whose bodies begin in those places. Raises ValueError."""
     words = capture.data[:len(capture.data) // 4 * 4].view("<u4")
 
     def word(at: Numbers) -> Numbers:
@@ -290,7 +290,7 @@ def _packets(capture: Capture, places: Numbers) -> Packets:
 
 
 def _without_cut(packets: Packets) -> Packets:
-    """Without those that a queue cut into segments, which have its number and are there as well."""
+    """The packets without those that a queue cut into segments, which are there as well."""
     _, number, counts = numpy.unique(packets.number, return_inverse=True, return_counts=True)
     is_several = (counts[number] > 1) & (packets.number > 0)
     is_cut = is_several & (packets.reason == _UNSPECIFIED) & (packets.segments > 1)

@@ -193,7 +193,7 @@ class DeviceSetting:
 
     @property
     def seeds(self) -> list[int]:
-        """Of random numbers."""
+        """The seeds of its random numbers."""
         return [queue.seed for queue in self.queues]
 
     def is_same(self, other: DeviceSetting) -> bool:

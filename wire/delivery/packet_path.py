@@ -170,7 +170,7 @@ def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[
 
 
 def _settle(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> None:
-    """Of two that jitter brings to the bottleneck at one time, let the first to arrive be first.
+    """Put first what arrived first, of two that jitter brings to the bottleneck at one time.
 
     A packet that leaves while a program makes calls may reach netem some of them later.
     """

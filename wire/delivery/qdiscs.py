@@ -98,7 +98,7 @@ class Shaper(Protocol):
 
 
 def shaper(link: Link) -> Shaper:
-    """Of one direction, with nothing in it."""
+    """The bottleneck of one direction, empty."""
     rate = int(bytes_per_s(link.rate_kbps))
     if link.htb_burst_bytes:
         return Htb(rate, link.htb_burst_bytes)

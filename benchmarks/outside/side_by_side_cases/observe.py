@@ -70,7 +70,7 @@ class Processor(threading.Thread):
                                  idle))
 
     def busy_percent(self, begin_s: float, end_s: float) -> float | None:
-        """Of the time between two moments; None where no two samples are in it."""
+        """How busy it was between two moments; None without two samples between them."""
         within = [sample for sample in self.samples if begin_s <= sample[0] <= end_s]
         if len(within) < 2:
             return None
@@ -79,7 +79,7 @@ class Processor(threading.Thread):
 
 
 def connections(text: str) -> list[dict[str, object]]:
-    """Of each connection that sent something: its windows by round trip, in the order of starts.
+    """The windows by round trip of each connection that sent something, the first one first.
 
     A round trip ends when what was the next byte at its begin is acknowledged.
     """

@@ -267,7 +267,7 @@ def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def cell_of(trial: Trial) -> Cell:
-    """The cell that a trial is of: less what it is measured with, by whom, and for how many."""
+    """The trial without window, client, its own server, repeat, seed and weight."""
     return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0,
                    weight=1.0)
 

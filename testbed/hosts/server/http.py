@@ -152,7 +152,7 @@ class Response(Sending):
 
     @property
     def offset(self) -> int:
-        """Of its first byte, counted as end_offset."""
+        """The offset of its first byte, counted as end_offset."""
         return self.end_offset + 1 - len(self.payload)
 
 
