@@ -124,7 +124,7 @@ class Probed:
 
     @property
     def deciding_bytes(self) -> int | None:
-        """Of a page that no flight to this client can end with; None where it is not known."""
+        """The size of a page that no flight to this client can hold; None where it is not known."""
         return self.window_bytes + self.mss if self.window_bytes else None
 
     @property

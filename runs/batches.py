@@ -44,7 +44,7 @@ class TrialBatch:
     known_kernel: bool = True
 
     def payload(self) -> bytes:
-        """As a machine reads it (measure)."""
+        """The batch as a machine reads it (measure)."""
         return gzip.compress(json.dumps({
             "kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
             "captured": self.captured, "known_kernel": self.known_kernel,

@@ -94,7 +94,7 @@ def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
 
 
 def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
-    """By cell, the values that count by what was drawn for each."""
+    """The values that count, by cell and by what was drawn for each."""
     if not run.records:
         return {}
     names = [column.name for column in requested_fields(type(run.records[0].trial))
@@ -182,7 +182,7 @@ def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
 
 
 def _different(differs: Table) -> str:
-    """In a sentence, the first of what differs."""
+    """The first differences, in a sentence."""
     told = [f"{name} ({' / '.join(str(value)[:24] or 'not recorded' for value in values)})"
             for name, *values in differs.rows[:MOST_TOLD]]
     if len(differs.rows) > len(told):

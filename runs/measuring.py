@@ -381,7 +381,7 @@ def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
 
 
 def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
-    """At most so many of the cells, at even distances from the first on."""
+    """No more than so many of the cells, evenly spread from the first on."""
     return cells[::max(1, math.ceil(len(cells) / most))]
 
 

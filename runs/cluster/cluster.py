@@ -135,14 +135,14 @@ class Cluster:
         return max(1, sum(threads.values()))
 
     def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-        """Of each batch the host that measured it and its result, in order.
+        """The host that measured each batch, and its result, in order.
 
         Raises EngineError where a batch failed RETRIES times more, or the cluster is lost.
         """
         measure = node.measure
 
         def task(name: str, payload: bytes) -> tuple[str, bytes]:
-            """By value, as a nested function is; newer Dasks send one of a module by its name."""
+            """Sent by value, as a nested function is: newer Dasks send others by name."""
             return measure(name, payload)
         futures = self.client.map(task, [self.name] * len(payloads), payloads, pure=False,
                                   retries=RETRIES)[::-1]
@@ -187,7 +187,7 @@ class ManyMachines:
 
     def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
-        """In the order in which one guest would measure them all.
+        """The judged trials, in the order in which one guest would measure them all.
 
         Raises FirstFlightError where what comes back is no result.
         """

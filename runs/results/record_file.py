@@ -162,7 +162,7 @@ def changes(path: Path, seal: object, complete: bool) -> str:
 
 
 def _digest(lines: bytes, rows: int) -> str:
-    """Of the header and so many rows, which there are."""
+    """The digest of the header and of so many rows, which have to be there."""
     stream, digest = io.BytesIO(lines), hashlib.sha256()
     for _ in range(rows + 1):
         digest.update(stream.readline())

@@ -81,7 +81,7 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
 
 
 def _single(cells: Sequence[CellSetting]) -> str:
-    """Of one window in each cell, with nothing to compare."""
+    """The answer where each cell has one window, and nothing is compared."""
     times = [cell.total_ms for cell in cells if cell.total_ms is not None]
     windows = sorted({cell.requested.initcwnd for cell in cells})
     first = next((record for cell in cells for record in cell.counting), None)
@@ -122,7 +122,7 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
 
 
 def _without_equal(table: Table) -> Table:
-    """Of several rows, the table less the requested values that all of them share."""
+    """The table without requested values that all of its rows share."""
     shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
             or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
     return replace(table, columns=tuple(table.columns[place] for place in shown),

@@ -36,7 +36,7 @@ def report(study: Study, run: RunData) -> Report:
 
 
 def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
-    """Of a run of the whole scenario, or of a part of it, which has its cells first.
+    """Analyse a run of the whole scenario, or of a part, whose cells come first.
 
     Raises FirstFlightError where a file of paper/ is missing or wrong.
     """

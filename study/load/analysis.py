@@ -112,7 +112,7 @@ class Runs:
 # The axes of figures, for readers ------------------------------------------------------
 
 def name_of(axis: str) -> str:
-    """In the head of a column, and at an axis."""
+    """An axis's name in the head of a column, and at the axis."""
     known = quantity(axis)
     return known.label or known.head
 
@@ -154,7 +154,7 @@ class Gain:
 
 
 def gain(base: BySeed, experiment: BySeed, quantity: str) -> Gain | None:
-    """By pairs of one seed; None where either lacks a value."""
+    """The gain over pairs of one seed; None where either lacks a value."""
     return paired(*({repeat: value_of(record, quantity) for repeat, record in records.items()}
                     for records in (base, experiment)))
 
@@ -195,7 +195,7 @@ class GainPoint:
 
 
 def points(runs: Runs) -> list[GainPoint]:
-    """For a figure of kind gain: by value of the series, then by window."""
+    """The points of a figure of kind gain, by value of the series, then by window."""
     figure, found = runs.figure, []
     along = ([("", window, window) for window in figure.windows] if figure.by == "window" else
              [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)])
@@ -229,7 +229,7 @@ class Distribution:
     rate_kbps: float
 
     def at(self, place: float | None) -> Estimate | None:
-        """Of a percentile, or of the mean for None."""
+        """The estimate of a percentile, or of the mean for None."""
         return over_seeds(self.by_seed[place].values())
 
     @property
@@ -237,12 +237,12 @@ class Distribution:
         return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
 
     def gain_over(self, base: Distribution, place: float | None = None) -> Gain | None:
-        """Of a percentile, or of the mean for None: base − this."""
+        """Base less this, of a percentile, or of the mean for None."""
         return paired(base.by_seed[place], self.by_seed[place])
 
 
 def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
-    """Of connections by seed. Raises MissingRuns where none completed."""
+    """The distribution of connections by seed. Raises MissingRuns where none completed."""
     done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
     if not by_seed or not all(len(connections) for connections in done.values()):
         raise MissingRuns(f"{name}: no connection completed")
@@ -298,7 +298,7 @@ class Mixes:
 
 
 def mixes(runs: Runs) -> Mixes:
-    """For a figure of kind mix."""
+    """What a figure of kind mix shows."""
     windows = runs.figure.windows
     return Mixes({window: whole(runs, window) for window in windows if "+" not in window},
                  {window: groups_of_mix(runs, window) for window in windows if "+" in window})
@@ -335,7 +335,7 @@ class Hit:
 
 
 def hits(runs: Runs) -> list[Hit]:
-    """For a figure of kind hit: the first window against the second."""
+    """What a figure of kind hit shows: the first window against the second."""
     base, experiment = runs.figure.windows[:2]
     return [_hit(runs, x, runs.at(base, **{runs.figure.by: x}),
                  runs.at(experiment, **{runs.figure.by: x}))

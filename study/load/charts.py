@@ -150,7 +150,7 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
 
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
-    """By percentile; and the mean at the left, which is none and joined with none."""
+    """The gains by percentile; the mean stands apart at the left."""
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
     known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
              if gain is not None]

@@ -34,7 +34,7 @@ def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
 
 
 def partial(records: Sequence[LoadRecord]) -> Finding:
-    """Of a part of a scenario: a line a run, and what the windows changed in each cell."""
+    """The finding of a part of a scenario: a line a run, and what windows changed in each cell."""
     changes = tables.changes(records)
     return Finding("runs", "what was requested, and what was measured",
                    (tables.each_run(records), *([changes] if changes.rows else [])))
@@ -186,7 +186,7 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
 
 
 def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
-    """For a claim on a part of a mix: of its mean, or of a percentile."""
+    """The gains that a claim on a part of a mix names: of the mean, or of a percentile."""
     percentile = None if claim.quantity == "mean_ms" else next(
         percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.quantity)
 

@@ -257,7 +257,7 @@ class LoadEvidence:
 
     @property
     def drop_percent(self) -> float | None:
-        """Of the packets that came to the bottleneck; None as of `drops`."""
+        """Drops in percent of the packets that came to the bottleneck; None without `drops`."""
         if self.drops is None:
             return None
         came = self.grown("packets") + self.drops
@@ -276,7 +276,7 @@ class LoadEvidence:
 
 
 def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
-    """By client address: segments of the first flight of each sampled connection, on the wire.
+    """The segments of each sampled connection's first flight on the wire, by client address.
 
     Only of those that lost nothing: what a timer retransmits before the first
     acknowledgement, or in its place, is no part of a flight.

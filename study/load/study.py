@@ -24,7 +24,7 @@ def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mappi
 
 
 def report(study: Study, run: RunData) -> Report:
-    """Of a whole run its figures, of a partial one its runs."""
+    """The report: a whole run's figures, or a partial one's runs."""
     from study.load import findings
     return report_of(study, run, findings.findings(study.scenario, run) if study.whole else
                      (findings.partial(run.records),))

@@ -42,7 +42,7 @@ def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table
 
 
 def saved_percent(gain: Gain | None) -> Rounded | None:
-    """In a column of other numbers."""
+    """The saving for a column that also has other numbers."""
     return None if gain is None else Rounded(gain.percent, 1)
 
 

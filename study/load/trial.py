@@ -123,7 +123,7 @@ class LoadTrial:
 
     @property
     def counted_s(self) -> tuple[float, float]:
-        """From when to when arrivals count."""
+        """The time in which arrivals count: from, to."""
         return self.warmup_s, self.duration_s - self.cooldown_s
 
     @property

@@ -48,7 +48,7 @@ class Sweep(ABC, Generic[Tr]):
 
     @abstractmethod
     def trials(self, scenario: str, seed: int) -> Iterator[Tr]:
-        """In the order in which they are measured. seed: of the run."""
+        """The trials in the order in which they are measured. seed: of the run."""
 
     def combinations(self) -> Iterator[dict[str, Any]]:
         """A value of each of LISTS by its name, for every combination."""

@@ -91,7 +91,7 @@ def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) ->
 
 
 def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
-    """By the titles in the file, which may be the same."""
+    """A curve's title by those in the file, which may be the same."""
     sweep = scenario.sweep(trace)
     title, of_trace = sweep.tcp(tcp).title, sweep.title
     several = len({curve.trace for curve in figure.curves}) > 1

@@ -124,7 +124,7 @@ def _improved_columns(panel: Panel) -> list[ColumnGetter]:
 
 
 def _further_columns(panel: Panel) -> list[ColumnGetter]:
-    """Under loss, recovery beyond that of the lossless bar; of two weeks, the window alone."""
+    """Columns for recovery beyond the lossless bar, and for the window alone without the weeks."""
     unit, recovered, alone = panel.metric.unit, "recovery", "the window alone"
 
     def recovery(row: JudgedBar, show: Callable[[Estimate], Cell]) -> Cell:
@@ -231,7 +231,7 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
 
 
 def _choice(figure: Figure) -> str:
-    """By what a population's parameters were chosen: to be known before anybody reads a bar."""
+    """How a population's parameters were chosen. A reader has to know it before the bars."""
     return ("Held out: no parameter of this population was chosen by these published values"
             if figure.held_out else
             "Fitted: the population's parameters were chosen to match the paper")
@@ -243,7 +243,7 @@ def _weeks(panel: Panel) -> str:
 
 
 def _percentages(judged: JudgedPanel) -> str:
-    """Of what the published percentages are, where their source prints others."""
+    """What published percentages are parts of, where their source prints others."""
     return "Published percentages are converted to parts of the baseline" if (
         judged.panel.figure.percent_of == OF_EXPERIMENT and not judged.panel.is_sweep
         and any(row.published_percent is not None for row in judged.rows)) else ""

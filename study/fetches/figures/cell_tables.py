@@ -143,7 +143,7 @@ def repeats_cells(cells: Sequence[CellSetting], records: Sequence[Record]) -> bo
 
 
 def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
-    """Of many trials a row for each cell, or for each bucket of those that were drawn.
+    """A row for each trial; of many, a row for each cell, or each bucket of a drawn population.
 
     published: of single cells (raw_cells.published_cells).
     """

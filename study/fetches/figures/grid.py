@@ -57,7 +57,7 @@ class Grid:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Of the sweep, a thousand in a map of the Internet."""
+        """The cells of the sweep, a thousand in a map of the Internet."""
         return self.sweep.cells
 
     @cached_property
@@ -68,7 +68,7 @@ class Grid:
                 and len(self.values(name)) > 1]
 
     def combinations(self) -> Iterator[tuple[list[str], dict[Place, Cell]]]:
-        """Of each combination its values in words, and its cells by their place."""
+        """Each combination: its values in words, and its cells by their place."""
         for values in product(*map(self.values, self.varied)):
             yield ([named(name, value) for name, value in zip(self.varied, values)],
                    {(getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")): cell

@@ -90,7 +90,7 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
 
 
 def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
-    """Of the bars of a figure; whose trials were drawn has those that are published."""
+    """The labels of a figure's bars; of a drawn population the published ones."""
     population = scenario.population(figure.sweep)
     if population is None:
         return scenario.axis_of(figure).labels

@@ -107,7 +107,7 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
-    """On what counts of these windows."""
+    """Remarks on the trials of these windows that count."""
     return notes.limiting_notes([record for (_, initcwnd), records in cells.items()
                                  if initcwnd in windows for record in records if record.counts])
 

@@ -93,7 +93,7 @@ class Values:
     chosen: Sequence[Record]
 
     def look(self, line: object) -> int:
-        """By its value among all that the scenario has, so that it looks alike in each figure.
+        """A line's look, by its value among all of the scenario, so that all figures agree.
 
         The lightest colour is left for those that have more lines than others.
         """
@@ -117,7 +117,7 @@ class Values:
 
     @property
     def decimals(self) -> int:
-        """With which the means are shown: none where all are whole."""
+        """The decimals of the means: none where all are whole."""
         return 0 if all(value == int(value) for value in self.means.values()) else 1
 
 
@@ -193,7 +193,7 @@ def _table(figure: Figure, values: Values) -> Table:
 
 
 def _sentence(figure: Figure, values: Values) -> str:
-    """Of each line the least and the most; of round trips the smallest window for one."""
+    """The least and the most of each line; for round trips, the smallest window for one."""
     if figure.metric == ONE_ROUND_TRIP and values.of == "initcwnd":
         return _smallest_windows(values)
     metric, parts = quantity(figure.metric), []
@@ -236,7 +236,7 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
-    """From zero, so that heights are in proportion to the values; below it where some are."""
+    """The ends of an axis from zero, so that heights compare; below it where values are."""
     if not values:
         return None
     low, high = min(0.0, *values), max(0.0, *values)

@@ -90,7 +90,7 @@ def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
 
 
 def _held(judged: Sequence[JudgedPanel]) -> list[str]:
-    """Of what was published in words, how much has which result, and what is not reproduced."""
+    """How many published statements have which result, and which are not reproduced."""
     statements = [statement for panel in judged for statement in panel.statements]
     if not statements:
         return []

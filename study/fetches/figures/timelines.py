@@ -74,7 +74,7 @@ def by_effect(records: Sequence[Record]) -> list[Record]:
 
 
 def _alike(trial: Trial) -> Trial:
-    """Without its window."""
+    """The trial without its window."""
     return replace(trial, initcwnd=1)
 
 
@@ -95,7 +95,7 @@ def _kept(record: Record, folder: Path) -> list[Kept]:
 
 
 def _response_bytes(record: Record) -> int:
-    """Of the response as the network had it, 0 where it is not known."""
+    """The bytes of the response on the network, 0 where they are not known."""
     if record.header_bytes is None:
         return 0
     text_bytes = record.header_bytes + record.trial.response_bytes
@@ -162,5 +162,5 @@ def packets(analysis: Analysis, figure: Figure) -> FigureResult | None:
 
 
 def run_timelines(run: RunData) -> tuple[Timeline, ...]:
-    """Of a run's kept captures."""
+    """The timelines of a run's kept captures."""
     return timelines(run.records, run.folder / CAPTURES)

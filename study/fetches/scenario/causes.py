@@ -83,7 +83,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """Whose published numbers are explained, and when one agrees; see docs/SCENARIOS.md."""
+    """The reproduction whose numbers are explained, and when one agrees (docs/SCENARIOS.md)."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")

@@ -226,7 +226,7 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
         return self.drawn is None and self.users is None and self.as_published is None
 
     def population(self, name: str) -> Population | None:
-        """Whose trials figures of this `sweep` are of, None where they are a sweep's."""
+        """The population that a figure's `sweep` names, None where that is a sweep."""
         return self.drawn.population(name) if self.drawn else None
 
     def axis(self, by: str) -> Axis | None:

@@ -67,12 +67,12 @@ class OwnServer:
 
     @property
     def text(self) -> str:
-        """For a column, which keeps no more than one blank in a row."""
+        """The server as a column's text, which keeps no more than one blank in a row."""
         known = {name: value for name, value in asdict(self).items() if value}
         return json.dumps(known).replace("  ", "\\u0020\\u0020")
 
     def job(self) -> messages.OwnServer:
-        """As a worker reads it: words, and whole paths."""
+        """The server as a worker reads it: words, and whole paths."""
         return {"command": shlex.split(self.command), "ready": self.ready, "name": self.name,
                 "ca": os.path.abspath(self.ca) if self.ca else "",
                 "folders": [os.path.abspath(folder) for folder in self.folders]}

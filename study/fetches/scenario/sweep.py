@@ -186,7 +186,7 @@ class Sweep(grammar.Sweep[Trial]):
 
     @property
     def cells(self) -> list[Cell]:
-        """In the order in which they are measured."""
+        """The cells in the order in which they are measured."""
         return [Trial(scenario="", initcwnd=0, client="", repeat=0, **values)
                 for values in self._cells()]
 

@@ -98,6 +98,6 @@ def buffer_sizes(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
 
 
 def fixed_send_buffer(requested_bytes: int) -> tuple[int, int]:
-    """By SO_SNDBUF: twice as much as requested, and it never grows (sk_setsockopt)."""
+    """SO_SNDBUF's buffer: twice what was requested, and it never grows (sk_setsockopt)."""
     size = max(2 * requested_bytes, LEAST_SEND_BUFFER)
     return size, size

@@ -37,7 +37,7 @@ class TlsParameters:
     key_share: str = swept("key_share", tls=True)
 
     def tls_settings(self, apart_s: int) -> Tls:
-        """As the worker reads them. apart_s: from one connection to the next, 0 for one alone."""
+        """TLS as the worker reads it. apart_s: from one connection to the next, 0 for one alone."""
         return {"chain_bytes": self.chain_bytes, "signature": self.signature,
                 "intermediates": self.intermediates, "tickets": self.tickets,
                 "resumed": self.resumed, "early_data_bytes": self.early_data_bytes,

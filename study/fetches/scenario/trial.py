@@ -148,7 +148,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     @property
     def _apart_s(self) -> int:
-        """From one connection to the next, so that the first one's last packets have left."""
+        """Seconds between two connections, so that the first one's last packets have left."""
         return math.ceil(2 + 10 * self.rtt_ms / 1000
                          + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
 

@@ -50,7 +50,7 @@ def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False
 
 
 def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:
-    """As a reader looks for it; windows side by side. Guests finish in any order.
+    """The place of a trial where a reader looks for it; windows stand side by side.
 
     words: the values of some fields in the order in which they were requested.
     """

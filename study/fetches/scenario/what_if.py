@@ -63,7 +63,7 @@ def _endless_queue(trial: Trial) -> Trial:
 
 
 def _no_pacing(trial: Trial) -> Trial:
-    """Without fq, and with CUBIC in the place of a congestion control that paces by itself."""
+    """The trial without fq, and with CUBIC for a congestion control that paces by itself."""
     return replace(
         trial, qdisc="fifo" if trial.qdisc == _PACED_BY_QDISC else trial.qdisc,
         congestion_control="cubic" if trial.congestion_control in _PACING_CONTROLS

@@ -155,7 +155,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _mss(evidence: Evidence) -> int:
-    """Of full segments: without time stamps there is more room for data."""
+    """The data of a full segment; without time stamps there is more room for it."""
     return evidence.trial.mss + (0 if _is_on(evidence, "timestamps", "1", "2") else TIMESTAMP_BYTES)
 
 

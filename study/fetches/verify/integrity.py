@@ -83,7 +83,7 @@ def _compare_digest(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _compare_http_version(evidence: Evidence) -> Iterable[Compared]:
-    """By the client; the two sides agree on it in their TLS hellos (ALPN, RFC 7301)."""
+    """Compare the client's version of HTTP; TLS's hellos agree on it (ALPN, RFC 7301)."""
     requested, observed = evidence.trial.http, evidence.fetch.get("http_version")
     if requested != HTTP_1 or observed:
         yield Compared(observed == requested,
@@ -94,7 +94,7 @@ NEWER_LIBRARY = (3, 5)
 
 
 def _version(library: str) -> tuple[int, ...]:
-    """Of "OpenSSL 3.5.7 9 Jun 2026" (3, 5); () for other words."""
+    """(3, 5) of "OpenSSL 3.5.7 9 Jun 2026"; () of other words."""
     match = re.match(r"OpenSSL (\d+)\.(\d+)", library)
     return tuple(map(int, match.groups())) if match else ()
 

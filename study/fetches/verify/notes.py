@@ -87,7 +87,7 @@ def _limits(records: Sequence[Record]) -> list[str]:
 
 
 def _waits(records: Sequence[Record]) -> list[str]:
-    """Of transfers whose later flights waited for the client's receive window."""
+    """A note on transfers whose later flights waited for the client's receive window."""
     waited = [record for record in records if waited_later(record)]
     if not waited:
         return []
@@ -98,7 +98,7 @@ def _waits(records: Sequence[Record]) -> list[str]:
 
 
 def _part(record: Record) -> float:
-    """Of the window, what the first flight had."""
+    """The first flight as a part of the window."""
     return (record.seen_first_flight or 0) / record.trial.initcwnd
 
 
@@ -132,7 +132,7 @@ NAMES = {OWN: "the server of your own"}
 
 
 def server_notes(records: Sequence[Record]) -> list[str]:
-    """Whose writes no model knows, and whose requests were early data."""
+    """Notes on servers whose writes no model knows, and on requests that were early data."""
     others = [record for record in records if record.counts and record.trial.server != BUILTIN]
     names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)
                                  for record in others}))

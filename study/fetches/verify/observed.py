@@ -113,7 +113,7 @@ class Observed:
 
     @property
     def accepted_early_bytes(self) -> int | None:
-        """By the client, who reads in the server's extensions whether it took it; None of none."""
+        """The early data that the server took, by its extensions; None where none was sent."""
         return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
 
     # What the packets show -----------------------------------------------------------
@@ -187,7 +187,7 @@ class Observed:
 
     @property
     def bandwidth_kbps(self) -> float | None:
-        """From the spacing of the first flight at the client, where nothing else spreads it."""
+        """The bandwidth by the spacing of the first flight, where nothing else spreads it."""
         if self.trial.disorder:
             return None
         if self.trial.htb_burst_bytes:
@@ -222,7 +222,7 @@ class Observed:
 
     @property
     def window_after_handshake(self) -> int | None:
-        """By TCP_INFO, when the client's Finished was there."""
+        """The window by TCP_INFO, when the client's Finished was there."""
         if "tls" in self.report:
             return self.report["tls"]["window"]
         if not self.messages or not self.messages.flight_bytes:
@@ -283,7 +283,7 @@ class Observed:
 
     @property
     def _timers_segments(self) -> tuple[Segment, ...]:
-        """Of the first flight, what left when both writes were done: nothing but a timer sends."""
+        """What left in the first flight after both writes: only a timer sends it."""
         return tuple(segment for segment in self.wire.first_flight
                      if self._after_pause_ms(segment) > _PAUSE_MS)
 
@@ -311,7 +311,7 @@ class Observed:
 
     @property
     def _htb_drops(self) -> tuple[int, int] | None:
-        """By the queue and at random, as the packets show: under HTB netem counts both as one.
+        """Drops by the queue and at random, as packets show them: HTB's netem counts both as one.
 
         None where the counters distinguish them, or no packet is judged alone.
         """

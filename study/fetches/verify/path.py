@@ -34,7 +34,7 @@ def compare_packets(evidence: Evidence) -> Iterable[Compared]:
 
 
 def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence:
-    """With what the path did with every packet.
+    """The evidence with what the path did with every packet.
 
     Without where that cannot be computed (Trial.is_computed), or this machine has no table of
     jitter. Raises CaptureError.
@@ -87,7 +87,7 @@ def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
 
 
 def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
-    """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
+    """Compare losses with the qdiscs' counters. lost: packets that did not arrive, by direction."""
     for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
         counted = sum(dropped.values())
         yield Compared(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",

@@ -151,7 +151,7 @@ def record_of(evidence: Evidence) -> Record:
 
 
 def _with_packets(reported: Record, evidence: Evidence) -> Record:
-    """With the columns that are read off the packets."""
+    """The record with the columns that are read off the packets."""
     wire, windows = evidence.wire, offered_to(evidence)
     return replace(
         reported,

@@ -79,7 +79,7 @@ def more_digits(trial: Trial) -> int:
 
 
 def header_bytes(trial: Trial) -> int:
-    """Of server.py's response."""
+    """The bytes of the headers of server.py's response."""
     return HEADER_BYTES + len(str(trial.response_bytes)) - (CLOSE_BYTES if trial.before else 0)
 
 
@@ -119,7 +119,7 @@ def secure_of(report: Response) -> Secure | None:
 
 
 def wire_bytes(report: Response) -> int:
-    """Of the response, as it went over the network; 0 where nothing was reported."""
+    """The response's bytes on the network; 0 where nothing was reported."""
     if "tls" in report:
         return sum(report["tls"]["response"])
     return report.get("header_bytes", 0) + report.get("body_bytes", 0)

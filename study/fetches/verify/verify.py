@@ -115,7 +115,7 @@ def _exchange(observation: Observation, client: Packets, server: Packets) -> Exc
 
 
 def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Evidence:
-    """With the packets; of a server that reports nothing, with its messages as they show them."""
+    """The evidence with the packets, and with the messages of a server that reports none."""
     if evidence.has_report or not evidence.report:
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
@@ -132,7 +132,7 @@ def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Ev
 # What is compared --------------------------------------------------------------------
 
 def _compare_initial_window(evidence: Evidence) -> Iterable[Compared]:
-    """Of a server that reports nothing and whose socket was not met in time: the first flight."""
+    """Compare the window; the first flight stands for it where no socket was met in time."""
     if has_window(evidence):
         window, requested = evidence.report["initial_window"], evidence.trial.server_window
         if window is None:
@@ -164,7 +164,7 @@ def _compare_bandwidth(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _compare_lost_packets(evidence: Evidence) -> Iterable[Compared]:
-    """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
+    """Compare losses with the qdiscs' counters; older runs lack them, and may lose nothing."""
     if not path.is_estimated(evidence):
         return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),

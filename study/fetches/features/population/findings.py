@@ -250,7 +250,7 @@ def _joints(name: str) -> list[Finding]:
 
 
 def fit_findings(name: str) -> tuple[Finding, ...]:
-    """Of a scenario, none without a fit. Raises FirstFlightError where the file is damaged."""
+    """The findings of a scenario's fit, none without one. Raises FirstFlightError if damaged."""
     path = FITS / f"{name}.json"
     found = data.read(path).findings if path.is_file() else ()
     return tuple(replace(finding, chart=replace(finding.chart, is_measured=False))

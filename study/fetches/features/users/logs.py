@@ -204,7 +204,7 @@ def _text(value: object) -> str:
 
 
 def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
-    """Of ours each column is known; of another's those that are not known are passed over."""
+    """Read a CSV. Each column of ours is known; unknown ones of another's are passed over."""
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
     try:
         reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
