@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from base import files
 from base.command_line import Progress, say
 from base.errors import FirstFlightError, note_kept
+from findings.render import data
 from net.segments import capture_file
 from runs import earlier, runs, scenario_file
 from runs.kinds import AnyTrial, Kind, RunData, Study
@@ -23,6 +25,7 @@ from testbed.messages import Job, ObservedTrial
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
 MOST_RUNS = 20  # stored ones that are looked at, for the expected time
+KEPT = files.PROJECT / "docs" / "results"  # of whole scenarios: docs/update.py
 FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
 MOST_ROUNDS = 3  # of trials that show reasons, each with what the one before has shown
 
@@ -319,7 +322,8 @@ def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
     """How long measuring will take, in words: what the last such run took, or unknown.
 
     That is of the same engine and scenario, or of the same question, and of the number of trials
-    that is nearest, at least half as many.
+    that is nearest, at least half as many. Without one it is the run of docs/results, of a whole
+    scenario.
     """
     count, took, named = len(study.trials), [], study.head.name in scenario_file.names()
     for folder in runs.newest_first(results / study.head.name)[:MOST_RUNS]:
@@ -332,6 +336,12 @@ def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
             took.append((abs(rows - count), each_s * count / min(jobs, count)))
     if took:
         return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
+    if named and study.whole:
+        with suppress(FirstFlightError):
+            kept_facts: Mapping[str, Any] = data.read(KEPT / f"{study.head.name}.json").facts
+            if kept_facts.get("engine") == engine and "wall_s" in kept_facts:
+                return (f"about {kept_facts['wall_s']:.0f} s, as the run of docs/results took on"
+                        f" {kept_facts.get('machine', {}).get('cpus', 'other')} processors")
     return "unknown, since no such run is stored; progress shows it once trials are measured"
 
 

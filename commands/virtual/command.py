@@ -48,7 +48,8 @@ folder are kept with its output in results/commands.
                       (exit status 124); one number is the limit of both
   --seed N            seed of everything random in the machine (default 1)
   --repeat 10         run it so many times, with seeds from --seed on and a machine's noise, and
-                      print how far its numbers lie apart; --jobs 2 runs two at once
+                      print how far its numbers lie apart
+  --jobs 2            with --repeat: run so many at once (default 1)
   --packet-cost 1us   for how long a link with netem and without a rate is busy after a segment
                       (default 1us; 0 for not at all)
   --readable PATH     also let the command read this path; home folders are hidden, except the
@@ -58,7 +59,8 @@ folder are kept with its output in results/commands.
   --limit 1G,100000   most bytes and most files that are kept
   --capture [BYTES]   keep every packet of every link, and report what the network really did:
                       report.html, links.csv, connections.csv, and capture.pcapng for Wireshark
-                      (at most 500 MB); ./run.sh --report FOLDER builds the page again
+                      (at most 500 MB)
+  --report FOLDER     without a command: build the page of a stored capture again
   --results DIR       where results go (DIR/commands)
   --quiet             no progress
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from base import files
-from runs import scenario_file
+from runs import measuring, scenario_file
 from runs.kinds import Overrides
 from runs.measuring import expected
 from study import registry
@@ -31,6 +32,7 @@ def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of("ietf78_connections")
     count = len(study.trials)
+    monkeypatch.setattr(measuring, "KEPT", tmp_path)
     assert expected(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
 
     def stored(name: str, wall_s: float, rows: int, **facts: Any) -> None:
@@ -50,3 +52,25 @@ def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
         f"about {2100 * (count // 2) / count:.0f} s")
     monkeypatch.setattr(scenario_file, "names", list)
     assert expected(study, "uml", 2, tmp_path).startswith("about 1 s"), "of a file or question"
+
+
+@pytest.mark.parametrize("name", scenario_file.names())
+def test_a_fresh_clone_names_what_the_kept_run_took(name: str, tmp_path: Path) -> None:
+    study = study_of(name)
+    wall_s = json.loads((measuring.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
+    assert expected(study, "uml", 2, tmp_path).startswith(
+        f"about {wall_s:.0f} s, as the run of docs/results took on ")
+    for others in (expected(study, "host", 2, tmp_path),
+                   expected(replace(study, whole=False), "uml", 2, tmp_path)):
+        assert others.startswith("unknown, since no such run")
+
+
+def test_minutes_in_questions_are_those_of_the_kept_run() -> None:
+    """That follow a scenario's command there, as words."""
+    text = (files.PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    promised = re.findall(r"\./run\.sh (\w+)(?: --full)?\n(?:(?!    \./run).*\n)*?"
+                          r"(\w+) minutes?\. ", text)
+    assert promised
+    for name, word in promised:
+        wall_s = json.loads((measuring.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
+        assert ("Zero", "One", "Two", "Three", "Four", "Five")[round(wall_s / 60)] == word, name
