@@ -54,10 +54,12 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
     titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
               for one in charts]
     above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
+    shared = charts if _share_scales(charts) else []
     frame = style.frame(_with_words(chart, charts), (above + height + below) * len(charts),
                         legend_of(charts))
     for floor, one in enumerate(reversed(charts)):
-        left = draw_pair(frame, one, (above + height + below) * floor + below, height)
+        left = draw_pair(frame, one, (above + height + below) * floor + below, height,
+                         shared or [one])
         style.table(left, rows[len(charts) - 1 - floor])
         style.write(left, (len(one.bars) - 1) / 2, 0.13 - below, one.axis, size=style.MEDIUM)
         for line, text in enumerate(titles[len(charts) - 1 - floor]):
@@ -74,16 +76,24 @@ def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
             *counts_of(chart.bars)]
 
 
-def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float) -> Axes:
+def _share_scales(charts: Sequence[BarChart]) -> bool:
+    """Whether panels can have one scale; an even axis would hide the bars of another panel."""
+    return all(is_log for one in charts for _, is_log in [scale_of(one)])
+
+
+def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float,
+              scaled: Sequence[BarChart]) -> Axes:
     """The two axes with their bars, intervals and published values; returns the left one.
 
-    low, height: in inches of the frame's body.
+    low, height: in inches of the frame's body. scaled: the charts that share its scales.
     """
     left = frame.axes(LEFT_INCHES, low, style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, height)
     right = left.twinx()
-    ends, is_log = scale_of(chart)
+    _, is_log = scale_of(chart)
+    lows, highs = zip(*(ends for one in scaled for ends, _ in [scale_of(one)]))
+    ends = min(lows), max(highs)
     _set_absolute_axis(left, ends, is_log, chart.unit)
-    _set_percent_axis(right, chart.bars, 0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
+    _set_percent_axis(right, [bar for one in scaled for bar in one.bars], 0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
     set_buckets(left, [bar.label for bar in chart.bars])
     middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
     values = [bar.absolute.value for bar in chart.bars]
@@ -152,6 +162,8 @@ def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
                low if bar.alone is None else bar.alone,
                low if bar.published is None else bar.published, *(bar.absolute.interval or ()))):
         words.append("Arrow: goes on below.")
+    if len(charts) > 1 and not _share_scales(charts):
+        words.append("Each panel has scales of its own: its bars would else not be seen.")
     triangles = any(bar.alone is not None for one in charts for bar in one.bars)
     return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
                    foot=" ".join(filter(None, (*words, chart.foot))))

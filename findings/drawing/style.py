@@ -51,8 +51,8 @@ BLUE_TEXT, ORANGE_TEXT = "#005A8E", "#8F6200"
 
 # Of initial windows: a window has the same colour in every figure, and the larger is the darker, so
 # that their order is seen in grey, too. Windows between these have a colour between theirs.
-WINDOWS = ((1, "#BBBBBB"), (3, SKY), (6, "#1E8C7A"), (10, BLUE), (16, "#7A1E4C"), (40, "#332288"),
-           (100, "#000000"))
+WINDOWS = ((1, "#BBBBBB"), (3, SKY), (6, "#1E8C7A"), (10, BLUE), (16, "#882255"), (24, "#522C96"),
+           (32, "#204C1C"), (48, "#1A1466"), (64, "#331500"), (100, "#000000"))
 
 # Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc has.
 GROUPS = ("agg", "axes", "figure", "font", "grid", "hatch", "image", "legend", "lines",

@@ -105,10 +105,19 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
          *((group.name, first, group) for first, *parts in mixes.groups.values()
            for group in parts)])
         for line in _gain_lines(base, replace(window, name=name), place)]
+    ends = _ends([*compared, *saved])
     return _chart(runs, _curves(alone, dashed, groups), *([_gain_plot(
-        "What a larger window saves: within the mix, and where everybody has it", compared)]
+        "What a larger window saves: within the mix, and where everybody has it", compared, ends)]
         if compared else []), _gain_plot(
-        "What each group saves, against runs in which everybody has its window", saved))
+        "What each group saves, against runs in which everybody has its window", saved, ends))
+
+
+def _ends(lines: Sequence[Line]) -> Ends:
+    """Of plots that are compared: with room for a legend above their points."""
+    values = [0.0, *(value for line in lines for value in line.y),
+              *(end for line in lines for ends in line.ends if ends for end in ends)]
+    low, high = min(values), max(values)
+    return low - 0.05 * (high - low), high + 0.35 * (high - low or 1.0)
 
 
 def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
@@ -159,10 +168,10 @@ def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Lin
             replace(mean, style="points"))
 
 
-def _gain_plot(title: str, lines: Sequence[Line]) -> Plot:
+def _gain_plot(title: str, lines: Sequence[Line], ends: Ends | None = None) -> Plot:
     return Plot("percentile of the completion time", "saved (%)", tuple(lines), title, ticks=tuple(
         (x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES)),
-        zero=True, legend=True)
+        y_ends=ends, zero=True, legend=True)
 
 
 def _queue(runs: Runs) -> Plot:

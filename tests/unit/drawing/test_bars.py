@@ -205,6 +205,20 @@ def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
     assert bar_page("a page", (first, chart)).compared == ""
 
 
+def test_panels_of_a_page_share_their_scales_or_say_why_not(chart: BarChart) -> None:
+    small = replace(chart, bars=tuple(replace(bar, absolute=Estimate(5.0), percent=Estimate(1.0))
+                                      for bar in chart.bars))
+    alike = drawing.figure_of(bar_page("a page", (chart, small)))
+    for axes in (alike.axes[::2], alike.axes[1::2]):
+        assert len({one.get_ylim() for one in axes}) == 1
+    assert not any("scales of its own" in text for text in samples.said(alike))
+    even = replace(small, is_like_the_papers=False, bars=tuple(
+        replace(bar, published=None, alone=None) for bar in small.bars))
+    apart = drawing.figure_of(bar_page("a page", (chart, even)))
+    assert len({one.get_ylim() for one in apart.axes[::2]}) == 2
+    assert any("scales of its own" in text for text in samples.said(apart))
+
+
 def test_a_page_keeps_the_order_of_its_charts() -> None:
     first, second = (samples.bar_chart(axis=axis) for axis in ("RTT (ms)", "BDP (bytes)"))
     drawn = drawing.figure_of(replace(samples.bar_page(), charts=(first, second)))

@@ -210,6 +210,12 @@ def test_the_name_of_a_narrow_axis_stays_in_the_figure() -> None:
     samples.check_fits(lines.draw(LineChart("Narrow", (), columns=plots)))
 
 
+def test_the_windows_of_a_map_are_told_apart_at_a_glance() -> None:
+    """map_of_windows has all of these in one picture, without numbers in its squares."""
+    shown = [lab(linear(style.window_colour(window))) for window in (3, 6, 10, 16, 24, 32, 48, 64)]
+    assert min(numpy.linalg.norm(one - other) for one, other in combinations(shown, 2)) > 18
+
+
 @pytest.mark.parametrize("windows", [(1, 2, 4, 10), (3, 6, 10, 16, 26, 42), (3, 10, 20, 32, 64),
                                      (3, 10, 12, 16, 20, 24, 32), (10, 20, 40, 80)])
 def test_windows_are_told_apart_and_go_from_light_to_dark(windows: tuple[int, ...]) -> None:

@@ -60,6 +60,8 @@ def test_a_mix_draws_what_is_stated_of_it(records: list[LoadRecord]) -> None:
     within, everywhere = stated
     assert means == {"IW 10 in the mix": pytest.approx(within.value),
                      "IW 10 everywhere": pytest.approx(everywhere.value)}
+    _, compared, groups = shown.chart.columns[0]
+    assert compared.y_ends == groups.y_ends is not None, "both are what is saved, in percent"
 
 
 def test_the_parts_of_a_mix_are_all_of_it(records: list[LoadRecord]) -> None:
