@@ -29,6 +29,8 @@ __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save",
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
+ALIKE = 20  # of 255 in red, green and blue together: two colours that one stands for
+MOST_COMPARED = 2000  # colours of a picture, the most frequent ones
 NOT_MEASURED = "computed; no transfer of this run is in it"
 PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
 
@@ -127,18 +129,28 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 def _of_few_colours(image: PngImage, colours: int) -> PngImage:
     """The same in so many colours. The most frequent ones stay as they are: they tell series apart.
 
-    The others, at the edges of letters and lines, become the nearest of the palette.
+    Of colours that are much alike only one: the greys at the edges of letters are more frequent
+    than a thin line. The others become the nearest of the palette.
     """
     from PIL import Image
     pixels = numpy.asarray(image, numpy.int32) @ (1 << 16, 1 << 8, 1)
     found, where, counts = numpy.unique(pixels, return_inverse=True, return_counts=True)
-    kept = found[numpy.argsort(-counts, kind="stable")[:colours * 3 // 4]]
+    kept = _unlike(found[numpy.argsort(-counts, kind="stable")[:MOST_COMPARED]], colours * 3 // 4)
     others = image.quantize(colours - len(kept)).getpalette()[:3 * (colours - len(kept))]
     palette = numpy.concatenate([_parts(kept), numpy.reshape(others, (-1, 3))])
     nearest = ((_parts(found)[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
     reduced = Image.fromarray(nearest[where].reshape(pixels.shape).astype(numpy.uint8), "P")
     reduced.putpalette(palette.astype(numpy.uint8).tobytes())
     return reduced
+
+
+def _unlike(colours: NDArray[numpy.int64], most: int) -> NDArray[numpy.int64]:
+    """The first of so many that are not much alike."""
+    parts, kept = _parts(colours), [0]
+    for place in range(1, len(colours)):
+        if len(kept) < most and ((parts[kept] - parts[place]) ** 2).sum(axis=1).min() > ALIKE ** 2:
+            kept.append(place)
+    return colours[kept]
 
 
 def _parts(colours: NDArray[numpy.int64]) -> NDArray[numpy.int64]:

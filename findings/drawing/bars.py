@@ -93,7 +93,8 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
     lows, highs = zip(*(ends for one in scaled for ends, _ in [scale_of(one)]))
     ends = min(lows), max(highs)
     _set_absolute_axis(left, ends, is_log, chart.unit)
-    _set_percent_axis(right, [bar for one in scaled for bar in one.bars], 0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
+    _set_percent_axis(right, [bar for one in scaled for bar in one.bars],
+                      0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
     set_buckets(left, [bar.label for bar in chart.bars])
     middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
     values = [bar.absolute.value for bar in chart.bars]

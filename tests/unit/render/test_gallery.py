@@ -10,11 +10,12 @@ from PIL import Image
 
 from findings import drawing
 from findings.charts import BarPage, Line, LineChart, Plot
-from findings.drawing import lines, style
+from findings.drawing import connections, lines, style
 from findings.render import markdown
 from docs.update import FURTHER, in_gallery
 from runs import scenario_file
 from tests.golden import stored_fetches
+from tests.unit.drawing import samples
 from tests.unit.render.reports import report
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -59,6 +60,18 @@ def test_colours_that_tell_series_apart_stay_as_they_are() -> None:
     for line in shown:
         colour = style.window_colour(line.window)
         assert tuple(bytes.fromhex(colour[1:])) in left
+
+
+def test_a_thin_line_keeps_its_colour_beside_many_letters() -> None:
+    """Acknowledgements and the congestion window of a trace got one blue."""
+    with style.settings():
+        png = style.image(drawing.figure_of(samples.trace_chart()), "png")
+    with Image.open(io.BytesIO(drawing.small({"x": png})["x"])) as image:
+        left = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+    for colour in (connections.ACKED, connections.WINDOW, connections.RETRANSMITTED,
+                   connections.SSTHRESH):
+        wanted = numpy.array(list(bytes.fromhex(colour[1:])))
+        assert min(numpy.linalg.norm(wanted - other) for other in left) < 20, colour
 
 
 def test_what_is_kept_is_small_and_named_by_a_scenario() -> None:
