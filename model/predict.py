@@ -96,8 +96,8 @@ class _Begun(Simulation):
     """The same, until the server has heard of the first flight."""
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
-                      duplicate: bool = False) -> None:
-        super()._acknowledged(upto, window_end, sent_at, stamp, now, duplicate)
+                      duplicate: bool = False, releases: bool = True) -> None:
+        super()._acknowledged(upto, window_end, sent_at, stamp, now, duplicate, releases)
         if self.first_flight:
             self.is_over = True
 
@@ -118,7 +118,7 @@ class _Unheard(Simulation):
     first_write = 0
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
-                      duplicate: bool = False) -> None:
+                      duplicate: bool = False, releases: bool = True) -> None:
         pass
 
     def _answer_rest(self, now: int) -> None:

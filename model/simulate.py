@@ -175,7 +175,8 @@ class Simulation(Ends):
             size, end = secure.finished_bytes, finished
         self.retransmitted_ends.add(end)
         upto, window_end = self.receiver.ask(now)
-        heard = (partial(self._acknowledged, upto, window_end, now, self.receiver.stamp),)
+        heard = (partial(self._acknowledged, upto, window_end, now, self.receiver.stamp,
+                         releases=False),)
         self.up.send(now, HEADER_BYTES + size, *heard * bool(secure), partial(self._refuse, now))
         timer.at, timer.repeated, timer.probed_upto = None, True, int(bool(secure) and probe)
         if probe:
@@ -330,7 +331,8 @@ class Simulation(Ends):
                              duplicate=bool(option_bytes)))
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
-                      duplicate: bool = False) -> None:
+                      duplicate: bool = False, releases: bool = True) -> None:
+        """releases: not where what it comes with is acknowledged by what leaves (_refuse)."""
         self.first_flight = self.first_flight or (
             self.sender.in_flight - self.sender.beyond - self.sender.fin_sent)
         self.echo = sent_at
@@ -341,7 +343,8 @@ class Simulation(Ends):
             self.heard_at = now
             if self.rest_due:
                 self._wait(now + HEARD_NS)
-        self._release(now)
+        if releases:
+            self._release(now)
 
     def _release(self, now: int) -> None:
         """What an acknowledgement lets leave, at once and by the server."""

@@ -134,9 +134,13 @@ class Evidence(Observed):
         began: without it predictions can be shared among repeats.
         """
         first = predict(self.transfer)
-        observed = self.fetch.get("total_ms"), self.latency_ms
-        if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS for time, predicted_ms
-               in zip(observed, (self._total_ms(first), first.latency_ms))):
+        observed = [self.fetch.get("total_ms"), self.latency_ms]
+        predicted = [self._total_ms(first), first.latency_ms]
+        if "tls" in self.report:  # whose first record may come before or after a retransmission
+            observed += [self.fetch.get("first_byte_ms"), self.fetch.get("appconnect_ms")]
+            predicted += [first.first_byte_ms, first.appconnect_ms]
+        if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS
+               for time, predicted_ms in zip(observed, predicted)):
             return first
         phases_ns = clock_phases_ns(self.wire)
         if phases_ns is None:
@@ -210,22 +214,14 @@ class Evidence(Observed):
     @property
     def is_modelled(self) -> bool:
         return (self.exchange is not None and not self.trial.disorder
-                and self._is_followed and not self._repeats_its_request)
+                and self._is_followed and not self._repeats_its_hello)
 
     @property
-    def _repeats_its_request(self) -> bool:
-        """Whether the client's timer retransmitted what the model has of HTTP alone.
-
-        That is its hello, or what the server acknowledges (by D-SACK) with new data: the options
-        make a segment shorter, and the model does not know where it then splits a record.
-        """
-        if "tls" not in self.report:
-            return False
-        end = self.report["tls"]["hello_bytes"]
+    def _repeats_its_hello(self) -> bool:
+        """Whether the client's timer retransmitted its hello, which the model has of HTTP alone."""
+        end = self.report["tls"]["hello_bytes"] if "tls" in self.report else 0
         return any(segment.payload_bytes and segment.seq <= end
-                   for segment in self.wire.client_retransmissions) or any(
-            segment.payload_bytes and segment.sacked and segment.to_client
-            for segment in self.wire.at_server)
+                   for segment in self.wire.client_retransmissions)
 
     @property
     def _is_followed(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from model.predict import Prediction, predict
 from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT, HOST
+from study.fetches.verify.observed import EXACT, HOST, TCP
 from tests.golden import stored
 from wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
 
@@ -84,3 +84,16 @@ def test_a_resumed_session_on_a_slow_link_leaves_when_it_has_to() -> None:
     """Its second connection began just before a tick, by what the first one shows."""
     record = stored.load("resumed_slow").judge()
     assert record.counts and HOST in record.judged_by.split(), record.verdict_reason
+
+
+@pytest.mark.parametrize(("name", "first_byte_ms"), [("resumed_repeated", 2445.913),
+                                                     ("resumed_aligned", 3842.159)])
+def test_a_request_that_was_sent_twice_is_predicted_over_tls(name: str, first_byte_ms: float
+                                                             ) -> None:
+    """What waits takes the report of the copy along; a record may come before a retransmission.
+
+    The second of them needs the true phase of the clock, although its last byte does not.
+    """
+    record = stored.load(name).judge()
+    assert record.counts and TCP in record.judged_by.split(), record.verdict_reason
+    assert record.model_first_byte_ms == pytest.approx(first_byte_ms, abs=0.01)
