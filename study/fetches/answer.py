@@ -33,7 +33,7 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, FigureResu
     """
     own = next((made.answer for made in findings if made.answer is not None), None)
     why = tuple(explained(asked_about(analysis.compared, analysis.scenario.cells),
-                          analysis.what_ifs)[:MOST_REASONS])
+                          analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
     answers = [made.finding.sentence for figure, made in figures
                if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
     if own is None and answers:

@@ -174,10 +174,11 @@ def reasons(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
     return _not_found(change, [*combinations(harmful, 1), *combinations(harmful, 2)], what_ifs)
 
 
-def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "") -> list[str]:
+def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "",
+              among: Sequence[WindowChange] = ()) -> list[str]:
     """A sentence for each kind of reason, that of the largest effect first, with its own numbers.
 
-    known: what a reader knows already.
+    known: what a reader knows already. among: all comparisons, of which only some are explained.
     """
     alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
     for change in sorted(changes, key=lambda change: -abs(change.absolute_ms)):
@@ -188,7 +189,7 @@ def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "
     for same in alike.values():
         change, reason = same[0]
         text = reason.text[0].upper() + reason.text[1:]
-        place = f" ({where(change, changes)})" if len(changes) > 1 else ""
+        place = f" ({where(change, among or changes)})" if len(among or changes) > 1 else ""
         others = (f" The reason is the same in {len(same)} of {len(changes)} comparisons."
                   if len(same) > 1 else "")
         lines.append(f"{text}{place}.{others}")

@@ -205,7 +205,7 @@ def test_a_logarithmic_axis_has_some_ticks(ends: tuple[float, float]) -> None:
 
 
 def test_the_name_of_a_narrow_axis_stays_in_the_figure() -> None:
-    plots = tuple((Plot("other week: far, slow", "y", (Line("a", (0.0,), (1.0,)),)),)
+    plots = tuple((Plot("other weeks: far, slow", "y", (Line("a", (0.0,), (1.0,)),)),)
                   for _ in range(3))
     samples.check_fits(lines.draw(LineChart("Narrow", (), columns=plots)))
 

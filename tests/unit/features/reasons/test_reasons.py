@@ -214,3 +214,13 @@ def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None
     assert reasons.asked_about(all_changes[:2], is_question=False) == [all_changes[1]]
     assert reasons.asked_about(all_changes, is_question=True)[0] is all_changes[1]
     assert reasons.asked_about([], is_question=False) == []
+
+
+def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:
+    """A link that is idle 4996.6 ms less is of no network that a reader knows."""
+    one, what_ifs, _ = asked(lambda trial: saves(120.0 if trial.initcwnd == 10 else 0.0))
+    other = changes(settings([replace(record, trial=replace(record.trial, rtt_ms=5000.0))
+                              for cell in (one.base, one.experiment) for record in cell.records]))
+    (alone,) = explained([one], what_ifs)
+    (among,) = explained([one], what_ifs, among=[one, *other])
+    assert "RTT" not in alone and "(RTT 100 ms, 3 → 10)" in among
