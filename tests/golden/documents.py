@@ -1,4 +1,5 @@
-"""docs/SCENARIOS.md, COLUMNS.md and an example, made from the classes that read and write them.
+"""docs/SCENARIOS.md, COLUMNS.md and an example, made from the classes that read and write them,
+and ONE_TRIAL.md, made from a stored trial.
 
 `/usr/bin/python3 -m tests.golden.documents` writes them anew.
 """
@@ -30,6 +31,7 @@ from study.load.record import LoadRecord
 from study.trace import scenario as trace
 from study.trace.record import TraceRecord
 from study.trace.scenario import Request, Schedule, Write
+from tests.golden import one_trial
 
 # Files of docs/examples, which describe keys in comments, or a scenario of that kind.
 EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",)}
@@ -284,7 +286,8 @@ def _cell(text: str) -> str:
 
 
 # The example comes first: SCENARIOS.md has the keys that the examples lack.
-DOCUMENTS = {QUESTION: question, "SCENARIOS.md": scenarios, "COLUMNS.md": columns}
+DOCUMENTS = {QUESTION: question, "SCENARIOS.md": scenarios, "COLUMNS.md": columns,
+             "ONE_TRIAL.md": one_trial.page}
 
 if __name__ == "__main__":
     for name, make in DOCUMENTS.items():
