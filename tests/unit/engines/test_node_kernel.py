@@ -7,11 +7,13 @@ import os
 import pickle
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from base import files
 from net.netem import Netem
 from testbed import engine
 from testbed.network import kernel, links
@@ -217,6 +219,20 @@ def test_sysctls_and_offloads_are_set_and_looked_at() -> None:
     assert told["pinned"] == {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_sack": "0"}
     assert told["lacks"] == (KernelLacks.__name__, "this kernel has no sysctl net.ipv4.tcp_nosuch")
     assert told["set"] == "1" and told["on"] == [0] * 6 and told["again"] == 1
+
+
+def test_an_offload_that_stays_on_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What METHOD says is read back: qdiscs, routes (above), sysctls (below) and these."""
+    text = " ".join((files.PROJECT / "docs" / "METHOD.md").read_text(encoding="utf-8").split())
+    assert ("The qdiscs with each of their options, the routes, the sysctls and the offloads are"
+            " read back from the kernel and compared. Addresses and neighbours are not") in text
+    monkeypatch.setattr(kernel, "network_of", lambda pid: nullcontext())
+    monkeypatch.setattr(kernel, "ethtool", lambda socket, name, command, value=0: int(
+        command == kernel.OFFLOADS["generic-receive-offload"] - 1))
+    node = Node()
+    monkeypatch.setattr(node, "intfNames", lambda: ["lo", "one"], raising=False)
+    with pytest.raises(NetworkError, match="^one keeps generic-receive-offload on$"):
+        kernel.switch_offloads_off(node)
 
 
 # All but the congestion control: which ones another network may have, the machine decides.
