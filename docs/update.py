@@ -28,7 +28,7 @@ from pathlib import Path
 
 from base import errors, files
 from base.command_line import Parser, file_path, output_file, positive, run_main, say
-from base.errors import FirstFlightError
+from base.errors import FirstFlightError, UsageError
 from commands.stored import add_results, with_each
 from findings import claims
 from findings.charts import BarChart, BarPage, TimeChart, bar_page
@@ -163,10 +163,13 @@ def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dic
 
 def stricter() -> str:
     """The tolerances of the scenarios that have their own, from their files."""
-    tables = {name: scenario_file.find(name).raw.get("as_published")
-              for name in scenario_file.names()}
-    return "\n".join(f"- `{name}`: {table['within_percent']} % or {table['within_ms']} ms, and"
-                     f" {table['within_points']} points" for name, table in tables.items() if table)
+    lines = []
+    for name in scenario_file.names():
+        with suppress(UsageError):  # main() tells what is wrong with a file
+            if table := scenario_file.find(name).raw.get("as_published"):
+                lines.append(f"- `{name}`: {table['within_percent']} % or {table['within_ms']} ms,"
+                             f" and {table['within_points']} points")
+    return "\n".join(lines)
 
 
 def with_short_tables(report: Report) -> Report:
