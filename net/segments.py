@@ -202,6 +202,12 @@ def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
         raise CaptureError(f"{side} capture {error}") from error
 
 
+def frames_of(client_pcap: bytes, server_pcap: bytes
+              ) -> tuple[list[CapturedFrame], list[CapturedFrame]]:
+    """The frames of a trial's two captures, for all that read them. Raises CaptureError."""
+    return list(frames(client_pcap, "client")), list(frames(server_pcap, "server"))
+
+
 def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
     """One captured frame; None for what is not TCP to or from the HTTP server."""
     parsed = headers.headers(frame, frame_bytes)

@@ -78,7 +78,7 @@ def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
 
 def _share_scales(charts: Sequence[BarChart]) -> bool:
     """Whether panels can have one scale; an even axis would hide the bars of another panel."""
-    return all(is_log for one in charts for _, is_log in [scale_of(one)])
+    return all(scale_of(one)[1] for one in charts)
 
 
 def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float,

@@ -8,7 +8,7 @@ from statistics import mode
 
 from base.errors import FirstFlightError
 from findings.findings import Compared
-from net.segments import frames
+from net.segments import frames_of
 from runs.results import checks
 from runs.results.checks import Check
 from runs.results.records import SKIPPED
@@ -48,8 +48,7 @@ def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> Trac
 
 def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:
     """Raises FirstFlightError where captures or samples are missing or damaged."""
-    client, server = (list(frames(packets, side)) for side, packets in (
-        ("client", observed.client_pcap), ("server", observed.server_pcap)))
+    client, server = frames_of(observed.client_pcap, observed.server_pcap)
     exchange = read_exchange(client, server)
     if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from findings.findings import Compared
-from net.segments import CapturedFrame, CaptureError, Packets, frames
+from net.segments import CaptureError, Packets, frames_of
 from runs.results import checks
 from runs.results.checks import Check
 from study.fetches.scenario.server import BUILTIN
@@ -29,7 +29,6 @@ from study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain, is
 from study.fetches.verify.observed import EXACT, HOST, REAL_TIME
 from study.fetches.verify.record import Record, record_of
 from study.fetches.verify.transfers import sealed_bytes, wire_bytes
-from testbed.job import SIDES
 from testbed.messages import Fetch, Observation, Response, started_at
 from wire.exchange import Exchange, read_exchange
 from wire.messages import find_early, find_messages, retime
@@ -63,7 +62,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     failed = list(broken)
     if not broken:  # of a failed transfer the wire may still show why
         try:
-            client, server = _frames(observation, client_pcap, server_pcap)
+            _check_whole(observation, client_pcap, server_pcap)
+            client, server = frames_of(client_pcap, server_pcap)
             evidence = _with_packets(evidence, _exchange(observation, client, server), client)
             if exact and not failure:
                 evidence = path.judge_path(evidence, client, server)
@@ -99,13 +99,12 @@ def _failure(observation: Observation) -> str:
     return ""
 
 
-def _frames(observation: Observation, *captures: bytes) -> list[list[CapturedFrame]]:
-    """The frames of the client's capture and of the server's. Raises CaptureError."""
-    for side, packets in zip(SIDES, captures):
+def _check_whole(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> None:
+    """Raises CaptureError where a capture has not all the bytes that the worker names."""
+    for side, packets in (("client", client_pcap), ("server", server_pcap)):
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
         if len(packets) != expected:
             raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
-    return [list(frames(packets, side)) for side, packets in zip(SIDES, captures)]
 
 
 def _exchange(observation: Observation, client: Packets, server: Packets) -> Exchange:
