@@ -16,9 +16,9 @@ from base.words import escaped
 from commands import run
 from commands.stored import of_stranger
 from findings.render import text
-from runs import comparison, measuring, scenario_file
+from runs import measuring, scenario_file
 from runs.kinds import Overrides
-from study import registry
+from study import compared_runs, registry
 
 
 # The files of scenarios --------------------------------------------------------------
@@ -80,10 +80,10 @@ def compare(arguments: argparse.Namespace) -> int:
     for folder in folders:
         if not os.path.isdir(folder):
             raise UsageError(f"--compare: {folder}: there is no such run")
-    names = comparison.names(folders)
+    names = compared_runs.names(folders)
     written: Sequence[Path] = []
     with of_stranger(folders[-1]):
-        report = comparison.report([(names[folder], registry.stored_run(folder)[1])
+        report = compared_runs.report([(names[folder], registry.stored_run(folder)[1])
                                     for folder in folders])
         if not arguments.no_figures:
             from findings import drawing  # and with it matplotlib: only where it draws

@@ -11,7 +11,7 @@ from findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from findings.findings import Answer, Cell, Column, Finding, Table
 from study.fetches.figures import kinds
 from study.fetches.figures.cell_tables import changes_table
-from study.fetches.figures.cells import CellSetting, WindowChange, where
+from study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.figure import Analysis, FigureResult
 from study.fetches.figures.queue_hints import queue_hints
@@ -104,18 +104,17 @@ def _times(cells: Sequence[CellSetting]) -> Table | None:
 def _one_network(changes: Sequence[WindowChange]) -> str:
     """Such as "IW 10 → 20 saves 34.6 ms (20 %) of 168 ms; → 40 saves 46.7 ms (28 %)."."""
     shown = (list(changes) if len(changes) <= MOST_WINDOWS else
-             sorted(changes, key=lambda change: -change.absolute_ms)[:MOST_WINDOWS])
+             sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS])
     first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
     base = first.base.requested.initcwnd
     text = (f"IW {base} → {first.experiment.requested.initcwnd} {_effect(first)}, from"
-            f" {short(first.base_ms)} to {short(first.experiment_ms)} ms")
+            f" {short(first.saved.base.value)} to {short(first.saved.experiment.value)} ms")
     text += "".join(f"; → {other.experiment.requested.initcwnd} {_effect(other)}"
                     for other in others)
-    best = min(changes, key=lambda change: change.experiment_ms)
+    best = min(changes, key=lambda change: change.saved.experiment.value)
     if len(changes) > 1 and best.effect > 0 and best is not max(
             changes, key=lambda change: change.experiment.requested.initcwnd) and all(
-                WindowChange(best.experiment, other.experiment, best.experiment_ms,
-                             other.experiment_ms).effect < 0
+                change_between(best.experiment, other.experiment).effect < 0
                 for other in changes if other is not best):
         text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
     return f"{text}."
@@ -130,13 +129,19 @@ def _without_equal(table: Table) -> Table:
 
 
 def _effect(change: WindowChange) -> str:
-    saved = change.saved_ms
+    saved = change.saved.absolute
     if not change.effect:
         interval = (f" (95 % interval of the saving {between(saved.interval)} ms)"
                     if saved.interval is not None else "")
         return f"changes nothing{interval}" if not interval else f"has no sure effect{interval}"
-    size = f"{short(abs(saved.value))}{_half(saved)} ms ({number(abs(change.percent), 0)} %)"
+    size = _size(change)
     return f"saves {size}" if change.effect > 0 else f"takes {size} longer"
+
+
+def _size(change: WindowChange) -> str:
+    """What is saved or lost, without its sign: "34.6 ± 3.2 ms (20 %)"."""
+    return (f"{short(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
+            f" ({number(abs(change.saved.percent.value), 0)} %)")
 
 
 def _half(saved: Estimate) -> str:
@@ -148,10 +153,10 @@ def _half(saved: Estimate) -> str:
 
 def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
     """The largest gain and the largest loss, the greater first, and how many have neither."""
-    ordered = sorted(changes, key=lambda change: change.absolute_ms)
+    ordered = sorted(changes, key=lambda change: change.saved_ms)
     worst, best = ordered[0], ordered[-1]
     ends = [change for change in (best, worst) if change.effect]
-    ends.sort(key=lambda change: -abs(change.absolute_ms))
+    ends.sort(key=lambda change: -abs(change.saved_ms))
     gains, losses = (sum(change.effect == sign for change in changes) for sign in (1, -1))
     unchanged = len(changes) - gains - losses
     if not ends:
@@ -164,9 +169,7 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
                next((f": {reason.text}" for reason in reasons(change, what_ifs)), ""))
         verb = "saves" if change.effect > 0 else "takes"
         longer = "" if change.effect > 0 else " longer"
-        parts.append(f"{verb} up to {short(abs(change.absolute_ms))}{_half(change.saved_ms)} ms"
-                     f" ({number(abs(change.percent), 0)} %){longer}, at"
-                     f" {where(change, changes)}{why}")
+        parts.append(f"{verb} up to {_size(change)}{longer}, at {where(change, changes)}{why}")
     counted = [f"{count} {what}" for count, what in (
         (gains, "faster"), (losses, "slower"), (unchanged, "unchanged")) if count]
     return (f"A larger window {', and '.join(parts)}. Of {len(changes)} comparisons:"

@@ -20,16 +20,19 @@ from numpy.typing import NDArray
 from base.errors import FirstFlightError
 from base.stats import Estimate, estimate
 from base.words import plain
+from findings.difference import Difference
 from findings.quantities import quantity
 from runs.measuring import file_of, kept
 from runs.results.cells import Cells
 from runs.results.records import value_of
+from study.compare import Row, difference, student_by_seed
 from study.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections, LoadRecord,
                                parse_connections, read_bottleneck)
 from study.load.scenario import LoadFigure
 
 Numbers = NDArray[numpy.float64]
 BySeed = dict[int, LoadRecord]  # the runs of one cell, by repeat
+Sides = tuple[dict[int, float | None], dict[int, float | None]]  # values by repeat
 
 QUEUE_SMOOTHED_S = 2.0
 
@@ -140,38 +143,19 @@ def over_seeds(values: Collection[float | None]) -> Estimate | None:
     return estimate(known) if known and len(known) == len(values) else None
 
 
-@dataclass(frozen=True)
-class Gain:
-    """What the second window changes of a quantity: base − experiment.
-
-    absolute in the quantity's unit, percent of the base's mean.
-    """
-
-    base: Estimate
-    experiment: Estimate
-    absolute: Estimate
-    percent: Estimate
-
-
-def gain(base: BySeed, experiment: BySeed, quantity: str) -> Gain | None:
-    """The gain over pairs of one seed; None where either lacks a value."""
+def gain(base: BySeed, experiment: BySeed, quantity: str) -> Difference | None:
+    """What the second window changes, over pairs of one seed; None where either lacks a value."""
     return paired(*({repeat: value_of(record, quantity) for repeat, record in records.items()}
                     for records in (base, experiment)))
 
 
-def paired(base: Mapping[int, float | None], experiment: Mapping[int, float | None]) -> Gain | None:
-    """The gain by seeds that both have; None without one, or where a value is missing."""
-    both = [(base[repeat], experiment[repeat]) for repeat in sorted(set(base) & set(experiment))]
-    pairs = [(first, second) for first, second in both
-             if first is not None and second is not None]
-    if not pairs or len(pairs) < len(both):
-        return None
-    firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
-    mean = math.fsum(firsts) / len(firsts)
-    differences = [first - second for first, second in pairs]
-    return Gain(estimate(firsts), estimate(seconds), estimate(differences),
-                estimate([difference / mean * 100 if mean else 0.0
-                          for difference in differences]))
+def paired(base: Mapping[int, float | None],
+           experiment: Mapping[int, float | None]) -> Difference | None:
+    """The same by seeds that both have; None without one, or where a value is missing."""
+    table = [(side, seed, value) for side, values in enumerate((base, experiment))
+             for seed, value in values.items() if seed in base and seed in experiment]
+    rows = [Row(None, side, seed, 1.0, value) for side, seed, value in table if value is not None]
+    return difference(rows, 0, 1, student_by_seed) if rows and len(rows) == len(table) else None
 
 
 PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; None: the mean
@@ -189,9 +173,9 @@ class GainPoint:
     window: str
     series: Any
     x: Any
-    mean: Gain
-    p99: Gain | None
-    retransmission: Gain
+    mean: Difference
+    p99: Difference | None
+    retransmission: Difference
 
 
 def points(runs: Runs) -> list[GainPoint]:
@@ -236,7 +220,7 @@ class Distribution:
     def mean(self) -> Estimate:
         return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
 
-    def gain_over(self, base: Distribution, place: float | None = None) -> Gain | None:
+    def gain_over(self, base: Distribution, place: float | None = None) -> Difference | None:
         """Base less this, of a percentile, or of the mean for None."""
         return paired(base.by_seed[place], self.by_seed[place])
 
@@ -321,16 +305,15 @@ def jain(values: Sequence[float]) -> float:
 class Hit:
     """Transfers that retransmitted, at one place of the axis.
 
-    share_percent: of all, by window. own: mean completion time of those that
+    share: of all, in percent. own: mean completion time of those that
     each window hit. same: of the arrivals that either window hit, so that the
     same transfers are compared; counted for pairs of one seed.
     """
 
     x: object
-    base_share_percent: float
-    experiment_share_percent: float
-    own: Gain | None
-    same: Gain | None
+    share: Difference
+    own: Difference | None
+    same: Difference | None
     same_count: int
 
 
@@ -343,9 +326,9 @@ def hits(runs: Runs) -> list[Hit]:
 
 
 def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
-    own: tuple[dict[int, float | None], ...] = ({}, {})
-    same: tuple[dict[int, float | None], ...] = ({}, {})
-    shares: tuple[list[float], ...] = ([], [])
+    share: Sides = ({}, {})
+    own: Sides = ({}, {})
+    same: Sides = ({}, {})
     count, common = 0, sorted(set(base) & set(experiment))
     if not common:
         raise MissingRuns(f"{runs.figure.name}: no seed was measured with both windows at"
@@ -361,11 +344,12 @@ def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())
         for place, connections in enumerate(both):
-            shares[place].append(float(was_hit[place].mean() * 100))
+            share[place][repeat] = float(was_hit[place].mean() * 100)
             own[place][repeat] = _mean_ms(connections, was_hit[place])
             same[place][repeat] = _mean_ms(connections, either)
-    return Hit(x, estimate(shares[0]).value, estimate(shares[1]).value, paired(*own),
-               paired(*same), count)
+    of_all = paired(*share)
+    assert of_all is not None  # each seed in common has its shares
+    return Hit(x, of_all, paired(*own), paired(*same), count)
 
 
 def _mean_ms(connections: Connections, chosen: NDArray[numpy.bool_]) -> float | None:

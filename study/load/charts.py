@@ -11,12 +11,13 @@ import numpy
 from base.stats import Estimate
 from base.words import plain
 from findings.charts import Ends, Line, LineChart, Plot
+from findings.difference import Difference
 from findings.quantities import quantity
 from findings.quantity import in_words
 from runs.results.cells import grouped
 from study.load import analysis
-from study.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, Gain, GainPoint, Hit,
-                                 Mixes, Runs, describe, name_of, named)
+from study.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, GainPoint, Hit, Mixes,
+                                 Runs, describe, name_of, named)
 from study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from study.load.trial import FIXED as FIXED_SIZE, LoadTrial
 from study.scenario import published
@@ -247,8 +248,8 @@ def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
         side_by_side=True)
 
 
-def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Gain | None], title: str, ends: Ends
-          ) -> Plot:
+def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Difference | None], title: str,
+          ends: Ends) -> Plot:
     by = runs.figure.by
     known = [(float(place), gain) for place, gain in enumerate(gains) if gain is not None]
     return Plot(

@@ -13,11 +13,12 @@ from base.words import MINUS, number, plain
 from findings.charts import Chart
 from findings.claims import (ANY, DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED,
                              Ends, equivalent)
+from findings.difference import Difference
 from findings.findings import Finding, Rounded, Statement, Table
 from findings.quantities import quantity
 from runs.kinds import RunData
 from study.load import analysis, charts, tables
-from study.load.analysis import Distribution, Gain, GainPoint, Hit, MissingRuns, Runs, describe
+from study.load.analysis import Distribution, GainPoint, Hit, MissingRuns, Runs, describe
 from study.load.record import PERCENTILES, LoadRecord, percentile_column
 from study.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
                                  LoadClaim, LoadFigure, LoadScenario)
@@ -170,7 +171,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     return as_read(claim, Statement(claim.says, _measured(claim, gains), least))
 
 
-def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
+def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     """One for each cell that the claim is on."""
     if any(" in " in compared for compared in claim.compares):
         return _group_gains(runs, claim)
@@ -185,7 +186,7 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     return [gain for gain in gains if gain is not None]
 
 
-def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
+def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     """The gains that a claim on a part of a mix names: of the mean, or of a percentile."""
     percentile = None if claim.quantity == "mean_ms" else next(
         percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.quantity)
@@ -202,7 +203,7 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     return [gain] if gain is not None else []
 
 
-def _result(claim: LoadClaim, gain: Gain) -> str:
+def _result(claim: LoadClaim, gain: Difference) -> str:
     """What a cell has of a claim: its number, or else what is expected of it."""
     expected = _expected(claim.expects, gain)
     if claim.published is None or claim.within is None:
@@ -213,7 +214,7 @@ def _result(claim: LoadClaim, gain: Gain) -> str:
     return DIRECTION if result == NOT_REPRODUCED and expected == DIRECTION else result
 
 
-def _expected(expects: str, gain: Gain) -> str:
+def _expected(expects: str, gain: Difference) -> str:
     """Whether a cell has what is expected, by the 95 % interval of the difference; or UNDECIDED.
 
     Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
@@ -229,7 +230,7 @@ def _expected(expects: str, gain: Gain) -> str:
     return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
 
 
-def _percent_ends(gain: Gain) -> Ends:
+def _percent_ends(gain: Difference) -> Ends:
     """What the seeds leave open for the difference in percent; of nothing any part is infinite."""
     if gain.absolute.interval is None or gain.percent.interval is None:
         return ANY
@@ -239,12 +240,12 @@ def _percent_ends(gain: Gain) -> Ends:
     return low, high
 
 
-def _published_ends(claim: LoadClaim, gain: Gain) -> Ends:
+def _published_ends(claim: LoadClaim, gain: Difference) -> Ends:
     """What the seeds leave open of the difference, in the unit of the published number."""
     return (gain.absolute.interval or ANY) if claim.is_in_points else _percent_ends(gain)
 
 
-def _measured(claim: LoadClaim, gains: Sequence[Gain]) -> str:
+def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from base.stats import Estimate
 from base.words import plain
+from findings.difference import Difference
 from findings.findings import Cell, Column, Rounded, Table
 from findings.quantities import quantity
 from runs.results.cells import Cells
 from study.load import analysis
-from study.load.analysis import (PLACES, BySeed, Distribution, Gain, GainPoint, Hit, Mixes, Runs,
+from study.load.analysis import (PLACES, BySeed, Distribution, GainPoint, Hit, Mixes, Runs,
                                  describe, name_of, named)
 from study.load.record import PERCENTILES, LoadRecord
 from study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
@@ -41,7 +42,7 @@ def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table
                  tuple(rows), (note,))
 
 
-def saved_percent(gain: Gain | None) -> Rounded | None:
+def saved_percent(gain: Difference | None) -> Rounded | None:
     """The saving for a column that also has other numbers."""
     return None if gain is None else Rounded(gain.percent, 1)
 
@@ -139,15 +140,15 @@ def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
         Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
         Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
         Column("n", digits=0)), tuple(
-            (describe(runs.figure.by, hit.x), hit.base_share_percent,
-             hit.experiment_share_percent, *_cells(hit.own), *_cells(hit.same), hit.same_count)
+            (describe(runs.figure.by, hit.x), hit.share.base.value,
+             hit.share.experiment.value, *_cells(hit.own), *_cells(hit.same), hit.same_count)
             for hit in measured), (
         "own: the mean over the transfers that retransmitted under this window, as in the deck;"
         " they are not the same under both windows. same: the mean over the arrivals that"
         " retransmitted under either window.",))
 
 
-def _cells(gain: Gain | None) -> tuple[Estimate | None, ...]:
+def _cells(gain: Difference | None) -> tuple[Estimate | None, ...]:
     return (None, None, None) if gain is None else (gain.base, gain.experiment, gain.percent)
 
 

@@ -20,10 +20,10 @@ from unittest.mock import patch
 from findings.findings import Report
 from model.predict import predict
 from net.segments import MSS
-from runs import comparison, scenario_file
+from runs import scenario_file
 from runs.kinds import RunData, Study
 from runs.results.records import PASS, read_records
-from study import registry
+from study import compared_runs, registry
 from study.fetches.features.population.findings import fit_findings
 from study.fetches.scenario import rows
 from study.fetches.scenario.trial import Trial
@@ -67,7 +67,7 @@ def compared() -> Report:
                 "confined": True, "tools": {"curl": "7.88.1"}}
 
     (_, base), (_, without) = stored("bars", **sack("1", 1)), stored("no_sack", **sack("0", 2))
-    return comparison.report([("bars", base), ("no_sack", without), (
+    return compared_runs.report([("bars", base), ("no_sack", without), (
         "part", replace(base, measured=base.records[12:]))])
 
 

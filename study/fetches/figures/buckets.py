@@ -9,12 +9,12 @@ are read, which is exact (see of_baseline).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from base.errors import FirstFlightError, UsageError
 from base.words import plain
-from findings.charts import Ends
+from findings.difference import Ends, Excluded, of_baseline, percent_of
 from findings.quantities import quantity
 from findings.quantity import Quantity
 from runs.results.cells import grouped
@@ -28,39 +28,6 @@ JOINT_SHARES = "joint_shares.csv"  # of paper/: paper.draw.bucket_shares compute
 
 class NoPanel(FirstFlightError):
     """The records do not give the rows of a figure; the message has the reason."""
-
-
-@dataclass(frozen=True)
-class Excluded:
-    """Records that enter no mean, by reason.
-
-    failed_transfers: not ok; failed_verdicts: ok, but the packets are not
-    what was requested, or could not be judged; without_value: lack the figure's
-    metric; unpaired: count, but no record of the other window does; skipped: not
-    measured, since this machine lacks what they need.
-    """
-
-    failed_transfers: int = 0
-    failed_verdicts: int = 0
-    without_value: int = 0
-    unpaired: int = 0
-    skipped: int = 0
-
-    @property
-    def total(self) -> int:
-        return sum(astuple(self))
-
-    def __add__(self, other: Excluded) -> Excluded:
-        return Excluded(*map(sum, zip(astuple(self), astuple(other))))
-
-    def __str__(self) -> str:
-        """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
-        words = (("failed transfer", "failed transfers"), ("failed verdict", "failed verdicts"),
-                 ("record without a value", "records without a value"),
-                 ("record without its counterpart", "records without their counterpart"),
-                 ("skipped trial", "skipped trials"))
-        return ", ".join(f"{count} {one if count == 1 else several}"
-                         for count, (one, several) in zip(astuple(self), words) if count)
 
 
 @dataclass(frozen=True)
@@ -227,21 +194,6 @@ class Panel:
 def sign_of(metric: str) -> int:
     """1 where less of the metric is better, -1 where more is."""
     return -1 if quantity(metric).more_is_better else 1
-
-
-def percent_of(base: float, experiment: float, sign: int = 1) -> float:
-    """The paper's percentage (section 2): the improvement as a part of the baseline."""
-    return sign * (base - experiment) / base * 100 if base else 0.0
-
-
-def of_baseline(percent: float, sign: int = 1) -> float:
-    """A percentage of the experiment's value (base / experiment − 1) as one of the baseline's."""
-    return percent / (100 + sign * percent) * 100
-
-
-def of_experiment(percent: float, sign: int = 1) -> float:
-    """The reverse of of_baseline."""
-    return percent / (100 - sign * percent) * 100
 
 
 def published_bars(figure: Figure) -> dict[str, Published]:

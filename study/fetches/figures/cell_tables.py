@@ -107,7 +107,7 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
     shown = changes
     if len(changes) > most:
         largest = {id(change) for change in sorted(
-            changes, key=lambda change: -abs(change.absolute_ms))[:most]}
+            changes, key=lambda change: -abs(change.saved_ms))[:most]}
         shown = [change for change in changes if id(change) in largest]
     requested = requested_columns([change.base.requested for change in changes],
                                   without=("initcwnd",))
@@ -121,7 +121,8 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
     table = Table("What the larger window changed", columns, tuple(
         (*(show(change.base.requested) for _, show in requested),
          f"{change.base.requested.initcwnd} → {change.experiment.requested.initcwnd}",
-         change.base_ms, change.experiment_ms, change.saved_ms, change.percent,
+         change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
+         change.saved.percent.value,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          _flights(change.base), _flights(change.experiment),
          ", ".join(dict.fromkeys(reason.word for reason in reasons(change, what_ifs)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from base import stats
-from base.stats import Estimate
+from findings.difference import Difference
 from runs.results.cells import grouped
 from runs.results.records import value_of
-from study.fetches.figures.buckets import percent_of
+from study.compare import Row, difference, student_of_repeats
 from study.fetches.scenario.trial import Trial
 from study.fetches.scenario.varied_parameters import setting_words
 from study.fetches.verify.record import Record
@@ -29,7 +29,7 @@ def mean(records: Iterable[Record], column: str) -> float | None:
 
 # The least change that counts: a part of the time, or of a round trip where that is less.
 SAME_PART, SAME_RTT_PART = 0.01, 0.1
-VARIES_MS = 0.001  # between repeats; the guest's clock has nanoseconds
+BASE, EXPERIMENT = 0, 1  # the two settings of a comparison
 
 
 # Settings ----------------------------------------------------------------------------
@@ -74,52 +74,39 @@ def _of_cells(rows: Iterable[CellSetting]) -> Iterable[list[CellSetting]]:
 
 @dataclass(frozen=True)
 class WindowChange:
-    """What a larger window changed in one cell, by the means of total_ms."""
+    """What a larger window changed in one cell; saved: of total_ms."""
 
     base: CellSetting
     experiment: CellSetting
-    base_ms: float
-    experiment_ms: float
+    saved: Difference
 
     @property
-    def absolute_ms(self) -> float:
-        return self.base_ms - self.experiment_ms
-
-    @property
-    def percent(self) -> float:
-        return percent_of(self.base_ms, self.experiment_ms)
-
-    @property
-    def saved_ms(self) -> Estimate:
-        """The same from transfers in pairs, each repeat under both windows, with its interval.
-
-        None of it where there are no two pairs, or where they do not vary.
-        """
-        baseline = {record.trial.repeat: record.total_ms for record in self.base.counting}
-        saved = [before_ms - record.total_ms for record in self.experiment.counting
-                 if record.total_ms is not None
-                 and (before_ms := baseline.get(record.trial.repeat)) is not None]
-        if len(saved) < 2 or max(saved) - min(saved) < VARIES_MS:
-            return Estimate(self.absolute_ms)
-        return replace(stats.estimate(saved), value=self.absolute_ms)
+    def saved_ms(self) -> float:
+        return self.saved.absolute.value
 
     @property
     def effect(self) -> int:
         """1 where the larger window saves time, -1 where it costs time, 0 where neither is sure."""
-        saved = self.saved_ms
-        if abs(saved.value) < min(SAME_PART * self.base_ms,
+        saved = self.saved.absolute
+        if abs(saved.value) < min(SAME_PART * self.saved.base.value,
                                   SAME_RTT_PART * self.base.requested.rtt_ms):
             return 0
         return saved.sign if saved.interval is not None else 1 if saved.value > 0 else -1
 
 
+def change_between(base: CellSetting, experiment: CellSetting) -> WindowChange:
+    """What one setting changes against another. Raises ValueError where one has no mean."""
+    table = [Row(None, cell, record.trial.repeat, record.trial.weight, record.total_ms)
+             for cell in (BASE, EXPERIMENT)
+             for record in (base, experiment)[cell].counting if record.total_ms is not None]
+    return WindowChange(base, experiment, difference(table, BASE, EXPERIMENT, student_of_repeats))
+
+
 def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
     """Every window of a cell against the smallest that counts there."""
-    timed = [[(row, total_ms) for row in cell if (total_ms := row.total_ms) is not None]
-             for cell in _of_cells(rows)]
-    return [WindowChange(base, experiment, base_ms, experiment_ms)
-            for (base, base_ms), *larger in filter(None, timed)
-            for experiment, experiment_ms in larger]
+    timed = [[row for row in cell if row.total_ms is not None] for cell in _of_cells(rows)]
+    return [change_between(base, experiment)
+            for base, *larger in filter(None, timed) for experiment in larger]
 
 
 # Limiting factors: why a larger window changed a time, or why none can ---------------

@@ -18,8 +18,9 @@ from base import words
 from findings import claims
 from findings.charts import Ends, is_wide
 from findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, ComparedNumber
+from findings.difference import of_experiment
 from findings.findings import Statement
-from study.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
+from study.fetches.figures.buckets import Bucket, Panel, beside_baseline
 from study.fetches.scenario.scenario import OF_EXPERIMENT, Claim
 from study.scenario.grammar import as_read, claims_on
 

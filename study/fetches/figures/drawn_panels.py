@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from base.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from base.stats import percentile_interval, portions
-from study.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published,
-                                           SameResponses, Sample, published_bars, sign_of)
+from findings.difference import Excluded
+from study.fetches.figures.buckets import (Bucket, NoPanel, Panel, Published, SameResponses, Sample,
+                                           published_bars, sign_of)
 from study.fetches.scenario.population import Populations, percentile_of
 from study.fetches.scenario.scenario import Figure
 from study.fetches.scenario.trial import Trial

@@ -12,10 +12,11 @@ from base import stats
 from base.stats import Estimate
 from base.words import number, plain, short
 from findings.charts import Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
+from findings.difference import percent_of
 from findings.findings import Cell as Shown, Column, Finding, Table
 from findings.quantities import quantity
 from findings.quantity import Quantity
-from study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, percent_of, sign_of
+from study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, sign_of
 from study.fetches.figures.figure import Analysis, FigureResult, heading, interval, named
 from study.fetches.figures.panels import Values, bucket_of, counting, pair_of
 from study.fetches.scenario.scenario import Axis, Figure

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from base import stats
 from base.errors import UsageError
 from findings.charts import Ends
+from findings.difference import Excluded, percent_of
 from runs.results.records import PASS
-from study.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
-                                           Sample, by_cell, check_joint_labels, percent_of,
-                                           published_bars, sign_of, weighted_cells)
+from study.fetches.figures.buckets import (Bucket, ByCell, NoPanel, Panel, Published, Sample,
+                                           by_cell, check_joint_labels, published_bars, sign_of,
+                                           weighted_cells)
 from study.fetches.scenario.path import PathParameters
 from study.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from study.fetches.scenario.sweep import Cell, Sweep, Value

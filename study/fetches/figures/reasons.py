@@ -22,8 +22,8 @@ from itertools import combinations
 from typing import Any
 
 from base.words import joined, number
-from study.fetches.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange, mean,
-                                         settings, where, without_repeat)
+from study.fetches.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
+                                         change_between, mean, settings, where, without_repeat)
 from study.fetches.scenario.trial import Trial
 from study.fetches.scenario.what_if import BY_TAG, Limit, limits_of, without
 from study.fetches.verify.record import Record
@@ -57,27 +57,25 @@ class WhatIfs:
             return change
         base, experiment = (self._cells.get(without_repeat(without(cell.requested, limits)))
                             for cell in (change.base, change.experiment))
-        if base is None or experiment is None:
+        if (base is None or experiment is None
+                or base.total_ms is None or experiment.total_ms is None):
             return None
-        base_ms, experiment_ms = base.total_ms, experiment.total_ms
-        if base_ms is None or experiment_ms is None:
-            return None
-        return WindowChange(base, experiment, base_ms, experiment_ms)
+        return change_between(base, experiment)
 
 
 def tolerance_ms(change: WindowChange) -> float:
     """What may be no difference: half of the interval of the saving, or 1 % of the time."""
-    interval = change.saved_ms.interval
+    interval = change.saved.absolute.interval
     half_ms = (interval[1] - interval[0]) / 2 if interval is not None else 0.0
-    return max(half_ms, SAME_PART * change.base_ms)
+    return max(half_ms, SAME_PART * change.saved.base.value)
 
 
 def sign(change: WindowChange) -> int:
     """1 where the larger window saves time, −1 where it takes longer, 0 where it changes nothing.
     """
-    if abs(change.absolute_ms) <= tolerance_ms(change):
+    if abs(change.saved_ms) <= tolerance_ms(change):
         return 0
-    return 1 if change.absolute_ms > 0 else -1
+    return 1 if change.saved_ms > 0 else -1
 
 
 # What to ask ---------------------------------------------------------------------------
@@ -112,9 +110,9 @@ def asked_about(changes: Sequence[WindowChange], is_question: bool) -> Sequence[
     """The comparisons whose reasons are asked: all of a question by flags, those that change most
     first; of a scenario the largest saving and the largest harm."""
     if is_question or not changes:
-        return sorted(changes, key=lambda change: -abs(change.absolute_ms))
-    best = max(changes, key=lambda change: change.absolute_ms)
-    worst = min(changes, key=lambda change: change.absolute_ms)
+        return sorted(changes, key=lambda change: -abs(change.saved_ms))
+    best = max(changes, key=lambda change: change.saved_ms)
+    worst = min(changes, key=lambda change: change.saved_ms)
     return [best, *([worst] if sign(worst) < 0 else [])]
 
 
@@ -153,7 +151,7 @@ def _put_back(limits: Limits) -> list[Limits]:
 
 
 def _swapped(change: WindowChange) -> WindowChange:
-    return WindowChange(change.experiment, change.base, change.experiment_ms, change.base_ms)
+    return change_between(change.experiment, change.base)
 
 
 # What it shows -------------------------------------------------------------------------
@@ -181,7 +179,7 @@ def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "
     known: what a reader knows already. among: all comparisons, of which only some are explained.
     """
     alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
-    for change in sorted(changes, key=lambda change: -abs(change.absolute_ms)):
+    for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
         for reason in reasons(change, what_ifs):
             if reason.text not in known:
                 alike.setdefault(reason.kind, []).append((change, reason))
@@ -205,16 +203,16 @@ def idle_saved_ms(change: WindowChange) -> float | None:
 def is_round_trips(change: WindowChange) -> bool:
     """Whether the link was idle for so much less as the larger window saves."""
     saved_ms = idle_saved_ms(change)
-    return saved_ms is not None and abs(saved_ms - change.absolute_ms) <= tolerance_ms(change)
+    return saved_ms is not None and abs(saved_ms - change.saved_ms) <= tolerance_ms(change)
 
 
 def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
     text = (f"{_flights(change)}, and the link is idle {number(idle_saved_ms(change), 1)} ms less")
     for limit in MAY_ADD:
-        lifted = what_ifs.change(change, (limit,))
-        if (lifted is not None and lifted.absolute_ms > change.absolute_ms + tolerance_ms(change)
-                and lifted.experiment_ms < change.experiment_ms - tolerance_ms(change)):
-            text += f"; with {limit.without} it would save {number(lifted.absolute_ms, 1)} ms"
+        lifted, more_ms = what_ifs.change(change, (limit,)), tolerance_ms(change)
+        if (lifted is not None and lifted.saved_ms > change.saved_ms + more_ms and
+                lifted.saved.experiment.value < change.saved.experiment.value - more_ms):
+            text += f"; with {limit.without} it would save {number(lifted.saved_ms, 1)} ms"
     return Reason("round trips", text, "round trips")
 
 
@@ -258,14 +256,14 @@ def _of_nothing(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
     protecting = [(limit, lifted) for limit, lifted in alone if sign(lifted) < 0]
     if protecting:
         cases = joined([f"with {limit.without} {window} segments take"
-                                 f" {number(-lifted.absolute_ms, 1)} ms longer"
+                                 f" {number(-lifted.saved_ms, 1)} ms longer"
                                  for limit, lifted in protecting])
         names = _names([limit for limit, _ in protecting])
         return [Reason(names, f"the {names} protect{'s' * (len(protecting) == 1)}: {cases}",
                        f"protects: {names}")]
     if sign(all_lifted) <= 0:
         return [_same_flights(change)]
-    gain = f"without any limit {window} segments save {number(all_lifted.absolute_ms, 1)} ms"
+    gain = f"without any limit {window} segments save {number(all_lifted.saved_ms, 1)} ms"
     enough = [limit for limit, others in zip(limits, _put_back(limits) or [()])
               if (back := what_ifs.change(change, others)) is not None and sign(back) <= 0]
     if enough:
@@ -292,7 +290,7 @@ def _same_flights(change: WindowChange) -> Reason:
 def _causes(slower: WindowChange, tried: Iterable[Limits], what_ifs: WhatIfs) -> list[Limits]:
     """Those without which at least four fifths of the time that is lost are not lost."""
     return [limits for limits in tried if (lifted := what_ifs.change(slower, limits)) is not None
-            and lifted.absolute_ms >= (1 - TAKEN_AWAY) * slower.absolute_ms]
+            and lifted.saved_ms >= (1 - TAKEN_AWAY) * slower.saved_ms]
 
 
 def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) -> Reason:
@@ -316,7 +314,7 @@ def _not_found(change: WindowChange, tried: Sequence[Limits], what_ifs: WhatIfs)
 
 
 def _effect(window: int, base: int, lifted: WindowChange) -> str:
-    saved_ms = lifted.absolute_ms
+    saved_ms = lifted.saved_ms
     if sign(lifted) == 0:
         return f"{window} segments take as long as {base}"
     return (f"{window} segments save {number(saved_ms, 1)} ms" if saved_ms > 0 else

@@ -10,9 +10,10 @@ from base.words import short, span
 from findings import claims
 from findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
                              WITHIN_POINTS)
+from findings.difference import Excluded
 from findings.findings import listed
 from runs.kinds import RunData
-from study.fetches.figures.buckets import Excluded, Panel
+from study.fetches.figures.buckets import Panel
 from study.fetches.figures.claims import JudgedPanel
 from study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
 from study.fetches.verify import notes

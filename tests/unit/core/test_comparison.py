@@ -11,9 +11,9 @@ import pytest
 
 import experiment
 from base.errors import UsageError
-from runs import comparison
 from runs.kinds import RunData
 from runs.results.records import FAIL, PASS, Record
+from study import compared_runs
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ OTHER = run({(20, 3, 1): 103.0, (20, 3, 2): 115.0, (80, 3, 1): 290.0, (80, 3, 2)
 
 
 def test_cells_are_paired_and_repeats_too() -> None:
-    (finding,) = comparison.report([("one", BASE), ("two", OTHER)]).findings
+    (finding,) = compared_runs.report([("one", BASE), ("two", OTHER)]).findings
     differs, whole, cells = finding.tables
     assert whole.rows[0][:5] == ("two", 2, pytest.approx(207.5), pytest.approx(205.0),
                                  pytest.approx(-2.5))
@@ -72,14 +72,14 @@ def test_cells_are_paired_and_repeats_too() -> None:
     assert [column.name for column in cells.columns].count("uplink") == 0
     assert cells.column("mean", "difference")[:2] == [pytest.approx(4.0), pytest.approx(-9.0)]
     first = cells.column("95 % interval", "difference")[0]
-    assert isinstance(first, comparison.Interval)
+    assert isinstance(first, compared_runs.Interval)
     # Differences of 3 and 5: mean 4, standard error 1, Student's t of one degree 12.706.
     assert (first.low, first.high) == (pytest.approx(4 - 12.706, abs=1e-3),
                                        pytest.approx(4 + 12.706, abs=1e-3))
     assert differs.rows == (("seed", "1", "2"), ("sysctls.server.a", "1", "0"))
     # Of both repeats the cells' mean differs by -3.5 and -1.5: mean -2.5, standard error 1.
     over = whole.rows[0][5]
-    assert isinstance(over, comparison.Interval)
+    assert isinstance(over, compared_runs.Interval)
     assert (over.low, over.high) == (pytest.approx(-2.5 - 12.706, abs=1e-3),
                                      pytest.approx(-2.5 + 12.706, abs=1e-3))
 
@@ -90,10 +90,10 @@ def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
     few, many = (run({(rtt_ms, 3, number): 100 + rtt_ms + draw.gauss(0, 40) for rtt_ms in (20, 21)
                       for number in range(1, repeats + 1)}, kernel=kernel)
                  for repeats, kernel in ((100, "7.2"), (1000, "7.3")))
-    told = comparison.report([("few", few), ("many", many)])
+    told = compared_runs.report([("few", few), ("many", many)])
     assert told.summary[0] == "Different: repeats of a cell (100 / 1000), kernel (7.2 / 7.3)."
     interval = told.findings[0].tables[1].rows[0][5]
-    assert isinstance(interval, comparison.Interval) and "over 100 repeats" in told.summary[1]
+    assert isinstance(interval, compared_runs.Interval) and "over 100 repeats" in told.summary[1]
     assert interval.low < 0 < interval.high and 8 < interval.high - interval.low < 16
 
 
@@ -103,21 +103,21 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
             Measured(Client("x", "avg", sample, initcwnd), True, verdict=PASS,
                      total_ms=100 + scale * sample) for sample in (0, 1, 2) for initcwnd in (3, 10)])
 
-    told = comparison.report([("a", made(1)), ("b", made(2))])
+    told = compared_runs.report([("a", made(1)), ("b", made(2))])
     whole = told.findings[0].tables[1]
     assert "over 3 clients" in told.summary[1]
     assert told.findings[0].chart.foot.endswith("no bars: nothing was drawn twice for a cell")
     assert whole.title.startswith("All shared cells")
     # Differences of 0, 1, 2: mean 1, standard error 0.577, Student's t of two degrees 4.303.
     assert whole.rows[0][5].low == pytest.approx(1 - 4.303 * 3 ** -0.5, abs=1e-3)
-    alone = comparison.report([("a", run({(20, 3, 1): 1.0, (80, 3, 1): 2.0})),
+    alone = compared_runs.report([("a", run({(20, 3, 1): 1.0, (80, 3, 1): 2.0})),
                                ("b", run({(20, 3, 1): 2.0, (80, 3, 1): 5.0}))])
     assert alone.summary[1] == "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once."
 
 
 def test_what_does_not_count_is_left_out() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
-    told = comparison.report([("one", BASE), ("two", failed)])
+    told = compared_runs.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
     assert told.summary[1] == "two: +6.0 ms (−110.5 … 122.5, over 2 repeats) in the mean of 1 cells."
     assert (told.verified, told.count) == (8, 9)
@@ -162,7 +162,7 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
                  verdict=PASS, **{metric: time_ms})
             for number, ((server, loss), time_ms) in enumerate(zip(servers, times))])
 
-    told = comparison.report([("a", made("a", 0.0, 10.0, 20.0, None)),
+    told = compared_runs.report([("a", made("a", 0.0, 10.0, 20.0, None)),
                               ("bb", made("bb", 5.0, 15.0, 10.0, 30.0))])
     differs, whole, cells = told.findings[0].tables
     assert whole.title.startswith(f"All shared cells: {title}") and whole.rows[0][1] == 3
@@ -173,21 +173,21 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
     assert [(column.name, column.is_text) for column in cells.columns[:3]] == [
         ("run", True), ("server", True), ("loss", False)]
     assert differs.rows == (("cells", "3", "4"),) and whole.rows[0][5] == ""
-    assert comparison.report([("a", BASE), ("b", BASE)]).summary[0] == (
+    assert compared_runs.report([("a", BASE), ("b", BASE)]).summary[0] == (
         "Nothing: the runs record the same facts.")
 
 
 def test_runs_without_a_common_cell_and_of_nothing() -> None:
     with pytest.raises(UsageError, match="two: shares no cell with one"):
-        comparison.report([("one", BASE), ("two", run({(1, 3, 1): 1.0}))])
+        compared_runs.report([("one", BASE), ("two", run({(1, 3, 1): 1.0}))])
     empty = RunData(Path("results/x/run"), {}, [Record(None, True)])
     with pytest.raises(UsageError, match="holds nothing that can be compared"):
-        comparison.report([("one", empty), ("two", BASE)])
+        compared_runs.report([("one", empty), ("two", BASE)])
 
 
 def test_names_tell_runs_apart(tmp_path: Path) -> None:
     folders = [tmp_path / "a" / "1", tmp_path / "a" / "2", tmp_path / "b" / "3"]
-    assert list(comparison.names(folders).values()) == ["1", "2", "b"]
+    assert list(compared_runs.names(folders).values()) == ["1", "2", "b"]
 
 
 @pytest.mark.parametrize("flags", [["--compare", "one"], ["--compare", "missing", "other"]])
@@ -199,4 +199,4 @@ def test_wrong_runs_are_one_line(flags: list[str]) -> None:
 @pytest.mark.parametrize(("value", "told"), [
     (0.5, "0.5"), (0, "0"), ("cubic", "cubic"), ("", ""), (None, "")])
 def test_a_cells_value_is_told_plainly(value: Any, told: str) -> None:
-    assert comparison._plain(value) == told
+    assert compared_runs._plain(value) == told

@@ -13,9 +13,10 @@ import pytest
 from base.command_line import Progress
 from base.errors import FirstFlightError
 from net.segments import capture_file
-from runs import comparison, measuring, runs
+from runs import measuring, runs
 from runs.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine, capture_of,
                             file_of, kept, measure, sample_of)
+from study import compared_runs
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
 
@@ -122,11 +123,11 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     stopped = runs.load(folder, study())
     resumed = measure(study(), OneMachine(Engine()), requested(tmp_path, arguments=["b"]))
     assert stopped.facts.keys() < resumed.facts.keys()
-    told = comparison.report([("stopped", stopped), ("resumed", resumed)])
+    told = compared_runs.report([("stopped", stopped), ("resumed", resumed)])
     assert told.findings[0].tables[1].column("cells") == [3]
     assert told.findings[0].tables[0].rows == (("cells", "3", "4"), ("kernel", "", "7.2")), "at the end"
     other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)), requested(tmp_path, "2", arguments=["c"]))
-    told = comparison.report([("resumed", resumed), ("other", other)])
+    told = compared_runs.report([("resumed", resumed), ("other", other)])
     assert told.findings[0].tables[0].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))
 

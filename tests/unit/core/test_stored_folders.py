@@ -113,7 +113,7 @@ def test_values_that_do_not_go_together_are_a_line(
         raise KeyError(10)
 
     monkeypatch.setattr(plot, "draw_run", nonsense)
-    monkeypatch.setattr(without_trials.comparison, "report", nonsense)
+    monkeypatch.setattr(without_trials.compared_runs, "report", nonsense)
     status, said = ended(plot.main, ["--run", str(home), "--figures", str(tmp_path / "f")], capsys)
     assert status == FAILED and "its files contradict each other (KeyError: 10)" in said
     with pytest.raises(FirstFlightError, match="its files contradict each other"):

@@ -12,11 +12,11 @@ import pytest
 
 from base import stats
 from base.errors import FirstFlightError
+from findings.difference import Excluded, of_baseline, of_experiment
 from findings.quantities import QUANTITIES
 from findings.quantity import Quantity
 from study.fetches.figures import kinds
-from study.fetches.figures.buckets import (Excluded, NoPanel, Panel, beside_baseline, by_cell,
-                                           of_baseline, of_experiment, weighted_cells)
+from study.fetches.figures.buckets import NoPanel, Panel, beside_baseline, by_cell, weighted_cells
 from study.fetches.figures.grid import mean_interval, square_of
 from study.fetches.figures.panels import improvement, window_sweep
 from study.fetches.scenario.scenario import Scenario

@@ -41,7 +41,7 @@ def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
     assert table.column("diff.") == [105] and table.column("verdict") == ["2/3 [1]"]
     assert table.notes == ("[1] no route",)
     (change,) = cells.changes([small, large])
-    assert change.absolute_ms == 95 and change.percent == pytest.approx(95 / 305 * 100)
+    assert change.saved_ms == 95 and change.saved.percent.value == pytest.approx(95 / 305 * 100)
     assert cells.changes([small]) == []
 
 

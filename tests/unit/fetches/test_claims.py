@@ -9,8 +9,8 @@ import pytest
 
 from findings import claims
 from findings.claims import DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, UNDECIDED
-from study.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
-                                           of_experiment)
+from findings.difference import Excluded, of_baseline, of_experiment
+from study.fetches.figures.buckets import Bucket, Panel, Published
 from study.fetches.figures.claims import JudgedBar, judge_panel
 from study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 

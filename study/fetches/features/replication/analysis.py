@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from findings.claims import DIRECTION, REPRODUCED
+from findings.difference import of_experiment
 from study.fetches.figures import kinds
-from study.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
+from study.fetches.figures.buckets import Bucket, NoPanel, Panel, of_sweep
 from study.fetches.figures.claims import judge_panel
 from study.fetches.figures.raw_cells import published_cells
 from study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, ClockReading, Level,

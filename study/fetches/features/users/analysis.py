@@ -2,7 +2,7 @@
 
 Every user was measured under each window, so that differences are paired:
 the network and the size are the same, only the window differs. Intervals are
-95 %, from resampling users (Efron and Tibshirani 1993, chapter 6).
+95 %, from resampling users.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from base.resampling import Numbers, resampling_factors, statistics
-from base.stats import Estimate, percentile_interval
+from base.resampling import Numbers, statistics
 from base.words import between
+from findings.difference import Difference
 from net.segments import MSS
+from study.compare import Row, difference, resampled_users
 from study.fetches.figures.drawn_panels import responses_of
 from study.fetches.scenario.users import PART, UserSample
 from study.fetches.verify.record import Record
 
-RESAMPLES = 1000
 PERCENTILES = (50, 95, 99)
 NOISE_PART = 0.01  # of the best mean: what is nearer to it is as good
 WORST_P99_PART = 0.02  # by how much a window may lengthen the 99th percentile
@@ -63,20 +63,23 @@ class Measured:
 class Outcome:
     """What one window does to some users; times in ms.
 
-    saved: mean saving against the baseline. to_best: how much longer the mean
-    is than the best window's. gain_percent, lose_percent: users that are
+    saved: of the mean, against the baseline. to_best: what the best window saves of this one's
+    mean. gain_percent, lose_percent: users that are
     faster, slower than with the baseline by more than SAME_MS.
     """
 
     initcwnd: int
-    mean_ms: float
     percentiles_ms: tuple[float, ...]
-    saved: Estimate
-    to_best: Estimate
+    saved: Difference
+    to_best: Difference
     retransmitted_percent: float
     queue_drops: float
     gain_percent: float
     lose_percent: float
+
+    @property
+    def mean_ms(self) -> float:
+        return self.saved.experiment.value
 
     @property
     def p99_ms(self) -> float:
@@ -135,8 +138,8 @@ def recommend(users: Measured, baseline: int) -> Recommendation:
     fits = 100 * float(users.weight @ (users.segments <= baseline) / users.weight.sum())
     harmless = [outcome for outcome in outcomes if not _harm(outcome, base)]
     good = [outcome for outcome in harmless if _as_good(outcome, outcomes)]
-    chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.value)
-    if chosen.saved.sign <= 0 and chosen is not base:
+    chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.absolute.value)
+    if chosen.saved.absolute.sign <= 0 and chosen is not base:
         chosen = base
     return Recommendation(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
                    len(users.weight))
@@ -144,7 +147,8 @@ def recommend(users: Measured, baseline: int) -> Recommendation:
 
 def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
     best_ms = min(other.mean_ms for other in outcomes)
-    return outcome.to_best.sign <= 0 or outcome.to_best.value <= NOISE_PART * best_ms
+    longer = outcome.to_best.absolute
+    return longer.sign <= 0 or longer.value <= NOISE_PART * best_ms
 
 
 def _harm(outcome: Outcome, base: Outcome) -> str:
@@ -168,22 +172,24 @@ def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: floa
     elif chosen is base:
         reasons = ([f"all responses fit in {base.initcwnd} segments"] if fits > 100 - 1e-9 else
                    ["none of the other windows measured is faster"] if best is base else
-                   [_too_little(best, base)] if best.saved.sign <= 0 or _as_good(base, outcomes)
-                   else ["every window that saves time does harm"])
+                   [_too_little(best, base)]
+                   if best.saved.absolute.sign <= 0 or _as_good(base, outcomes) else
+                   ["every window that saves time does harm"])
     else:
-        reasons = [f"it saves {chosen.saved.value:.1f} ms of {base.mean_ms:.1f}"]
+        reasons = [f"it saves {chosen.saved.absolute.value:.1f} ms of {base.mean_ms:.1f}"]
         if best.initcwnd > chosen.initcwnd:
-            reasons.append(f"{best.initcwnd} would save {best.saved.value:.1f} ms")
+            reasons.append(f"{best.initcwnd} would save {best.saved.absolute.value:.1f} ms")
     return "; ".join([*reasons, *harmed])
 
 
 def _too_little(best: Outcome, base: Outcome) -> str:
     """Why the fastest window is not set: its saving may be none, or is under NOISE_PART."""
-    saved = f"the best, {best.initcwnd}, saves {best.saved.value:.1f} ms of {base.mean_ms:.1f}"
-    if best.saved.sign > 0:
+    absolute = best.saved.absolute
+    saved = f"the best, {best.initcwnd}, saves {absolute.value:.1f} ms of {base.mean_ms:.1f}"
+    if absolute.sign > 0:
         return f"no window saves as much as {100 * NOISE_PART:g} % of the time: {saved}"
     return (f"no window saves more than noise: {saved}, 95 % interval"
-            f" {between(best.saved.interval)} ms")
+            f" {between(absolute.interval)} ms")
 
 
 # Numbers -----------------------------------------------------------------------------
@@ -192,21 +198,17 @@ def _outcomes(users: Measured, baseline: int) -> tuple[Outcome, ...]:
     weight, windows = users.weight, sorted(users.total_ms)
     means = {window: float(weight @ users.total_ms[window] / weight.sum()) for window in windows}
     best = min(windows, key=lambda window: means[window])
-    draws = resampling_factors(len(weight), RESAMPLES) * weight
     sent = float(weight @ users.segments)
-
-    def difference(ms: Numbers) -> Estimate:
-        drawn = draws @ ms / draws.sum(axis=1)
-        return Estimate(float(weight @ ms / weight.sum()), percentile_interval(drawn), len(ms))
-
+    table = [Row(None, window, *row) for window in windows for row in zip(
+        range(len(weight)), weight.tolist(), users.total_ms[window].tolist())]
     shares, made = [percent / 100 for percent in PERCENTILES], []
     for window in windows:
         total_ms = users.total_ms[window]
         saved_ms = users.total_ms[baseline] - total_ms
         made.append(Outcome(
-            window, means[window],
-            tuple(map(float, statistics(total_ms, [weight], shares)[0])),
-            difference(saved_ms), difference(total_ms - users.total_ms[best]),
+            window, tuple(map(float, statistics(total_ms, [weight], shares)[0])),
+            difference(table, baseline, window, resampled_users),
+            difference(table, window, best, resampled_users),
             100 * float(weight @ users.retransmitted[window]) / sent,
             float(weight @ users.queue_drops[window] / weight.sum()),
             100 * float(weight @ (saved_ms > SAME_MS) / weight.sum()),

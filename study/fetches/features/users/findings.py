@@ -75,9 +75,10 @@ def first_answer(users: UserSample, records: Sequence[Record]) -> str:
         return ""
     chosen = analysis.recommend(measured, users.baseline_initcwnd)
     best = next(outcome for outcome in chosen.outcomes if outcome.initcwnd == chosen.initcwnd)
-    saved = (f", which saves {best.saved.value:.1f} ms (95 % interval"
-             f" {between(best.saved.interval)} ms)"
-             if best.saved.sign else f": {chosen.why}")
+    absolute = best.saved.absolute
+    saved = (f", which saves {absolute.value:.1f} ms (95 % interval"
+             f" {between(absolute.interval)} ms)"
+             if absolute.sign else f": {chosen.why}")
     return (f"so far, by {chosen.users} of {len(users.rtt_ms)} rows: {chosen.initcwnd}"
             f" segments{saved}; more are measured")
 
@@ -189,18 +190,17 @@ def _outcomes_table(advised: dict[str, Recommendation]) -> Table:
         Column("queue drops", "a user", digits=2, rank=1))
     return Table("", columns, tuple(
         (name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
-         *_saved(outcome, advice), outcome.gain_percent, outcome.lose_percent,
+         *_saved(outcome), outcome.gain_percent, outcome.lose_percent,
          outcome.retransmitted_percent, outcome.queue_drops)
         for name, advice in advised.items() for outcome in advice.outcomes))
 
 
-def _saved(outcome: Outcome, advice: Recommendation) -> tuple[float | str | Interval, ...]:
+def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
     """Nothing for the baseline, which is compared with itself."""
-    if outcome.saved.interval is None or outcome.saved.interval == (0.0, 0.0):
+    absolute = outcome.saved.absolute
+    if absolute.interval is None or absolute.interval == (0.0, 0.0):
         return "", "", ""
-    base_ms = outcome.mean_ms + outcome.saved.value
-    return (outcome.saved.value, Interval(*outcome.saved.interval),
-            100 * outcome.saved.value / base_ms)
+    return absolute.value, Interval(*absolute.interval), outcome.saved.percent.value
 
 
 def _choice_table(users: UserSample, advised: dict[str, Recommendation]) -> Table:
@@ -220,7 +220,7 @@ def _by_users(advised: dict[str, Recommendation]) -> Table:
     for name, advice in advised.items():
         chosen = next(outcome for outcome in advice.outcomes
                       if outcome.initcwnd == advice.initcwnd)
-        rows.append((name, advice.users, advice.initcwnd, *_saved(chosen, advice)))
+        rows.append((name, advice.users, advice.initcwnd, *_saved(chosen)))
     return Table("", (
         Column("users", is_text=True), Column("measured"), Column("IW"),
         Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=2),
@@ -240,8 +240,9 @@ def _chart(scenario: Scenario, users: UserSample, advised: dict[str, Recommendat
         return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
 
     saved = tuple(Line(name, places(look),
-                       tuple(outcome.saved.value for outcome in advice.outcomes),
-                       tuple(outcome.saved.interval for outcome in advice.outcomes), look=look)
+                       tuple(outcome.saved.absolute.value for outcome in advice.outcomes),
+                       tuple(outcome.saved.absolute.interval for outcome in advice.outcomes),
+                       look=look)
                   for look, (name, advice) in enumerate(shown.items()))
     tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in advice.outcomes),
                        look=look) for look, (name, advice) in enumerate(shown.items()))

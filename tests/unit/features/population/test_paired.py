@@ -9,6 +9,7 @@ import pytest
 
 from base.errors import UsageError
 from findings.charts import BarPage, GridChart, SquareChart
+from findings.difference import Excluded
 from findings.findings import Report, bars
 from runs import scenario_file
 from study.fetches import reading
@@ -17,7 +18,7 @@ from study.fetches.features.population.ablation import close
 from study.fetches.features.population.findings import population_findings
 from study.fetches.figures import kinds
 from study.fetches.figures.bars import figure_table
-from study.fetches.figures.buckets import Excluded, NoPanel, Panel
+from study.fetches.figures.buckets import NoPanel, Panel
 from study.fetches.figures.claims import judge_panel
 from study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
 from study.fetches.scenario.population import percentile_of

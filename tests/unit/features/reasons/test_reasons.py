@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from base.stats import Estimate
 from runs.kinds import RunData, is_what_if
 from study.fetches.figures import reasons
 from study.fetches.figures.cells import WindowChange, changes, settings
@@ -146,7 +147,8 @@ def test_what_was_not_asked_has_no_reason() -> None:
     assert explained([change], WhatIfs()) == []
     old = replace(change, base=replace(change.base, records=[
         replace(record, link_idle_ms=None) for record in change.base.records]))
-    assert explained([replace(old, experiment_ms=400.0)], WhatIfs()) == []
+    faster = replace(old.saved, experiment=Estimate(400.0), absolute=Estimate(100.0))
+    assert explained([replace(old, saved=faster)], WhatIfs()) == []
 
 
 # The trials ----------------------------------------------------------------------------

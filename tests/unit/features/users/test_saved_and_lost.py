@@ -32,11 +32,11 @@ def test_shares_are_by_weight() -> None:
     assert (larger.gain_percent, larger.lose_percent) == (40, 40)
     assert (base.gain_percent, base.lose_percent) == (0, 0)
     assert larger.mean_ms == pytest.approx((90 + 199.5 + 620 + 300) / 5)
-    assert larger.saved.value == pytest.approx((10 + 0.5 - 20 + 100) / 5)
+    assert larger.saved.absolute.value == pytest.approx((10 + 0.5 - 20 + 100) / 5)
     assert larger.retransmitted_percent == pytest.approx(100 * (2 + 3) / (5 + 10 + 40 + 30))
     assert larger.queue_drops == 1 and found.fits_percent == 40
     assert larger.percentiles_ms == (300, 310, 310) and base.percentiles_ms == (300, 400, 400)
-    assert larger.to_best.value == 0 and base.to_best.value == pytest.approx(larger.saved.value)
+    assert larger.to_best.absolute.value == 0 and base.to_best.absolute.value == pytest.approx(larger.saved.absolute.value)
 
 
 def test_one_group_alone() -> None:

@@ -60,9 +60,9 @@ def test_a_window_that_saves_time_is_set() -> None:
     chosen = recommend(found(spread(20, 40)), 10)
     assert chosen.initcwnd == 32 and chosen.why == "it saves 30.0 ms of 300.0"
     best = chosen.outcomes[1]
-    assert best.saved.value == pytest.approx(30) and best.gain_percent == 100
-    assert best.saved.interval is not None
-    low, high = best.saved.interval
+    assert best.saved.absolute.value == pytest.approx(30) and best.gain_percent == 100
+    assert best.saved.absolute.interval is not None
+    low, high = best.saved.absolute.interval
     standard_error = float(numpy.std(spread(20, 40))) / COUNT ** 0.5
     assert 30 - low == pytest.approx(1.96 * standard_error, rel=0.2)
     assert high - 30 == pytest.approx(1.96 * standard_error, rel=0.2)

@@ -9,23 +9,22 @@ clients: which cells there are was chosen.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 
 from base import words
 from base.errors import UsageError
-from base.stats import CONFIDENCE, Estimate
 from findings import quantities
-from findings.charts import Line, LineChart, Plot
+from findings.charts import Ends, Line, LineChart, Plot
+from findings.difference import Difference
 from findings.findings import Cell, Column, Finding, Interval, Report, Table
 from runs.kinds import RunData
 from runs.reporting import MOST_ROWS, mapping
 from runs.results.cells import Cells, grouped
 from runs.results.records import Record, requested_fields, varied
+from study.compare import Row, by_cell, difference, student_over_draws
 
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
 MOST_TOLD = 6  # differences, in a sentence
@@ -34,19 +33,8 @@ OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resu
               "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
 
 Key = tuple[tuple[str, object], ...]
-
-
-@dataclass(frozen=True)
-class ComparedCells:
-    """One cell of two runs: of both the values by what was drawn for them; _drawn()."""
-
-    cell: dict[str, object]
-    first: Mapping[Key, float]
-    second: Mapping[Key, float]
-
-    @cached_property
-    def difference(self) -> Estimate:
-        return _over([self])
+Tables = Mapping[str, Sequence[Row]]  # the values of each further run beside the first's, by name
+FIRST, OTHER = "first", "other"  # of such a table: whose value it is
 
 
 def names(folders: Sequence[Path]) -> dict[Path, str]:
@@ -66,31 +54,32 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
     metric = base.records[0].COMPARED if base.records else ""
     if not metric:
         raise UsageError(f"{base.folder}: holds nothing that can be compared")
-    pairs = {name: _pairs(base, run, metric) for name, run in others}
-    for name, cells in pairs.items():
-        if not cells:
+    tables = {name: _shared(base, run, metric) for name, run in others}
+    for name, rows in tables.items():
+        if not rows:
             raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
                              " they measured the same network, response and window")
     differs = _differs(runs, metric)
     return Report(
-        name="comparison", title=f"{base_name} beside {', '.join(pairs)}",
+        name="comparison", title=f"{base_name} beside {', '.join(tables)}",
         claim="Runs compared", source="", path="", facts={},
         verified=sum(record.counts for _, run in runs for record in run.records),
         count=sum(len(run.records) for _, run in runs),
         findings=(Finding(
             "comparison", "The same cells in each run",
-            (differs, _whole(pairs, metric), _each(pairs, metric)),
-            chart=_chart(base_name, pairs, metric)),),
-        summary=(_different(differs), *(_sentence(name, cells) for name, cells in pairs.items())))
+            (differs, _whole(tables, metric), _each(tables, metric)),
+            chart=_chart(base_name, tables, metric)),),
+        summary=(_different(differs), *(_sentence(name, rows) for name, rows in tables.items())))
 
 
 # Cells -------------------------------------------------------------------------------
 
-def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
-    """The cells that both runs have, in the order of the first; values in that of the repeats."""
+def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
+    """The values of the cells that both runs have, cells in the order of the first."""
     base, other = _values(first, metric), _values(second, metric)
-    return [ComparedCells(dict(cell), values, other[cell])
-            for cell, values in base.items() if cell in other]
+    return [Row(cell, run, draw, 1.0, value) for cell in base if cell in other
+            for run, values in ((FIRST, base[cell]), (OTHER, other[cell]))
+            for draw, value in values.items()]
 
 
 def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
@@ -116,62 +105,41 @@ def _drawn(record: Record) -> Key:
     return tuple((name, getattr(trial, name)) for name in names)
 
 
-def _what_was_drawn(pairs: Sequence[ComparedCells]) -> str:
+def _what_was_drawn(rows: Sequence[Row]) -> str:
     """What intervals are over: "clients", or "repeats", or "seeds"."""
-    named = next(iter(pairs[0].first))[0][0]
+    named = rows[0].unit[0][0]
     return {"part": "clients"}.get(named, f"{named}s")
 
 
-def _mean(values: Mapping[Key, float]) -> float:
-    return math.fsum(values.values()) / len(values)
-
-
-def _over(pairs: Sequence[ComparedCells]) -> Estimate:
-    """The mean difference, and its Student interval over what was drawn.
-
-    Each draw moves the mean by how far its values are from what is expected of them: the mean of
-    their cell, and of a client's, which no other client has, that of all. One draw's values in
-    several cells, and in both runs, move it together.
-    """
-    moved: dict[Key, float] = {}
-    ends, draws, of_clients = [], [], pairs[0].cell.get("part")
-    for sign, side in ((-1, [pair.first for pair in pairs]), (1, [pair.second for pair in pairs])):
-        means = list(map(_mean, side))
-        whole = math.fsum(means) / len(means)
-        for values, mean in zip(side, means):
-            expected = whole if of_clients else mean
-            for draw, value in values.items():
-                moved[draw] = moved.get(draw, 0.0) + sign * (value - expected) / len(values)
-        ends.append(whole)
-        draws.append(len(set().union(*side)) if of_clients else max(map(len, side)))
-    mean, n = ends[1] - ends[0], min(draws)
-    if n == 1:
-        return Estimate(mean, None, n)
-    from scipy import stats
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) / len(pairs) * math.sqrt(
-        math.fsum(by ** 2 for by in moved.values()) * n / (n - 1))
-    return Estimate(mean, (mean - half, mean + half), n)
+def _difference(rows: Sequence[Row]) -> Difference:
+    """How much more the other run has than the first."""
+    of_clients = bool(dict(rows[0].cell).get("part"))
+    return difference(rows, FIRST, OTHER, partial(student_over_draws, of_clients=of_clients), -1)
 
 
 # Tables ------------------------------------------------------------------------------
 
-def _sentence(name: str, pairs: Sequence[ComparedCells]) -> str:
-    over = _over(pairs)
-    interval = (f" ({words.between(over.interval)}, over {over.n} {_what_was_drawn(pairs)})"
-                if over.interval else "")
-    return (f"{name}: {words.number(over.value, signed=True)} ms{interval} in the mean of"
-            f" {len(pairs)} cells{'.' if interval else ', with nothing drawn more than once.'}")
+def _sentence(name: str, rows: Sequence[Row]) -> str:
+    whole = _difference(rows)
+    more = whole.absolute
+    interval = (f" ({words.between(more.interval)}, over {more.n} {_what_was_drawn(rows)})"
+                if more.interval else "")
+    return (f"{name}: {words.number(more.value, signed=True)} ms{interval} in the mean of"
+            f" {whole.cells} cells{'.' if interval else ', with nothing drawn more than once.'}")
 
 
-def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
+def _interval(ends: Ends | None) -> Cell:
+    return "" if ends is None else Interval(*ends)
+
+
+def _whole(tables: Tables, metric: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for name, cells in pairs.items():
-        over = _over(cells)
-        rows.append((name, len(cells), math.fsum(_mean(pair.first) for pair in cells) / len(cells),
-                     math.fsum(_mean(pair.second) for pair in cells) / len(cells), over.value,
-                     "" if over.interval is None else Interval(*over.interval),
-                     min(pair.difference.value for pair in cells),
-                     max(pair.difference.value for pair in cells)))
+    for name, table in tables.items():
+        whole = _difference(table)
+        of_cells = [_difference(cell).absolute.value for cell in by_cell(table).values()]
+        rows.append((name, whole.cells, whole.base.value, whole.experiment.value,
+                     whole.absolute.value, _interval(whole.absolute.interval), min(of_cells),
+                     max(of_cells)))
     what = quantities.quantity(metric).head or metric
     return Table(f"All shared cells: {what} in ms", (
         Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
@@ -217,22 +185,22 @@ def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, s
                 yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def _each(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
+def _each(tables: Tables, metric: str) -> Table:
     """A row a cell; without what is the same in all of them."""
-    every = [pair.cell for cells in pairs.values() for pair in cells]
+    every = [dict(key) for table in tables.values() for key in by_cell(table)]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
     swept = varied(values)
     columns = [Column(_head(name), quantities.quantity(name).unit,
                       is_text=any(isinstance(cell.get(name), str) for cell in every))
                for name in swept]
     rows: list[tuple[Cell, ...]] = []
-    for name, cells in pairs.items():
-        for pair in cells:
-            base, difference = _mean(pair.first), pair.difference
-            rows.append((name, *(_plain(pair.cell.get(column)) for column in swept), base,
-                         _mean(pair.second), difference.value,
-                         "" if difference.interval is None else Interval(*difference.interval),
-                         100 * difference.value / base if base else None))
+    for name, table in tables.items():
+        for key, of_cell in by_cell(table).items():
+            cell, change = dict(key), _difference(of_cell)
+            rows.append((name, *(_plain(cell.get(column)) for column in swept), change.base.value,
+                         change.experiment.value, change.absolute.value,
+                         _interval(change.absolute.interval),
+                         change.percent.value if change.base.value else None))
     return Table("Each cell", (
         Column("run", is_text=True, is_filter=True), *columns, Column("first", "ms", "mean"),
         Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
@@ -250,15 +218,17 @@ def _head(name: str) -> str:
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(base_name: str, pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> LineChart:
+def _chart(base_name: str, tables: Tables, metric: str) -> LineChart:
     """The difference of each cell, with its interval, from left to right in the run's order."""
-    over = next((f"bars: 95 % intervals over {_what_was_drawn(cells)}"
-                 for cells in pairs.values() for pair in cells if pair.difference.interval),
+    changes = {name: [_difference(cell).absolute for cell in by_cell(table).values()]
+               for name, table in tables.items()}
+    over = next((f"bars: 95 % intervals over {_what_was_drawn(tables[name])}"
+                 for name, of_run in changes.items() for change in of_run if change.interval),
                 "no bars: nothing was drawn twice for a cell")
-    lines = tuple(Line(name, tuple(map(float, range(1, len(cells) + 1))),
-                       tuple(pair.difference.value for pair in cells),
-                       tuple(pair.difference.interval for pair in cells), look, "points")
-                  for look, (name, cells) in enumerate(pairs.items(), start=1))
+    lines = tuple(Line(name, tuple(map(float, range(1, len(of_run) + 1))),
+                       tuple(change.value for change in of_run),
+                       tuple(change.interval for change in of_run), look, "points")
+                  for look, (name, of_run) in enumerate(changes.items(), start=1))
     return LineChart(
         "The same cells in each run", (f"{quantities.quantity(metric).axis}, less that of"
                                        f" {base_name}",),

@@ -1,0 +1,119 @@
+"""Each estimator of a difference, by hand: swapped sides, and weights, show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from findings.difference import Difference, Excluded, of_baseline, of_experiment
+from study import compare
+from study.compare import Estimator, Row, difference
+
+BASE, EXPERIMENT = 3, 10
+# Of two cells or clients: what was measured under each window, unit by unit, and the weight.
+VALUES = {"near": ([100.0, 110.0, 120.0], [80.0, 100.0, 95.0], 1.0),
+          "far": ([400.0, 430.0, 420.0], [350.0, 340.0, 390.0], 3.0)}
+
+
+def table(values: dict[str, tuple[list[float], list[float], float]] = VALUES) -> list[Row]:
+    """Each cell's units have names of their own, as clients and users have."""
+    return [Row(cell, window, f"{cell}{unit}", weight, value)
+            for cell, (base, experiment, weight) in values.items()
+            for window, side in ((BASE, base), (EXPERIMENT, experiment))
+            for unit, value in enumerate(side)]
+
+
+# Of each: whether the weight of a row counts.
+ESTIMATORS: dict[str, tuple[Estimator, bool]] = {
+    "by seed": (compare.student_by_seed, False), "of repeats": (compare.student_of_repeats, True),
+    "over draws": (compare.student_over_draws, False),
+    "over clients": (partial(compare.student_over_draws, of_clients=True), False),
+    "users": (compare.resampled_users, True)}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_difference_is_base_less_experiment(name: str) -> None:
+    """Swapped sides turn it round, with its interval; of a metric of which more is better, too."""
+    estimator, weighted = ESTIMATORS[name]
+    made = difference(table(), BASE, EXPERIMENT, estimator)
+    weights = (1, 3) if weighted else (1, 1)
+    means = [(weights[0] * near + weights[1] * far) / sum(weights)
+             for near, far in ((110, 416 + 2 / 3), (91 + 2 / 3, 360))]
+    assert (made.base.value, made.experiment.value) == pytest.approx(means)
+    assert made.absolute.value == pytest.approx(means[0] - means[1])
+    assert made.absolute.interval is not None
+    low, high = made.absolute.interval
+    assert low < made.absolute.value < high
+    swapped = difference(table(), EXPERIMENT, BASE, estimator)
+    assert swapped.absolute.interval == pytest.approx((-high, -low), rel=1e-9)
+    turned = difference(table(), BASE, EXPERIMENT, estimator, sign=-1)
+    assert turned.absolute.value == -made.absolute.value and turned.sign == -1
+    assert turned.absolute.interval == pytest.approx((-high, -low), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_weights_count_where_the_estimator_has_them(name: str) -> None:
+    estimator, weighted = ESTIMATORS[name]
+    made, even = (difference(rows, BASE, EXPERIMENT, estimator) for rows in (
+        table(), [row._replace(weight=1.0) for row in table()]))
+    assert (made != even) is weighted
+
+
+def test_seeds_are_compared_where_both_have_them() -> None:
+    rows = [Row(None, 0, 1, 1.0, 7.0), Row(None, 0, 2, 1.0, 4.0), Row(None, 1, 2, 1.0, 3.0)]
+    made = difference(rows, 0, 1, compare.student_by_seed)
+    assert (made.absolute.value, made.percent.value, made.draws) == (1, 25, 1)
+    assert made.absolute.interval is None
+    with pytest.raises(ValueError, match="no seed"):
+        difference([rows[0], rows[2]], 0, 1, compare.student_by_seed)
+    with pytest.raises(ValueError, match="no value under 1"):
+        difference(rows[:2], 0, 1, compare.student_by_seed)
+
+
+def test_repeats_that_do_not_vary_have_no_interval() -> None:
+    alike = {"one": ([100.0, 120.0], [90.0, 110.0005], 1.0)}
+    made = difference(table(alike), BASE, EXPERIMENT, compare.student_of_repeats)
+    assert made.absolute.interval is None and made.absolute.value == pytest.approx(9.99975)
+    alike["one"][1][1] += 0.001
+    made = difference(table(alike), BASE, EXPERIMENT, compare.student_of_repeats)
+    assert made.absolute.interval is not None
+
+
+def test_a_draw_of_several_cells_moves_them_together() -> None:
+    """The same repeats in two cells that move apart: the mean over both does not vary."""
+    rows = [row._replace(unit=row.unit[-1]) for row in table({
+        "a": ([10.0, 20.0], [0.0, 0.0], 1.0), "b": ([20.0, 10.0], [0.0, 0.0], 1.0)})]
+    made = difference(rows, BASE, EXPERIMENT, compare.student_over_draws)
+    assert made.absolute.interval == (15, 15) and (made.cells, made.draws) == (2, 2)
+    apart = difference(rows[:4], BASE, EXPERIMENT, compare.student_over_draws)
+    assert apart.absolute.interval is not None and apart.absolute.interval[0] < -40
+
+
+def test_what_is_known_of_a_difference() -> None:
+    made: Difference = difference(table(), BASE, EXPERIMENT, compare.student_by_seed)
+    low, high = made.absolute.interval or (0.0, 0.0)
+    assert made.paired_interval == (made.base.value - high, made.base.value - low)
+    assert replace(made, absolute=replace(made.absolute, interval=(-1.0, 2.0))).is_unsure
+    assert not made.is_unsure
+    assert str(Excluded(1, 2) + Excluded(unpaired=1)) == (
+        "1 failed transfer, 2 failed verdicts, 1 record without its counterpart")
+    for percent in (-30.0, 0.0, 3.0, 64.3):
+        assert of_baseline(of_experiment(percent)) == pytest.approx(percent)
+
+
+def test_clients_differ_from_each_other_and_not_from_their_own_mean() -> None:
+    """Of clients measured once nothing varies within a cell; of two cells nothing was drawn."""
+    rows = table({"a": ([10.0], [0.0], 1.0), "b": ([30.0], [0.0], 1.0)})
+    clients = difference(rows, BASE, EXPERIMENT, partial(
+        compare.student_over_draws, of_clients=True)).absolute
+    assert clients.value == 20 and clients.interval is not None and clients.interval[0] < -100
+    assert difference(rows, BASE, EXPERIMENT, compare.student_over_draws).absolute.interval is None
+
+
+def test_nothing_has_no_sign() -> None:
+    """A stored comparison of equal runs has 0.0, whichever side is taken off the other."""
+    rows = [Row("a", run, 1, 1.0, 5.0) for run in (0, 1)]
+    for sign in (1, -1):
+        assert str(difference(rows, 0, 1, compare.student_over_draws, sign).absolute.value) == "0.0"
