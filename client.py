@@ -16,8 +16,8 @@ first_byte_ms to the first byte of the response, total_ms to its last. With
 "apart_s" each URL has a connection of its own that many seconds after the one
 before, and the later ones resume the first's session; "http" is "1.1" or "2"; "curves"
 are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; with
-"early_bytes" the later requests leave with the hello (testbed.hosts.tls_records), and of them the
-answer has "early_data_bytes", negative where the server refused them; "named",
+"early_bytes" the later requests leave with the hello (firstflight.testbed.hosts.tls_records),
+and of them the answer has "early_data_bytes", negative where the server refused them; "named",
 NAME:PORT:ADDRESS, is where a host's name is.
 The program "libcurl" is curl's library inside this process (pycurl): the same
 transfer without the process, for many thousands of them. With "think_s", a number
@@ -45,13 +45,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testbed.hosts import tls_records
-from testbed.hosts.control import report, requests
+from firstflight.testbed.hosts import tls_records
+from firstflight.testbed.hosts.control import report, requests
 
 if TYPE_CHECKING:
     import pycurl
 
-    from testbed.messages import Fetch
+    from firstflight.testbed.messages import Fetch
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from commands.interrupted import quietly
+    from firstflight.commands.interrupted import quietly
     quietly("run.sh")
 
 import argparse
@@ -13,19 +13,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from base import errors
-from base.command_line import heed, run_main
-from commands import without_trials
-from commands.flags import QUESTIONS, parse
-from commands.runners import check_rights
+from firstflight.base import errors
+from firstflight.base.command_line import heed, run_main
+from firstflight.commands import without_trials
+from firstflight.commands.flags import QUESTIONS, parse
+from firstflight.commands.runners import check_rights
 
 # run.sh puts it before the flags where something has to be installed first: what is wrong with them
 # is reported before that, as far as it can be known without what is missing.
 READ_ONLY = "--only-read-flags"
 # Commands with flags of their own, by the word that selects them, the first that is there: modules
-# that have read() and run() of the whole command line.
-PROGRAMS = {"--": "commands.virtual.command",  # what stands behind it is somebody's command
-            "--report": "commands.virtual.captured"}  # of a command that ran with --capture
+# that have read() and run() of the whole command line. What stands behind -- is somebody's command;
+# --report is of one that ran with --capture.
+PROGRAMS = {"--": "firstflight.commands.virtual.command",
+            "--report": "firstflight.commands.virtual.captured"}
 # The flags of run.sh that run no trial, the first that is given; next come QUESTIONS, or a run.
 WITHOUT_TRIALS: dict[str, Callable[[argparse.Namespace], int]] = {
     "list": without_trials.list_scenarios, "new": without_trials.new,
@@ -44,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         return status
     arguments = parse(argv)
     flag = next((flag for flag in (*WITHOUT_TRIALS, *QUESTIONS) if getattr(arguments, flag)), "")
-    question = import_module(QUESTIONS.get(flag, "commands.run"))
+    question = import_module(QUESTIONS.get(flag, "firstflight.commands.run"))
     if reads_only:
         with suppress(ModuleNotFoundError):  # of a package that is going to be installed
             check_rights(arguments)

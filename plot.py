@@ -9,7 +9,7 @@ page that needs nothing else.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from commands.interrupted import quietly
+    from firstflight.commands.interrupted import quietly
     quietly("plot.py")
 
 import argparse
@@ -17,15 +17,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from base import command_line, files
-from base.command_line import Parser, output_folder, run_main, say
-from base.errors import FirstFlightError
-from commands.stored import add_runs, with_each_run
-from findings import drawing
-from findings.findings import Report
-from findings.quantities import FLAGS
-from findings.render import page
-from study.registry import stored_report
+from firstflight.base import command_line, files
+from firstflight.base.command_line import Parser, output_folder, run_main, say
+from firstflight.base.errors import FirstFlightError
+from firstflight.commands.stored import add_runs, with_each_run
+from firstflight.findings import drawing
+from firstflight.findings.findings import Report
+from firstflight.findings.quantities import FLAGS
+from firstflight.findings.render import page
+from firstflight.study.registry import stored_report
 
 EPILOG = """\
 exit status: 0 drawn · 1 results are missing or damaged · 2 usage · 130 interrupted

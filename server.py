@@ -31,7 +31,7 @@ as many connections as the process may have files, one that was silent for that
 long makes room for a new one, or the new one is closed.
 
 With --secure-port it speaks TLS 1.3 there, and reads from its standard input how,
-a JSON line each, which it answers (testbed/hosts/tls.py):
+a JSON line each, which it answers (firstflight/testbed/hosts/tls.py):
 
     {"chain": FILE, "key": FILE, "tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
     {"event": "secured", "error": ""}
@@ -51,16 +51,16 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from testbed.hosts import kernel
-from testbed.hosts.control import report
-from testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from testbed.hosts.server.connections import Listener, ServedConnection
-from testbed.hosts.server.http import (BadRequest, Response, Sending, message, parse_path,
-                                       parse_request, respond)
-from testbed.hosts.serving import add_flags
+from firstflight.testbed.hosts import kernel
+from firstflight.testbed.hosts.control import report
+from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
+from firstflight.testbed.hosts.server.connections import Listener, ServedConnection
+from firstflight.testbed.hosts.server.http import (BadRequest, Response, Sending, message,
+                                                   parse_path, parse_request, respond)
+from firstflight.testbed.hosts.serving import add_flags
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
-    from testbed.hosts.tls import Tls
+    from firstflight.testbed.hosts.tls import Tls
 
 MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
 

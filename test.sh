@@ -42,7 +42,7 @@ check() {   # NAME COMMAND...
     checks[$1]=$!
 }
 check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh vtime/kernel/*.sh vtime/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
-check pyflakes /usr/bin/python3 -m pyflakes ./*.py base benchmarks commands docs findings model net paper probe runs study testbed tests vtime vtime/command/packetdrill wire
+check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks docs firstflight paper tests vtime vtime/command/packetdrill
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then
     # Beside the kernels, by the digest of each file: a new clone looks at what changed.

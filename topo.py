@@ -6,7 +6,7 @@ The star is the network of every fetch experiment::
 
 All shaping sits on the switch's two ports, never on a host's own device: a
 qdisc there would push back on TCP instead of dropping like a network does.
-What a port carries stands in testbed/network/shaping.py.
+What a port carries stands in firstflight/testbed/network/shaping.py.
 
 The dumbbell is the network of every load experiment::
 
@@ -32,16 +32,18 @@ from dataclasses import replace
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from net.link import Path
-from net.netem import Netem
-from testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, Interface,
-                                    NetworkError, Router, Switch, pin_sysctls, set_sysctls,
-                                    switch_offloads_off)
-from testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
-                                   Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
-from testbed.network.ports import Port
-from testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellLinks,
-                                     dropped, remembers, server_interface, server_port, star_ports)
+from firstflight.net.link import Path
+from firstflight.net.netem import Netem
+from firstflight.testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host,
+                                                Interface, NetworkError, Router, Switch,
+                                                pin_sysctls, set_sysctls, switch_offloads_off)
+from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP,
+                                               SERVER_SIDE, Neighbour, Route, RouteOptions,
+                                               dumbbell_routes, star_routes)
+from firstflight.testbed.network.ports import Port
+from firstflight.testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK,
+                                                 DumbbellLinks, dropped, remembers,
+                                                 server_interface, server_port, star_ports)
 
 
 class StarTopo(Topo):

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from base.command_line import run_main
-from base.errors import CannotError
-from commands.runners import engine_errors
+from firstflight.base.command_line import run_main
+from firstflight.base.errors import CannotError
+from firstflight.commands.runners import engine_errors
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:

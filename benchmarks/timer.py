@@ -24,14 +24,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from base.command_line import Parser, positive
-from base.errors import OK, CannotError, FirstFlightError
-from base.files import PROJECT
 from benchmarks import command, processor
-from runs import scenario_file
-from runs.results.records import read_records
-from study import registry
-from study.fetches.verify.record import Record
+from firstflight.base.command_line import Parser, positive
+from firstflight.base.errors import OK, CannotError, FirstFlightError
+from firstflight.base.files import PROJECT
+from firstflight.runs import scenario_file
+from firstflight.runs.results.records import read_records
+from firstflight.study import registry
+from firstflight.study.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)

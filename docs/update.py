@@ -12,7 +12,7 @@ from __future__ import annotations
 if __name__ == "__main__":
     import sys
     sys.path.insert(0, sys.path[0].rpartition("/")[0])  # of the project, whose modules it uses
-    from commands.interrupted import quietly
+    from firstflight.commands.interrupted import quietly
     quietly("docs/update.py")
 
 import argparse
@@ -26,17 +26,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from base import errors, files
-from base.command_line import Parser, file_path, output_file, positive, run_main, say
-from base.errors import FirstFlightError, UsageError
-from commands.stored import add_results, with_each
-from findings import claims
-from findings.charts import BarChart, BarPage, TimeChart, bar_page
-from findings.findings import Report, Table
-from findings.render import data, markdown
-from findings.render.values import quoted
-from runs import runs, scenario_file, stated
-from study.registry import stored_report
+from firstflight.base import errors, files
+from firstflight.base.command_line import Parser, file_path, output_file, positive, run_main, say
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.commands.stored import add_results, with_each
+from firstflight.findings import claims
+from firstflight.findings.charts import BarChart, BarPage, TimeChart, bar_page
+from firstflight.findings.findings import Report, Table
+from firstflight.findings.render import data, markdown
+from firstflight.findings.render.values import quoted
+from firstflight.runs import runs, scenario_file, stated
+from firstflight.study.registry import stored_report
 
 DOCS = files.PROJECT / "docs"
 OUTPUT = DOCS / "RESULTS.md"
@@ -211,7 +211,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 
     known: what is kept of each scenario. Of one without a whole run its picture stands.
     """
-    from findings import drawing  # and with it matplotlib: only where it draws
+    from firstflight.findings import drawing  # and with it matplotlib: only where it draws
     shown, pictures = [], {}
     for name, kept in known.items():
         folders = runs.whole(name, results)

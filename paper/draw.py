@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri  # the quantiles of a normal distribution
 from scipy.stats import gamma
 
-from base.errors import FirstFlightError, UsageError
-from runs import scenario_file
-from study.fetches.scenario import rows
-from study.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
-                                   network_curve, size_curve)
-from study.scenario.published import PublishedBucket, buckets, shares
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.runs import scenario_file
+from firstflight.study.fetches.scenario import rows
+from firstflight.study.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
+                                               network_curve, size_curve)
+from firstflight.study.scenario.published import PublishedBucket, buckets, shares
 
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred

@@ -98,4 +98,4 @@ def impatient() -> Iterator[None]:
 @pytest.fixture
 def few_dots(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is drawn in this process takes less time."""
-    monkeypatch.setattr("findings.drawing.style.DPI", 20)
+    monkeypatch.setattr("firstflight.findings.drawing.style.DPI", 20)

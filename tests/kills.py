@@ -24,10 +24,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
-from base.command_line import Parser, positive
-from base.errors import FAILED, OK, FirstFlightError
-from base.files import PROJECT
 from benchmarks import command
+from firstflight.base.command_line import Parser, positive
+from firstflight.base.errors import FAILED, OK, FirstFlightError
+from firstflight.base.files import PROJECT
 from tests import leftovers
 from tests.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
 

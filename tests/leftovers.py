@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from runs import runs
+from firstflight.runs import runs
 
 LOST, DOUBLED, CHANGED, STATUS, WORDS = "lost", "doubled", "changed", "status", "words"
 PROCESSES, NETWORKS, MOUNTS, FILES = "processes", "networks", "mounts", "files"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from model.transfer import Transfer
-from net.link import Path
+from firstflight.model.transfer import Transfer
+from firstflight.net.link import Path
 
 QUEUE_PACKETS = 1000  # the model takes it to be long enough
 

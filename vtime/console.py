@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from base.untrusted import quoted
+from firstflight.base.untrusted import quoted
 from vtime.shared_folder import ends_within
 
 CONSOLE = "console.log"

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from base import files
-from base.errors import FAILED
-from base.files import WriteError
+from firstflight.base import files
+from firstflight.base.errors import FAILED
+from firstflight.base.files import WriteError
 from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from vtime.command.guest import BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest
 from vtime.command.received import Received

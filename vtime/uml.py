@@ -21,7 +21,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from base.files import PROJECT
+from firstflight.base.files import PROJECT
 from vtime import confine, readable, system
 from vtime.console import EngineCannot
 

@@ -24,10 +24,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from base.command_line import Parser, file_path
-from base.errors import FAILED, OK, CannotError
-from base.files import PROJECT
 from benchmarks import command
+from firstflight.base.command_line import Parser, file_path
+from firstflight.base.errors import FAILED, OK, CannotError
+from firstflight.base.files import PROJECT
 
 IMAGE, BASE = "localhost/first-flight:tried", "localhost/debian:12-tried"
 MOST_MB, MOST_FIRST_FIGURE_S = 1200, 10.0

@@ -18,9 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from base.command_line import Parser
-from base.files import PROJECT
 from benchmarks import command
+from firstflight.base.command_line import Parser
+from firstflight.base.files import PROJECT
 
 QUESTIONS = PROJECT / "docs" / "QUESTIONS.md"
 LEFT_OUT = "…"

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from base import files
-from base.command_line import Parser, file_path, positive
-from base.errors import FAILED, OK, CannotError
-from base.files import PROJECT
 from benchmarks import command
-from runs.scenario_file import parsed
+from firstflight.base import files
+from firstflight.base.command_line import Parser, file_path, positive
+from firstflight.base.errors import FAILED, OK, CannotError
+from firstflight.base.files import PROJECT
+from firstflight.runs.scenario_file import parsed
 
 DOCUMENT = PROJECT / "docs" / "EXPERIMENTS.md"
 HEAD = """\

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from base.command_line import Parser
-from base.errors import FAILED, FirstFlightError
 from benchmarks import command
-from runs.results.records import read_records
-from study.fetches.verify.record import Record
+from firstflight.base.command_line import Parser
+from firstflight.base.errors import FAILED, FirstFlightError
+from firstflight.runs.results.records import read_records
+from firstflight.study.fetches.verify.record import Record
 
 FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
 SERVER_PORT = 80

@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from base.command_line import Parser, positive, whole
-from base.errors import FAILED, OK
-from base.files import PROJECT
 from benchmarks import command
+from firstflight.base.command_line import Parser, positive, whole
+from firstflight.base.errors import FAILED, OK
+from firstflight.base.files import PROJECT
 
 SAME_PART = 0.01  # of the time: what may be no difference
 PRINTED_MS = 0.06  # to which the answer prints a time

@@ -31,8 +31,6 @@ from pathlib import Path
 from typing import Any
 
 import vtime
-from base.command_line import Parser, positive, say
-from base.errors import FAILED, OK
 from benchmarks import command
 from benchmarks.outside.side_by_side_table import (
     MOST_BUSY_PERCENT,
@@ -42,7 +40,9 @@ from benchmarks.outside.side_by_side_table import (
     document,
     judged,
 )
-from runs.scenario_file import parsed
+from firstflight.base.command_line import Parser, positive, say
+from firstflight.base.errors import FAILED, OK
+from firstflight.runs.scenario_file import parsed
 from vtime import LinkTimes
 from vtime.uml import built_kernel_for_commands
 

@@ -24,17 +24,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from base.command_line import Parser, positive, say, whole_numbers
-from base.errors import FAILED, FirstFlightError
-from base.files import PROJECT
 from benchmarks import command
-from runs.results.records import PASS
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import judge_fetch
-from testbed.engine import HostEngine
-from testbed.guests import UmlEngine
-from testbed.messages import Job, ObservedTrial
+from firstflight.base.command_line import Parser, positive, say, whole_numbers
+from firstflight.base.errors import FAILED, FirstFlightError
+from firstflight.base.files import PROJECT
+from firstflight.runs.results.records import PASS
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed.engine import HostEngine
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.messages import Job, ObservedTrial
 from vtime.console import EngineError
 from vtime.uml import built_kernel
 

@@ -38,28 +38,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from base import files
-from base.command_line import Parser, Progress, positive, whole_numbers
-from base.errors import FAILED, OK, UsageError
-from base.words import exact
 from benchmarks import command
-from findings.quantities import FLAGS
-from model.predict import predict
-from net.segments import capture_file
-from runs.results.checks import failed_checks
-from runs.results.records import FAIL, PASS, SKIPPED
-from runs.sysctls import sysctls_of
-from study.fetches.features.questions.question import ASKED
-from study.fetches.scenario.server import HERE
-from study.fetches.scenario.sweep import queue_of, seed_of
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.integrity import is_modelled
-from study.fetches.verify.observed import EXACT
-from study.fetches.verify.record import Record
-from study.fetches.verify.transfers import transfer_of
-from study.fetches.verify.verify import every_check, judge_fetch
-from testbed.guests import UmlEngine
-from testbed.messages import ObservedTrial
+from firstflight.base import files
+from firstflight.base.command_line import Parser, Progress, positive, whole_numbers
+from firstflight.base.errors import FAILED, OK, UsageError
+from firstflight.base.words import exact
+from firstflight.findings.quantities import FLAGS
+from firstflight.model.predict import predict
+from firstflight.net.segments import capture_file
+from firstflight.runs.results.checks import failed_checks
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.runs.sysctls import sysctls_of
+from firstflight.study.fetches.scenario.server import HERE
+from firstflight.study.fetches.scenario.sweep import queue_of, seed_of
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.integrity import is_modelled
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import transfer_of
+from firstflight.study.fetches.verify.verify import every_check, judge_fetch
+from firstflight.study.questions.question import ASKED
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.messages import ObservedTrial
 from vtime.uml import built_kernel
 
 # Transfers that cross everything ------------------------------------------------------

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from findings import charts
-from findings.findings import Column, Finding, Report, Rounded, Statement, Table
-from model.transfer import Transfer
-from runs.kinds import Overrides
-from study.fetches.features.users import requested
-from study.fetches.scenario import causes, population, scenario, server, sweep, trial
-from study.fetches.verify import record
-from study.load import record as load_record, scenario as load_scenario, trial as load_trial
-from study.trace import record as trace_record, scenario as trace_scenario, trial as trace_trial
-from study.trace.scenario import Request, Schedule, Write
+from firstflight.findings import charts
+from firstflight.findings.findings import Column, Finding, Report, Rounded, Statement, Table
+from firstflight.model.transfer import Transfer
+from firstflight.runs.kinds import Overrides
+from firstflight.study.fetches.scenario import causes, population, scenario, server, sweep, trial
+from firstflight.study.fetches.verify import record
+from firstflight.study.load import (record as load_record, scenario as load_scenario,
+                                    trial as load_trial)
+from firstflight.study.trace import (record as trace_record, scenario as trace_scenario,
+                                     trial as trace_trial)
+from firstflight.study.trace.scenario import Request, Schedule, Write
+from firstflight.study.users import requested
 
 
 def text() -> str:

@@ -13,24 +13,24 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from base.words import plain
-from findings.quantities import QUANTITIES, Length
-from findings.quantity import Quantity, Sizes, Windows, Word
-from runs.kinds import Overrides
-from runs.results import records
-from runs.results.records import columns_of, trial_class
-from study import registry
-from study.fetches.figures.kinds import FIGURES
-from study.fetches.scenario import scenario as fetches
-from study.fetches.scenario.population import Cause, Population
-from study.fetches.scenario.scenario import Claim, Defect, Raw
-from study.fetches.scenario.sweep import Sweep
-from study.fetches.verify.record import Record
-from study.load import scenario as load
-from study.load.record import LoadRecord
-from study.trace import scenario as trace
-from study.trace.record import TraceRecord
-from study.trace.scenario import Request, Schedule, Write
+from firstflight.base.words import plain
+from firstflight.findings.quantities import QUANTITIES, Length
+from firstflight.findings.quantity import Quantity, Sizes, Windows, Word
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results import records
+from firstflight.runs.results.records import columns_of, trial_class
+from firstflight.study import registry
+from firstflight.study.fetches.figures.kinds import FIGURES
+from firstflight.study.fetches.scenario import scenario as fetches
+from firstflight.study.fetches.scenario.population import Cause, Population
+from firstflight.study.fetches.scenario.scenario import Claim, Defect, Raw
+from firstflight.study.fetches.scenario.sweep import Sweep
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.load import scenario as load
+from firstflight.study.load.record import LoadRecord
+from firstflight.study.trace import scenario as trace
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.scenario import Request, Schedule, Write
 from tests.golden import one_trial
 
 # Files of docs/examples, which describe keys in comments, or a scenario of that kind.
@@ -38,7 +38,7 @@ EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",
 LIKE = {"trace": "handley1999_idle"}
 QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-_KEY = "runs.schema"
+_KEY = "firstflight.runs.schema"
 
 # The tables of each kind of scenario: its head in a file, the class that reads it.
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {

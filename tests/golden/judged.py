@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from base.words import to_text
-from findings.findings import Report
-from runs.results.records import columns_of
-from study.fetches.verify.record import Record
+from firstflight.base.words import to_text
+from firstflight.findings.findings import Report
+from firstflight.runs.results.records import columns_of
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored
 

@@ -1,7 +1,7 @@
 """docs/ONE_TRIAL.md: a stored trial packet by packet, and what each check observed in it.
 
-All that it shows is computed by the programs that judge a trial: wire/ reads and explains the
-packets, study/fetches/verify gives the record. Here they are only put into sentences.
+All that it shows is computed by the programs that judge a trial: firstflight/wire/ reads and
+explains the packets, firstflight/study/fetches/verify gives the record. Here they are only put into sentences.
 `/usr/bin/python3 -m tests.golden.documents` writes it anew.
 """
 
@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from base.words import exact, number
-from net.path import serialised_ms
-from net.segments import MS, Segment
-from net.tc import normal_distribution
-from study.fetches.verify.observed import EXACT, INSTANT_NS
-from study.fetches.verify.record import Record
-from study.fetches.verify.transfers import wire_bytes
+from firstflight.base.words import exact, number
+from firstflight.net.path import serialised_ms
+from firstflight.net.segments import MS, Segment
+from firstflight.net.tc import normal_distribution
+from firstflight.study.fetches.verify.observed import EXACT, INSTANT_NS
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import wire_bytes
+from firstflight.wire.delivery.host import CLIENT_LATE_NS, SERVER_LATE_NS, find_uncaused
+from firstflight.wire.delivery.packet_path import TOLERANCE_NS, deliveries
+from firstflight.wire.exchange import Exchange, read_exchange
+from firstflight.wire.retransmissions import explain
 from tests.golden import stored
-from wire.delivery.host import CLIENT_LATE_NS, SERVER_LATE_NS, find_uncaused
-from wire.delivery.packet_path import TOLERANCE_NS, deliveries
-from wire.exchange import Exchange, read_exchange
-from wire.retransmissions import explain
 
 NAME = "queue_timer"  # of the trial: short, and two of its packets left by a timer
 MOST_ROWS = 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from base.errors import UsageError
-from findings.quantities import QUANTITIES, Quantity
-from study.fetches.scenario import users
-from study.load import trial
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import QUANTITIES, Quantity
+from firstflight.study.fetches.scenario import users
+from firstflight.study.load import trial
 
 # Beyond and at the ends of each range, and what is no number or word at all.
 ALWAYS: tuple[Any, ...] = (True, "x y", float("nan"), 2 ** 70, 0.5, [], "")

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy
 
-from findings.findings import Column, Report
-from findings.render import data, markdown, page, text
-from runs.kinds import RunData, Study
+from firstflight.findings.findings import Column, Report
+from firstflight.findings.render import data, markdown, page, text
+from firstflight.runs.kinds import RunData, Study
 from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runs import scenario_file
-from runs.kinds import Overrides, Study
-from study import registry
-from testbed.network.commands import commands_of
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, Study
+from firstflight.study import registry
+from firstflight.testbed.network.commands import commands_of
 from tests.golden import stored
 from tests.unit.core.example import whole
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from net.pcap import HEADER as PCAP_HEADER
-from net.segments import SERVER_PORTS
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import judge_fetch
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.net.segments import SERVER_PORTS
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import judge_fetch
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())

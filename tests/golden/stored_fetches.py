@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from findings.findings import Report
-from runs import runs, scenario_file
-from runs.kinds import RunData, Study
-from runs.results.records import FAIL, PASS, SKIPPED, read_records
-from study.fetches import reading
-from study.fetches.figures import kinds
-from study.fetches.figures.buckets import Panel
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.study import KIND
-from study.fetches.verify.limits import PACING, RECEIVE_WINDOW
-from study.fetches.verify.record import Record
+from firstflight.findings.findings import Report
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, read_records
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.buckets import Panel
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.limits import PACING, RECEIVE_WINDOW
+from firstflight.study.fetches.verify.record import Record
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 
-from findings.findings import Report
-from net.pcap import HEADER as PCAP_HEADER
-from runs import runs, scenario_file
-from runs.kinds import RunData, Study
-from runs.results.records import FAIL
-from study.load import study as studies
-from study.load.record import LoadRecord
-from study.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
-from study.load.trial import LoadTrial
+from firstflight.findings.findings import Report
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results.records import FAIL
+from firstflight.study.load import study as studies
+from firstflight.study.load.record import LoadRecord
+from firstflight.study.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
+from firstflight.study.load.trial import LoadTrial
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"

@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from findings.findings import Report
-from model.predict import predict
-from net.segments import MSS
-from runs import scenario_file
-from runs.kinds import RunData, Study
-from runs.results.records import PASS, read_records
-from study import compared_runs, registry
-from study.fetches.features.population.findings import fit_findings
-from study.fetches.scenario import rows
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
-from study.fetches.verify.transfers import computed
+from firstflight.findings.findings import Report
+from firstflight.model.predict import predict
+from firstflight.net.segments import MSS
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results.records import PASS, read_records
+from firstflight.study import compared_runs, registry
+from firstflight.study.fetches.scenario import rows
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import computed
+from firstflight.study.population.findings import fit_findings
 from tests.golden import stored as stored_trials
 from tests.golden.stored_fetches import FACTS
 

@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from findings.findings import Report
-from runs import runs, scenario_file
-from runs.kinds import NOTHING, RunData, Study
-from runs.results.records import read_records
-from study.trace.record import TraceRecord
-from study.trace.study import KIND
-from study.trace.trial import TraceTrial
-from study.trace.verify import judge_trace
-from study.trace.window import FIELDS
+from firstflight.findings.findings import Report
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import NOTHING, RunData, Study
+from firstflight.runs.results.records import read_records
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.study import KIND
+from firstflight.study.trace.trial import TraceTrial
+from firstflight.study.trace.verify import judge_trace
+from firstflight.study.trace.window import FIELDS
 
 FOLDER = Path(__file__).resolve().parent / "trace"
 RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
@@ -28,7 +28,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (testbed.messages.ObservedTrial)."""
+    """What an engine brings back (firstflight.testbed.messages.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]

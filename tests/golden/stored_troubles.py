@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from findings.findings import Report
-from runs import scenario_file
-from runs.kinds import NOTHING, Study
-from runs.results.records import FAIL
-from study.trace.record import TraceRecord
-from study.trace.study import KIND
+from firstflight.findings.findings import Report
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import NOTHING, Study
+from firstflight.runs.results.records import FAIL
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.study import KIND
 from tests.golden import stored_trace
 
 # Instead of what stands in the file of the stored run: what its tables are called, and shown.

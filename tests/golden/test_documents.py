@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from runs import runs, scenario_file
-from runs.results.records import columns_of
-from runs.schema import keys_of
-from study import registry
-from study.fetches.figures.kinds import FIGURES
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.results.records import columns_of
+from firstflight.runs.schema import keys_of
+from firstflight.study import registry
+from firstflight.study.fetches.figures.kinds import FIGURES
 from tests.golden import documents, stored_questions
 
 

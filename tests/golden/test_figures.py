@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from matplotlib.figure import Figure
 
-from findings import drawing
-from findings.drawing import style
+from firstflight.findings import drawing
+from firstflight.findings.drawing import style
 from tests.golden import rendering
 
 MOST_LINES = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from base.files import PROJECT
+from firstflight.base.files import PROJECT
 from tests.golden.test_links import DOCUMENTS, text_of
 from tests.golden.test_typed_numbers import WRITTEN
 

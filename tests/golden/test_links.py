@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from base.files import PROJECT
+from firstflight.base.files import PROJECT
 
 PLACES = (".", "docs", "docs/results", "docs/studies", "benchmarks", "vtime")
 DOCUMENTS = sorted(path for place in PLACES for path in (PROJECT / place).glob("*.md"))

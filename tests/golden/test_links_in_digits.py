@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from net.link import Link, Path
-from net.tc import normal_distribution
-from study.fetches.scenario.path import PathParameters
-from study.fetches.scenario.trial import Trial
-from testbed.network.commands import commands_of
-from wire.delivery.qdiscs import reached, shaper
+from firstflight.net.link import Link, Path
+from firstflight.net.tc import normal_distribution
+from firstflight.study.fetches.scenario.path import PathParameters
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.testbed.network.commands import commands_of
+from firstflight.wire.delivery.qdiscs import reached, shaper
 
 REQUESTED: dict[str, Any] = {
     "scenario": "digits", "repeat": 1, "rtt_ms": 50.0, "bandwidth_kbps": 10_000.0,

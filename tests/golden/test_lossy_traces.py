@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from runs.results.records import FAIL, PASS, Record
-from study.trace.record import TraceRecord
-from study.trace.replay import Replay
-from study.trace.trial import TraceTrial
-from study.trace.verify import judge_trace
-from study.trace.view import stored
-from study.trace.window import OPEN, parse
+from firstflight.runs.results.records import FAIL, PASS, Record
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.replay import Replay
+from firstflight.study.trace.trial import TraceTrial
+from firstflight.study.trace.verify import judge_trace
+from firstflight.study.trace.view import stored
+from firstflight.study.trace.window import OPEN, parse
 from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN, changed, seen, window_text
 

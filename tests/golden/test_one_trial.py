@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from net.segments import MS
+from firstflight.net.segments import MS
+from firstflight.wire.delivery.host import find_uncaused
+from firstflight.wire.exchange import read_exchange
 from tests.golden import one_trial, stored
-from wire.delivery.host import find_uncaused
-from wire.exchange import read_exchange
 
 
 def test_each_packet_is_in_one_row_and_timers_are_those_of_the_host_check() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from docs import update as results
-from base.errors import FirstFlightError
-from base.stats import Estimate
-from findings.findings import Cell, Finding, Report, Rounded
-from findings.render import data, markdown
-from runs import scenario_file
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.stats import Estimate
+from firstflight.findings.findings import Cell, Finding, Report, Rounded
+from firstflight.findings.render import data, markdown
+from firstflight.runs import scenario_file
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 docs/update.py writes it anew"

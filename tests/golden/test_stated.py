@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from base.files import PROJECT
 from docs import update as results
-from findings.findings import Report
-from findings.render.values import QUOTE
-from runs import scenario_file, stated
+from firstflight.base.files import PROJECT
+from firstflight.findings.findings import Report
+from firstflight.findings.render.values import QUOTE
+from firstflight.runs import scenario_file, stated
 
 NAMES = scenario_file.names()
 # Words between two sentences that are tested apart.

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from runs.results import checks
-from runs.results.records import FAIL, PASS
-from study.trace import verify
-from study.trace.record import TraceRecord
-from study.trace.replay import Restart
-from study.trace.verify import CHECKS, judge_trace
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.trace import verify
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.replay import Restart
+from firstflight.study.trace.verify import CHECKS, judge_trace
 from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
 

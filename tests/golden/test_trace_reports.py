@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import FirstFlightError
-from findings.charts import LineChart
-from runs import scenario_file
-from runs.kinds import Overrides
-from runs.results.records import FAIL
-from study.trace.study import KIND
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings.charts import LineChart
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import FAIL
+from firstflight.study.trace.study import KIND
 from tests.golden import stored_trace
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import FirstFlightError
-from net.headers import ACK
-from study.trace.view import METRICS, Metric, View, stored, view_of
-from study.trace.window import INFINITE, OPEN, WindowSample
+from firstflight.base.errors import FirstFlightError
+from firstflight.net.headers import ACK
+from firstflight.study.trace.view import METRICS, Metric, View, stored, view_of
+from firstflight.study.trace.window import INFINITE, OPEN, WindowSample
 from tests.golden import stored_trace
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation

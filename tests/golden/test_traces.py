@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runs.results.records import FAIL, SKIPPED
-from study.trace.verify import judge_trace
-from study.trace.view import stored
+from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study.trace.verify import judge_trace
+from firstflight.study.trace.view import stored
 from tests.golden import stored_trace
 from tests.golden.stored_trace import changed, judged, trial, window_text
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from model.predict import Transfer, predict
-from model.transfer import Secure
+from firstflight.model.predict import Transfer, predict
+from firstflight.model.transfer import Secure
 from tests.transfers import transfer
 
 FOLDER = Path(__file__).resolve().parent

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from model.predict import predict
-from runs.results.records import PASS
+from firstflight.model.predict import predict
+from firstflight.runs.results.records import PASS
 from tests.golden import stored
 from tests.transfers import transfer
 

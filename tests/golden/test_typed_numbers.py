@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from base.files import PROJECT
+from firstflight.base.files import PROJECT
 from tests.golden.test_links import DOCUMENTS
 
 GENERATED = {"docs/RESULTS.md", "docs/REPRODUCE.md", "docs/GALLERY.md", "docs/SCENARIOS.md",

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import experiment
-from base.command_line import run_main
-from runs import runs
+from firstflight.base.command_line import run_main
+from firstflight.runs import runs
 from vtime.uml import find_kernel
 
 PROJECT = Path(__file__).resolve().parent.parent.parent

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from base import errors
-from base.errors import FirstFlightError, UsageError
-from commands.virtual import captured
-from net.headers import IPV4
+from firstflight.base import errors
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.commands.virtual import captured
+from firstflight.net.headers import IPV4
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
-from wire.capture import pcapng
-from wire.capture.fields import headers
-from wire.capture.direction import LinkDirection
-from wire.capture.links import links
-from wire.capture.spaces import Spaces
+from firstflight.wire.capture import pcapng
+from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.direction import LinkDirection
+from firstflight.wire.capture.links import links
+from firstflight.wire.capture.spaces import Spaces
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runs.kinds import NOTHING, Overrides
-from runs.results.records import PASS
-from study.fetches.features.questions import question
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import judge_fetch
-from testbed.guests import UmlEngine
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.runs.results.records import PASS
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.study.questions import question
+from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import command, watched
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,

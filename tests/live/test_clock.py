@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.job import JobFolder, WorkerProcess
+from firstflight.testbed.job import JobFolder, WorkerProcess
 from vtime.console import EngineError
 from vtime.kernel.init import RESULTS
 from vtime.uml import guest_command

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from runs import runs, scenario_file
-from runs.batches import TrialBatch
-from runs.kinds import Overrides
-from runs.measuring import OneMachine
-from runs.results.records import RowWriter, columns_of
-from study import registry
-from testbed.guests import UmlEngine
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.batches import TrialBatch
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.measuring import OneMachine
+from firstflight.runs.results.records import RowWriter, columns_of
+from firstflight.study import registry
+from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.cluster.dask_processes import Machines, certificates
 
@@ -90,7 +90,7 @@ def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: P
     study = registry.study_of(scenario_file.find(name), OF_EACH_KIND[name])
     captured = [trial.id for trial in study.trials[:1]]
     batch = TrialBatch(study, study.trials, captured)
-    done = subprocess.run([sys.executable, PROJECT / "commands" / "batch.py", "--kernel", kernel],
+    done = subprocess.run([sys.executable, PROJECT / "firstflight" / "commands" / "batch.py", "--kernel", kernel],
                           input=batch.payload(), capture_output=True, timeout=DEADLINE_S,
                           check=False)
     assert done.returncode == 0, done.stderr

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from findings.render import data, markdown
-from runs import runs
-from study import registry
+from firstflight.findings.render import data, markdown
+from firstflight.runs import runs
+from firstflight.study import registry
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
 from vtime import uml

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from runs.results.records import FAIL, PASS
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import judge_fetch
-from testbed.guests import UmlEngine
-from testbed.job import JobFolder
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.job import JobFolder
 from vtime.console import EngineCannot, EngineError
 from vtime.kernel.init import RESULTS
 from vtime.uml import VIRTUAL_TIME, guest_command, why_not

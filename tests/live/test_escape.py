@@ -177,8 +177,8 @@ def for_everybody(kernel: Path, place: Path, owner: int) -> list[str]:
     The user asks for it: walls depend on who asks.
     """
     shutil.copy(kernel, place / "linux")
-    for room in ("base", "net", "testbed", "vtime"):
-        shutil.copytree(PROJECT / room, place / "project" / room,
+    for name in ("firstflight", "vtime"):
+        shutil.copytree(PROJECT / name, place / "project" / name,
                         ignore=shutil.ignore_patterns("__pycache__"))
     asking = ("import json, sys; from pathlib import Path; from vtime import uml;"
               " print(json.dumps(uml.guest_command(Path(sys.argv[1]))))")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from model.predict import predict
-from runs.results.records import FAIL, PASS
-from study.load.record import Connections, LoadRecord, join_rows, parse_connections
-from study.load.trial import LoadTrial, wire_bytes
-from study.load.verify import judge_load
-from testbed.guests import UmlEngine
+from firstflight.model.predict import predict
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.load.record import Connections, LoadRecord, join_rows, parse_connections
+from firstflight.study.load.trial import LoadTrial, wire_bytes
+from firstflight.study.load.verify import judge_load
+from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import Driver, rows
 from tests.transfers import transfer
 from vtime.kernel.init import RESULTS
@@ -106,7 +106,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
 KILLING = """
 import json, sys, threading
 from pathlib import Path
-from testbed.worker.load import LoadBench
+from firstflight.testbed.worker.load import LoadBench
 folder = Path(sys.argv[1])
 trial = json.loads((folder / "trial.json").read_text())
 bench = LoadBench(folder, Path.cwd(), {}, lambda: None)

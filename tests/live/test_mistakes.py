@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 import pytest
 
-from commands.virtual.captured import stored_facts
+from firstflight.commands.virtual.captured import stored_facts
+from firstflight.wire.capture import pcapng
+from firstflight.wire.capture.commands import said_of_commands
+from firstflight.wire.capture.connections import observed
+from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.links import links
+from firstflight.wire.capture.report import reported
+from firstflight.wire.capture.spaces import Spaces
 from tests.live.test_captured_networks import FUNCTIONS
 from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
-from wire.capture import pcapng
-from wire.capture.commands import said_of_commands
-from wire.capture.connections import observed
-from wire.capture.conversations import conversations
-from wire.capture.drops import drops
-from wire.capture.fields import headers
-from wire.capture.links import links
-from wire.capture.report import reported
-from wire.capture.spaces import Spaces
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")

@@ -14,11 +14,11 @@ from vtime.kernel.init import RESULTS
 BOTH = """
 import json, os, re, subprocess, sys
 from types import SimpleNamespace
-from testbed.network.kernel import NodeKernel
-from testbed.network.links import Neighbour, Route, RouteOptions, star_routes
-from testbed.network.ports import Port
-from net.link import Link, Path
-from testbed.network.shaping import bottleneck_queue, server_port, star_ports
+from firstflight.testbed.network.kernel import NodeKernel
+from firstflight.testbed.network.links import Neighbour, Route, RouteOptions, star_routes
+from firstflight.testbed.network.ports import Port
+from firstflight.net.link import Link, Path
+from firstflight.testbed.network.shaping import bottleneck_queue, server_port, star_ports
 
 def run(words):
     return subprocess.run(words.split(), capture_output=True, text=True, check=True).stdout

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from runs import scenario_file
-from runs.results.records import PASS
-from study.fetches import reading
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import judge_fetch
-from testbed.guests import UmlEngine
+from firstflight.runs import scenario_file
+from firstflight.runs.results.records import PASS
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed.guests import UmlEngine
 from tests.unit.core.example import whole
 
 SCENARIO = reading.read_scenario(scenario_file.find("dukkipati2010"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs import runs
+from firstflight.runs import runs
 from tests.live.conftest import Driver, rows, unwrapped
 from vtime import system
 

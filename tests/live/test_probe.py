@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.hosts.tls_records import newer_openssl
+from firstflight.testbed.hosts.tls_records import newer_openssl
 from tests.live.test_engines import in_guest
 from vtime.kernel.init import RESULTS
 
@@ -38,9 +38,9 @@ CASES = {
 MEASURE = """
 import json, subprocess, sys, time
 from pathlib import Path
-from net import link
-from testbed.bench import LineProcess
-from testbed.network.links import SERVER_IP
+from firstflight.net import link
+from firstflight.testbed.bench import LineProcess
+from firstflight.testbed.network.links import SERVER_IP
 from topo import Star
 
 folder, (cases, program, nagle, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])

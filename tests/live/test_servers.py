@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from base import errors
-from testbed.hosts import certificates
-from testbed.hosts.certificates import ChainSpec
+from firstflight.base import errors
+from firstflight.testbed.hosts import certificates
+from firstflight.testbed.hosts.certificates import ChainSpec
 from tests.live.conftest import Driver, command, rows, unwrapped
 
 NETWORK = ("--rtt", "100", "--bw", "10000", "--iw", "10", "--no-figures")

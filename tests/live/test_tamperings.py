@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from runs.results.records import PASS
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import judge_fetch
-from testbed.guests import UmlEngine
-from testbed.messages import Job
+from firstflight.runs.results.records import PASS
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.messages import Job
 
 # What the model computes; what it does not, since packets are lost or a timer paces.
 PLAIN = Trial(scenario="live", rtt_ms=60, bandwidth_kbps=5000, uplink_kbps=5000,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.hosts.tls_records import newer_openssl
+from firstflight.testbed.hosts.tls_records import newer_openssl
 from tests.live.conftest import Driver, rows
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from runs import scenario_file
-from runs.results.records import PASS, SKIPPED
-from study.trace.record import TraceRecord
-from study.trace.scenario import expand, read_scenario
-from study.trace.trial import TraceTrial
-from study.trace.verify import judge_trace
-from testbed.guests import UmlEngine
+from firstflight.runs import scenario_file
+from firstflight.runs.results.records import PASS, SKIPPED
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.scenario import expand, read_scenario
+from firstflight.study.trace.trial import TraceTrial
+from firstflight.study.trace.verify import judge_trace
+from firstflight.testbed.guests import UmlEngine
 from tests.golden import stored_trace
 from tests.live.conftest import Driver
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from study.fetches.features.users import window_commands as commands
+from firstflight.study.users import window_commands as commands
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 GATEWAY, SERVER, CLIENT = "192.0.2.1", "192.0.2.5", "203.0.113.1"

@@ -22,17 +22,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 import experiment
-from base.errors import FirstFlightError
-from findings import drawing
-from findings.quantities import FLAGS, QUANTITIES
-from findings.render import markdown, page, text
-from runs import scenario_file
-from runs.kinds import Overrides, RunData
-from runs.results.records import read_records
-from study import registry
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.verify import judge_fetch
-from testbed.network.commands import commands_of
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings import drawing
+from firstflight.findings.quantities import FLAGS, QUANTITIES
+from firstflight.findings.render import markdown, page, text
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, RunData
+from firstflight.runs.results.records import read_records
+from firstflight.study import registry
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed.network.commands import commands_of
 from tests.conftest import PROJECT
 from tests.programs import damage
 from tests.programs.damage import Draw, percent, pick

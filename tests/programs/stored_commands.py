@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from base.files import PROJECT
-from commands.virtual import captured
+from firstflight.base.files import PROJECT
+from firstflight.commands.virtual import captured
 from tests.programs import damage
 from tests.programs.damage import Draw, percent
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from base import errors
-from base.errors import CannotError, FirstFlightError
-from commands import batch
-from runs import batches
-from runs.results import provenance
+from firstflight.base import errors
+from firstflight.base.errors import CannotError, FirstFlightError
+from firstflight.commands import batch
+from firstflight.runs import batches
+from firstflight.runs.results import provenance
 from vtime.console import EngineCannot
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import experiment
-from base.files import WriteError
-from commands.virtual import command, script
+from firstflight.base.files import WriteError
+from firstflight.commands.virtual import command, script
 from vtime import LinkTimes
 
 

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 
 import plot
-from base import errors
-from base.errors import FirstFlightError
 from docs import update
-from findings import drawing
-from findings.findings import Report
-from findings.render import markdown, page, text
-from runs import runs
-from runs.kinds import Study
-from runs.results.record_file import RecordFile
-from runs.results.records import PASS, Record
-from study import registry
-from study.fetches import study as fetches
+from firstflight.base import errors
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings import drawing
+from firstflight.findings.findings import Report
+from firstflight.findings.render import markdown, page, text
+from firstflight.runs import runs
+from firstflight.runs.kinds import Study
+from firstflight.runs.results.record_file import RecordFile
+from firstflight.runs.results.records import PASS, Record
+from firstflight.study import registry
+from firstflight.study.fetches import study as fetches
 from tests.unit.render.reports import report
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"

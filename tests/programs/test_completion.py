@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from findings.quantities import FLAGS
-from runs import scenario_file
+from firstflight.findings.quantities import FLAGS
+from firstflight.runs import scenario_file
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 import experiment
-from base import command_line as command_line_of_all, errors
-from base.command_line import run_main
-from base.errors import CannotError, FirstFlightError, UsageError
-from commands import flags, run, without_trials
-from findings.quantities import FLAGS
-from probe.verdict import Observed, Response
-from runs import scenario_file
-from runs.kinds import RunData
-from runs.results.records import FAIL, PASS, SKIPPED, Record
+from firstflight.base import command_line as command_line_of_all, errors
+from firstflight.base.command_line import run_main
+from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.commands import flags, run, without_trials
+from firstflight.findings.quantities import FLAGS
+from firstflight.probe.verdict import Observed, Response
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import RunData
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 PROJECT = Path(experiment.__file__).resolve().parent
@@ -199,7 +199,8 @@ def test_as_published_are_the_scenarios_that_explain_these(
 
 def test_no_command_waits_for_slow_libraries() -> None:
     """They are imported where they are used."""
-    script = ("import sys, experiment, commands.run, study.fetches.findings\n"
+    script = ("import sys, experiment, firstflight.commands.run\n"
+              "import firstflight.study.fetches.findings\n"
               "slow = {'numpy', 'scipy', 'matplotlib', 'dpkt', 'jinja2'}"
               " & {*sys.modules}; sys.exit(f'{slow}' if slow else 0)")
     done = subprocess.run([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent,
@@ -260,10 +261,10 @@ MEASURED_BEFORE = f"""
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-import commands.run, experiment
-from base.command_line import run_main
-from runs.results import records
-from runs.measuring import JudgedTrial
+import firstflight.commands.run, experiment
+from firstflight.base.command_line import run_main
+from firstflight.runs.results import records
+from firstflight.runs.measuring import JudgedTrial
 
 class Stored:
     name, build, exact, jobs, facts, doing = "uml", "", True, 1, {{}}, ""
@@ -276,7 +277,7 @@ class Stored:
             if trial.id in known:  # a what-if trial is not
                 yield JudgedTrial(known[trial.id], {{}}, {{}}, 0.0)
 
-commands.run.measurer_for = contextmanager(lambda *_: iter([Stored()]))
+firstflight.commands.run.measurer_for = contextmanager(lambda *_: iter([Stored()]))
 run_main("run.sh", experiment.main)
 """
 
@@ -322,7 +323,7 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
     seen = Observed(40.0, 0, 65536, 0, 1448, [], [], False, [(40.0, 10)],
                     Response(200, "", 20_000, False, 100_000))
-    monkeypatch.setattr("probe.client.observe", lambda url: seen)
+    monkeypatch.setattr("firstflight.probe.client.observe", lambda url: seen)
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
     printed = capsys.readouterr().out
     assert "first flight: 10 segments" in printed
@@ -340,8 +341,8 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
         pytest.fail("it does what it only has to tell")
-    for name in ("probe.client.observe", "commands.cliff.rounds", "commands.run.measurer_for",
-                 "socket.getaddrinfo"):
+    for name in ("firstflight.probe.client.observe", "firstflight.commands.cliff.rounds",
+                 "firstflight.commands.run.measurer_for", "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
     for argv, words in (
             (["--find-cliff", "chain", "--iw", "10,20"], "cliff: 2 trials"),
@@ -392,8 +393,8 @@ def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("probe.client.attach", refused)
-    monkeypatch.setattr("probe.client.is_this_machine", lambda url: False)
+    monkeypatch.setattr("firstflight.probe.client.attach", refused)
+    monkeypatch.setattr("firstflight.probe.client.is_this_machine", lambda url: False)
     with socket.create_server(("127.0.0.1", 0)) as server, \
             pytest.raises(CannotError, match="^--probe: http.*; run it as root$") as raised:
         experiment.main(["--probe", f"http://127.0.0.1:{server.getsockname()[1]}/"])

@@ -21,9 +21,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from base.errors import USAGE, FirstFlightError, UsageError
-from runs import scenario_file
-from study.fetches.figures import panels
+from firstflight.base.errors import USAGE, FirstFlightError, UsageError
+from firstflight.runs import scenario_file
+from firstflight.study.fetches.figures import panels
 from tests.programs import damage
 from tests.programs.damage import Draw
 from tests.programs.inputs import KINDS, documents

@@ -431,7 +431,7 @@ def has_writer(fifo: int) -> bool:
 @pytest.fixture
 def building(tmp_path: Path) -> Building:
     """With a project of its own: guest kernels are tried with it."""
-    for name in ("base", "net", "vtime"):
+    for name in ("firstflight", "vtime"):
         shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
     shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
     return Building(tmp_path)

@@ -30,8 +30,7 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
 
 def test_ctrl_c_while_it_is_read_is_one_line(tmp_path: Path) -> None:
     """In the midst of its imports, of which one waits for it: as a child that strikes its parent."""
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base/__init__.py").write_text(
+    (tmp_path / "argparse.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
     done = subprocess.run(
         ["/usr/bin/python3", "-c", "import runpy, sys; sys.path[:0] = sys.argv[1:];"

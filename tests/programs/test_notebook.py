@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runs import scenario_file
+from firstflight.runs import scenario_file
 from tests.golden import stored_fetches
 
 PROJECT = Path(__file__).resolve().parent.parent.parent

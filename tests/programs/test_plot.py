@@ -14,7 +14,7 @@ import pytest
 
 import plot
 from docs import update
-from runs import scenario_file
+from firstflight.runs import scenario_file
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"

@@ -7,9 +7,9 @@ import re
 import pytest
 
 import experiment
-from base import errors
-from base.files import PROJECT
-from runs import scenario_file
+from firstflight.base import errors
+from firstflight.base.files import PROJECT
+from firstflight.runs import scenario_file
 
 TEXT = (PROJECT / "docs" / "REPRODUCE.md").read_text(encoding="utf-8")
 COMMANDS = sorted(set(re.findall(r"^    \./run\.sh (.+?)(?:  +#.*)?$", TEXT, re.MULTILINE)))

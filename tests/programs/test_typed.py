@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from base import files, typed
-from base.command_line import Parser
-from base.errors import UsageError
-from commands import flags, run, without_trials
-from commands.virtual import command
-from findings.quantities import FLAGS
+from firstflight.base import files, typed
+from firstflight.base.command_line import Parser
+from firstflight.base.errors import UsageError
+from firstflight.commands import flags, run, without_trials
+from firstflight.commands.virtual import command
+from firstflight.findings.quantities import FLAGS
 
 # What is typed, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [

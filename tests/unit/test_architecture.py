@@ -11,19 +11,33 @@ from pathlib import Path
 
 import pytest
 
-from study import registry
+from firstflight.study import registry
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
 # top level belongs to a room.
 ROOMS = ("base", "net", "findings", "wire", "model", "probe", "vtime", "testbed", "runs", "study",
          "paper", "commands", "benchmarks")
+PACKAGE = "firstflight"  # has the rooms that do not stand at the top
 PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",
             "experiment": "commands"}
 FILES = sorted(path.relative_to(PROJECT) for path in (
-    *PROJECT.glob("*.py"), *(path for room in ROOMS for path in (PROJECT / room).rglob("*.py"))))
-MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
-KINDS = sorted(path.name for path in (PROJECT / "study").iterdir()
+    *PROJECT.glob("*.py"), *(path for folder in (PACKAGE, *ROOMS)
+                             for path in (PROJECT / folder).rglob("*.py"))))
+
+
+def begins(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
+
+
+def name_of(path: Path) -> str:
+    """The name of a module as its rooms call it, without the package's."""
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__").removeprefix(f"{PACKAGE}.")
+
+
+MODULES = {name_of(path): path for path in FILES if path != Path(PACKAGE) / "__init__.py"}
+STUDY = Path(PACKAGE) / "study"
+KINDS = sorted(path.name for path in (PROJECT / STUDY).iterdir()
                if path.is_dir() and (path / "study.py").is_file())
 # Besides the rooms: who knows nothing of whom. Rooms that only look at data know no machine; what
 # runs on hosts starts with the standard library, net and each other.
@@ -38,11 +52,7 @@ WORLDS = (
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("topo", "testbed.bench", "testbed.network"),
         "distributed": ("runs.cluster",), "jinja2": ("findings.render",), "pycurl": ("client",),
-        "dpkt": ("study.fetches.features.users", "benchmarks")}  # slow
-
-
-def begins(module: str, room: str) -> bool:
-    return module == room or module.startswith(f"{room}.")
+        "dpkt": ("study.users", "benchmarks")}  # slow
 
 
 @cache
@@ -70,10 +80,11 @@ def imported(module: str, at_top: bool = False) -> frozenset[str]:
         if at_top and id(node) not in top:
             continue
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+            names.update(alias.name.removeprefix(f"{PACKAGE}.") for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.update(f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in MODULES
-                         else node.module for alias in node.names)
+            place = "" if node.module == PACKAGE else node.module.removeprefix(f"{PACKAGE}.") + "."
+            names.update(f"{place}{alias.name}" if f"{place}{alias.name}" in MODULES
+                         else place.removesuffix(".") for alias in node.names)
     return frozenset(names)
 
 
@@ -111,12 +122,13 @@ def test_a_room_imports_what_contributing_names_beside_it() -> None:
 
 def test_virtual_time_stands_without_the_study() -> None:
     """vtime is a product of its own: all of it is imported where the rooms above it are missing."""
-    above = [*ROOMS[ROOMS.index("vtime") + 1:], "model", "probe", *PROGRAMS]
+    above = [*(name if (PROJECT / name).is_dir() else f"{PACKAGE}.{name}" for name in
+               (*ROOMS[ROOMS.index("vtime") + 1:], "model", "probe")), *PROGRAMS]
     program = f"""
 import importlib, sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {above}:
+        if any(name == each or name.startswith(each + ".") for each in {above}):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Missing())
 for name in sys.argv[1:]:
@@ -126,7 +138,7 @@ for name in sys.argv[1:]:
     done = subprocess.run(["/usr/bin/python3", "-c", program, *modules], cwd=PROJECT, check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    failing = subprocess.run(["/usr/bin/python3", "-c", program, "study.registry"], cwd=PROJECT,
+    failing = subprocess.run(["/usr/bin/python3", "-c", program, "firstflight.study.registry"], cwd=PROJECT,
                              check=False, capture_output=True, text=True)
     assert "ModuleNotFoundError" in failing.stderr
 
@@ -154,11 +166,11 @@ def test_no_circle_between_files() -> None:
 
 
 def test_every_kind_has_the_same_rooms() -> None:
-    stages = {"scenario", "trial", "verify", "record", "analysis", "findings", "study"}
+    stages = {"scenario", "trial", "verify", "record", "findings", "study"}
     assert KINDS == sorted(registry.KINDS)
     for kind in KINDS:
-        files = {path.stem for path in (PROJECT / "study" / kind).rglob("*.py")}
-        assert stages <= files, f"study/{kind} lacks {', '.join(sorted(stages - files))}"
+        files = {path.stem for path in (PROJECT / STUDY / kind).rglob("*.py")}
+        assert stages <= files, f"{STUDY}/{kind} lacks {', '.join(sorted(stages - files))}"
 
 
 def test_files_and_functions_fit_a_reader() -> None:
@@ -222,7 +234,8 @@ def test_programs_within_tests_import_modules_that_there_are() -> None:
                     continue
                 wanted = {each.module for each in ast.walk(program)
                           if isinstance(each, ast.ImportFrom) and each.module
-                          and each.module.partition(".")[0] in ROOMS}
+                          and each.module.partition(".")[0] in (PACKAGE, *ROOMS)}
+                wanted = {name.removeprefix(f"{PACKAGE}.") for name in wanted}
                 assert wanted <= MODULES.keys(), f"{path}: {wanted - MODULES.keys()}"
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import experiment
 import plot
-from base import __version__
 from docs import update
+from firstflight.base import __version__
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 

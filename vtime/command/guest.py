@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from base.untrusted import quoted
+from firstflight.base.untrusted import quoted
 from vtime import confine, readable, uml
 from vtime.command import inside
 from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path, PurePosixPath
 
-from base import files
-from base.errors import one_line
-from base.files import WriteError
-from base.words import is_seen
+from firstflight.base import files
+from firstflight.base.errors import one_line
+from firstflight.base.files import WriteError
+from firstflight.base.words import is_seen
 from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
 from vtime.command.guest import CommandEnd
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from base.errors import FirstFlightError
 from benchmarks import processor
 from benchmarks.timer import watched
+from firstflight.base.errors import FirstFlightError
 
 # A child that is left behind works for a tenth of a second; its parent ends at once.
 LEFT_BEHIND = """

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from runs.cluster import cluster as cluster_module
-from runs.cluster.cluster import DIED, RETRIES, connect
-from runs.cluster.node import Node
+from firstflight.runs.cluster import cluster as cluster_module
+from firstflight.runs.cluster.cluster import DIED, RETRIES, connect
+from firstflight.runs.cluster.node import Node
 from tests.programs.cluster.dask_processes import cluster_of
 from tests.programs.cluster.test_node import BATCH, TOOLS, archive
 from vtime.console import EngineCannot, EngineError
@@ -66,7 +66,7 @@ def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_
     seen = tmp_path / "seen"
     seen.mkdir()
     monkeypatch.setattr(cluster_module, "pack", lambda kernel: archive(
-        **{"commands/batch.py": STRUCK % str(seen)}))
+        **{"firstflight/commands/batch.py": STRUCK % str(seen)}))
     with cluster_of(2, tmp_path) as address:
         assert results(address, b"one", b"kills", b"two") == [b"eno", b"sllik", b"owt"]
         with pytest.raises(EngineError, match="tcp://127.*: commands/batch.py: the guest died"):

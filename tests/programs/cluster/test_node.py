@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.cluster.node import CODE, KERNEL, Node, last_line
+from firstflight.runs.cluster.node import CODE, KERNEL, Node, last_line
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
 BATCH = """import json, sys
@@ -29,7 +29,8 @@ else:
 
 def archive(**files: str) -> bytes:
     """As a machine is sent one, with programs that only answer."""
-    contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]", "commands/batch.py": BATCH, **files}
+    contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]",
+                "firstflight/commands/batch.py": BATCH, **files}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as made:
         for name, text in {**{f"{CODE}/{name}": text for name, text in contents.items()},
@@ -79,8 +80,9 @@ def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, why: str,
     ({}, {**TOOLS, "curl": "curl 8"}, "'curl 7.88' instead of 'curl 8': use the same distribution"),
     ({"install.sh": "#!/bin/sh\necho 'install: missing packages: mininet' >&2; exit 1"}, TOOLS,
      "missing packages: mininet: run ./install.sh"),
-    ({"commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS, "no module mininet"),
-    ({"commands/batch.py": "print('curl')"}, TOOLS, "Expecting value")])
+    ({"firstflight/commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS,
+     "no module mininet"),
+    ({"firstflight/commands/batch.py": "print('curl')"}, TOOLS, "Expecting value")])
 def test_a_machine_that_is_not_alike_refuses(changed: dict[str, str], tools: dict[str, str],
                                              why: str, tmp_path: Path) -> None:
     assert why in refused(node(tmp_path, archive(**changed), tools), b"abc")
@@ -95,7 +97,7 @@ def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     lasts = BATCH.replace("    content = sys", f"    import os, time; os.mkdir({str(begun)!r});"
                           " time.sleep(600)\n    content = sys")
-    made = node(tmp_path, archive(**{"commands/batch.py": lasts}))
+    made = node(tmp_path, archive(**{"firstflight/commands/batch.py": lasts}))
     answered = threading.Event()
 
     def stop() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import INTERRUPTED, UNREAD, USAGE
+from firstflight.base.errors import INTERRUPTED, UNREAD, USAGE
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
@@ -46,7 +46,7 @@ def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
     """No file that is opened later takes the number of a stream, and is written to as one."""
-    program = ("import sys; from base.command_line import run_main, say\n"
+    program = ("import sys; from firstflight.base.command_line import run_main, say\n"
                "def main(argv):\n"
                "    file = open(argv[0], 'w'); print('out'); say('err')\n"
                "    return 0 if file.fileno() > 2 else 1\n"
@@ -75,7 +75,8 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
 def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{number})\n"
                                       "for _ in range(9): pass\nprint('imported', flush=True)\n")
-    program = ("import signal, time; from base.command_line import interrupt, run_main\n"
+    program = ("import signal, time\n"
+               "from firstflight.base.command_line import interrupt, run_main\n"
                "def main(argv):\n"
                "    signal.signal(signal.SIGTERM, interrupt)\n"
                "    import slow; time.sleep(60); return 0\n"
@@ -90,7 +91,7 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
 STRUCK = """
 import atexit, os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-from base import command_line
+from firstflight.base import command_line
 
 def strike():
     os.kill(os.getpid(), signal.SIGINT)

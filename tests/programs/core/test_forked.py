@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from base import forked
+from firstflight.base import forked
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import FirstFlightError
-from runs import runs
-from runs.kinds import Study
-from runs.measuring import CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep, measure
+from firstflight.base.errors import FirstFlightError
+from firstflight.runs import runs
+from firstflight.runs.kinds import Study
+from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep,
+                                        measure)
 from tests.unit.core.example import KIND, Record, Trial, record, study
 from tests.unit.core.example_run import Engine, Seen
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.bench import LineProcess, ProgramEnded, WorkerError
-from testbed.worker.fetches import measured_of, open_connections
+from firstflight.testbed.bench import LineProcess, ProgramEnded, WorkerError
+from firstflight.testbed.worker.fetches import measured_of, open_connections
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
 

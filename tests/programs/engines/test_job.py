@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.job import JobFolder, WorkerLost, WorkerProcess, shared_out
+from firstflight.testbed.job import JobFolder, WorkerLost, WorkerProcess, shared_out
 from vtime.console import EngineCannot, EngineError
 from vtime.shared_folder import FREED_BYTES, GrowingFile, open_within
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import job
-from testbed.job import JobFolder, StorageError, WorkerProcess
+from firstflight.testbed import job
+from firstflight.testbed.job import JobFolder, StorageError, WorkerProcess
 from vtime import shared_folder
 from vtime.console import EngineError
 
@@ -23,8 +23,8 @@ PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 WORKER = """
 import sys
 from pathlib import Path
-from testbed.worker import worker
-from testbed.bench import WorkerError
+from firstflight.testbed.worker import worker
+from firstflight.testbed.bench import WorkerError
 
 class Bench:
     sysctls = {}
@@ -32,7 +32,7 @@ class Bench:
     def prepare(self, trial): pass
     def measure(self, trial, observation):
         observation["skipped"] = "x" * trial["says"]
-        if trial["id"] == "tool": raise WorkerError("testbed.hosts.load_client ended")
+        if trial["id"] == "tool": raise WorkerError("firstflight.testbed.hosts.load_client ended")
     def add_recorded(self, observation): pass
     def close(self): pass
 
@@ -67,7 +67,7 @@ def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     job = worked(tmp_path, None, ("one", 10), ("tool", 10))
     lines = [json.loads(line) for line in job.new_lines()]
     assert [line.get("error") for line in lines if "trial" in line] == [
-        None, "testbed.hosts.load_client ended"] and lines[-1]["stage"] == "done"
+        None, "firstflight.testbed.hosts.load_client ended"] and lines[-1]["stage"] == "done"
     job.check_storage()
     assert not (job.path / shared_folder.PROBE).exists()
 

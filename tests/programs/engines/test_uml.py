@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.guests import UmlEngine
-from testbed.job import Observation, StorageError, WorkerKilled
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.job import Observation, StorageError, WorkerKilled
 from vtime import uml
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import guest_command

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from base.untrusted import QUOTED_CHARACTERS, quoted
-from testbed import observations
-from testbed.guests import UmlEngine
-from testbed.job import JobFolder, StorageError, WorkerProcess
-from testbed.observations import FILE_BYTES, LINE_BYTES
+from firstflight.base.untrusted import QUOTED_CHARACTERS, quoted
+from firstflight.testbed import observations
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.job import JobFolder, StorageError, WorkerProcess
+from firstflight.testbed.observations import FILE_BYTES, LINE_BYTES
 from tests.conftest import PROJECT
 from vtime import console, shared_folder
 from vtime.console import CONSOLE, EngineError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.guests import UmlEngine
+from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import processes_with
 from vtime import confine, uml
 from vtime.console import EngineError
@@ -77,7 +77,7 @@ def test_what_a_guest_has_started_ends_with_it(
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
 def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
-    run = ("import sys; from pathlib import Path; from testbed.guests import UmlEngine;"
+    run = ("import sys; from pathlib import Path; from firstflight.testbed.guests import UmlEngine;"
            f" list(UmlEngine(Path(sys.argv[1]), 1).run([{TRIAL}], {{}}, Path(sys.argv[2])))")
     work = tmp_path / "work"
     with subprocess.Popen([sys.executable, "-c", run, str(kernel(tmp_path, True)), str(work)],

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed import job
-from testbed.job import JobFolder, Watchdog, WorkerProcess
+from firstflight.testbed import job
+from firstflight.testbed.job import JobFolder, Watchdog, WorkerProcess
 from vtime.console import EngineError
 
 SPIN = (sys.executable, "-S", "-c", "while True: pass")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import client
-from testbed.hosts.kernel import TcpInfo
-from testbed.hosts.serving import body_of
+from firstflight.testbed.hosts.kernel import TcpInfo
+from firstflight.testbed.hosts.serving import body_of
 from tests.programs.hosts.running import Program, running
 
 SIZE = 70_000

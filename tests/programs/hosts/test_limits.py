@@ -47,7 +47,8 @@ def answer(client: socket.socket) -> bytes:
     return got
 
 
-@pytest.mark.parametrize("words", [("server",), ("testbed.hosts.load_server", "/dev/null")])
+@pytest.mark.parametrize("words", [
+    ("server",), ("firstflight.testbed.hosts.load_server", "/dev/null")])
 def test_a_server_listens_where_it_is_told_and_nowhere_else(
         start: Start, words: tuple[str, ...]) -> None:
     _, by_default = start(*words)
@@ -96,7 +97,7 @@ def test_silent_connections_make_room(start: Start) -> None:
 
 
 def test_the_load_server_outlives_more_connections_than_it_may_have(start: Start) -> None:
-    program, said = start("testbed.hosts.load_server", "/dev/null")
+    program, said = start("firstflight.testbed.hosts.load_server", "/dev/null")
     connections = [connect(said) for _ in range(FILES)]
     assert answer(connections[-1]) == b""  # closed at once
     for connection in connections:

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from testbed.hosts import load_client, load_server
-from testbed.hosts.kernel import TcpInfo
-from testbed.hosts.load_client import response_bytes, size_at
-from testbed.hosts.load_server import parse_request
-from testbed.hosts.serving import body_of
+from firstflight.testbed.hosts import load_client, load_server
+from firstflight.testbed.hosts.kernel import TcpInfo
+from firstflight.testbed.hosts.load_client import response_bytes, size_at
+from firstflight.testbed.hosts.load_server import parse_request
+from firstflight.testbed.hosts.serving import body_of
 from tests.programs.hosts.running import Program, connect, received, running
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
@@ -33,7 +33,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 @contextmanager
 def load_server_at(path: Path) -> Iterator[tuple[Program, int]]:
-    with running("testbed.hosts.load_server", str(path), "--port", "0") as program:
+    with running("firstflight.testbed.hosts.load_server", str(path), "--port", "0") as program:
         said = program.line()
         assert said["event"] == "listening"
         yield program, said["port"]
@@ -210,7 +210,7 @@ def test_an_address_without_a_way_to_it_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_generator_takes_tasks_as_lines(tmp_path: Path) -> None:
-    with running("testbed.hosts.load_client") as program:
+    with running("firstflight.testbed.hosts.load_client") as program:
         program.ask(task(tmp_path / "none" / "file", 9, duration_s=0.01))
         assert program.line()["event"] == "failed"
         program.ask(task(tmp_path / "file", 9, duration_s=0.01))

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from testbed.hosts.server.connections import ServedConnection
-from testbed.hosts.server.http import parse_path
-from testbed.hosts.serving import body_of
+from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
+from firstflight.testbed.hosts.server.connections import ServedConnection
+from firstflight.testbed.hosts.server.http import parse_path
+from firstflight.testbed.hosts.serving import body_of
 from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from testbed.hosts import tls
-from testbed.hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError, ChainSpec,
-                                        Files, fillers, make)
-from testbed.hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
+from firstflight.testbed.hosts import tls
+from firstflight.testbed.hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError,
+                                                    ChainSpec, Files, fillers, make)
+from firstflight.testbed.hosts.tls_records import (GROUPS_BYTES, flight_of, newer_openssl, records,
+                                                   writes_of)
 from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
 
 ADDRESS = "127.0.0.1"

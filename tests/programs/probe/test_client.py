@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from net import bpf
-from probe import client, tap
-from probe.verdict import Observed
-from testbed.hosts.certificates import ChainSpec, make
+from firstflight.net import bpf
+from firstflight.probe import client, tap
+from firstflight.probe.verdict import Observed
+from firstflight.testbed.hosts.certificates import ChainSpec, make
 from tests.programs.hosts.running import running
 
 needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from findings.render import page
+from firstflight.findings.render import page
 from tests.golden import stored_fetches, stored_load, stored_questions, stored_trace
 from tests.programs.render import browser
 from tests.programs.render.browser import Browser

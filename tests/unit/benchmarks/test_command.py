@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import CANNOT, FAILED, USAGE
 from benchmarks import command, processor, timer
 from benchmarks.outside import transfers
 from benchmarks.timer import Timing
+from firstflight.base.errors import CANNOT, FAILED, USAGE
 from vtime import uml
 from vtime.console import EngineError
 

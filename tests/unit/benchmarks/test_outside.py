@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from base.errors import FAILED, OK, CannotError
 from benchmarks.outside import examples, experiments, stock_kernel
 from benchmarks.outside.container import docker_profile
 from benchmarks.outside.experiments import Experiment, GuestRun, Number, Row
 from benchmarks.outside.stock_kernel import differ, row
-from runs.results.records import FAIL
+from firstflight.base.errors import FAILED, OK, CannotError
+from firstflight.runs.results.records import FAIL
 from tests.golden.stored_fetches import stored
 
 

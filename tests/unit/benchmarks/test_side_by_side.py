@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from base.files import PROJECT
 from benchmarks.outside import side_by_side
 from benchmarks.outside.side_by_side_table import TOLERANCES, Case, Row, document, judged
+from firstflight.base.files import PROJECT
 
 OBSERVED = json.loads((Path(__file__).parent / "side_by_side_observed.json").read_text())
 CASE = Case("netcat", "netcat takes 1 MB to b", sh="true", rate_mbit=4)

@@ -8,17 +8,17 @@ from itertools import combinations
 
 import pytest
 
-from base.errors import UsageError
 from benchmarks.outside.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES,
                                           WORST, Tally, command_of, requested_sysctls, sample,
                                           sample_crossed, sample_tls)
-from commands.flags import parse
-from commands.run import overrides_of
-from runs.kinds import NOTHING
-from runs.results.records import FAIL, SKIPPED
-from study.fetches.features.questions import question
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.commands.flags import parse
+from firstflight.commands.run import overrides_of
+from firstflight.runs.kinds import NOTHING
+from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.questions import question
 from tests.golden import stored
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy
 import pytest
 
-from net.link import Link
+from firstflight.net.link import Link
+from firstflight.wire.capture import conversations, links, pcapng
+from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.pcapng import Capture
+from firstflight.wire.capture.spaces import Spaces
 from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import HANDSHAKE, SYN, Packet, made, netem, of
-from wire.capture import conversations, links, pcapng
-from wire.capture.fields import headers
-from wire.capture.pcapng import Capture
-from wire.capture.spaces import Spaces
 
 
 def talks(capture: Capture) -> conversations.Conversations:

@@ -13,20 +13,21 @@ from pathlib import Path
 import numpy
 import pytest
 
-from base.errors import FirstFlightError
-from commands.virtual import captured
-from findings.render.data import table_csv
-from net.headers import TCP, UDP
-from wire.capture import pcapng
-from wire.capture.connections import observed
-from wire.capture.conversations import conversations
-from wire.capture.fields import FRAGMENT, Headers, headers
-from wire.capture.direction import LinkDirection
-from wire.capture.links import _in_effect, links
-from wire.capture.spaces import Spaces
-from wire.capture.pcapng import Capture, Device, DeviceState, NoCapture, Packets, packets_of, read
-from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed, rate_words
-from wire.capture.report import Reported, reported
+from firstflight.base.errors import FirstFlightError
+from firstflight.commands.virtual import captured
+from firstflight.findings.render.data import table_csv
+from firstflight.net.headers import TCP, UDP
+from firstflight.wire.capture import pcapng
+from firstflight.wire.capture.connections import observed
+from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.fields import FRAGMENT, Headers, headers
+from firstflight.wire.capture.direction import LinkDirection
+from firstflight.wire.capture.links import _in_effect, links
+from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, Packets,
+                                             packets_of, read)
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed, rate_words
+from firstflight.wire.capture.report import Reported, reported
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
 ORIGIN_NS = 1_767_225_600_000_000_000

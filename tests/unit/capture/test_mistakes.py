@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy
 import pytest
 
-from commands.virtual import script
-from commands.virtual.ignored import ignored
+from firstflight.commands.virtual import script
+from firstflight.commands.virtual.ignored import ignored
+from firstflight.wire.capture.commands import said_of_commands
+from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.pcapng import Capture, Command, Complaint, NoCapture
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
+from firstflight.wire.capture.spaces import Spaces
 from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import (HANDSHAKE, MS, QUEUE_DROP, ROOT, Packet, found, made,
                                           message, netem, of, seen)
-from wire.capture.commands import said_of_commands
-from wire.capture.drops import drops
-from wire.capture.pcapng import Capture, Command, Complaint, NoCapture
-from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from wire.capture.spaces import Spaces
 
 
 def burst(count: int, begin_ms: float = 30, apart_ms: float = 1.0, size: int = 1400,

@@ -15,19 +15,20 @@ from typing import NamedTuple
 import numpy
 import pytest
 
-from base.errors import OK
-from commands.virtual import captured, script
-from net.link import Link
-from wire.capture.connections import ObservedConnection, observed
-from wire.capture.conversations import conversations
-from wire.capture.fields import headers
-from wire.capture.direction import LinkDirection
-from wire.capture.links import _in_effect, links
-from wire.capture.spaces import Spaces
-from wire.capture.drops import drops
-from wire.capture.pcapng import Capture, Device, DeviceState, Packets, _without_cut, packets_of
-from wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from wire.capture.report import Reported, reported
+from firstflight.base.errors import OK
+from firstflight.commands.virtual import captured, script
+from firstflight.net.link import Link
+from firstflight.wire.capture.connections import ObservedConnection, observed
+from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.direction import LinkDirection
+from firstflight.wire.capture.links import _in_effect, links
+from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, Packets, _without_cut,
+                                             packets_of)
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
+from firstflight.wire.capture.report import Reported, reported
 
 MS = 1_000_000
 SYN, RST, PUSH, ACK, FIN = 2, 4, 8, 16, 1

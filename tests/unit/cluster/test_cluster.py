@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import CannotError
-from commands.runners import engine_errors
-from runs import cluster
-from runs.cluster import cluster as cluster_module
-from runs.cluster.cluster import PROJECT, connect, pack
-from runs.cluster.node import CODE, KERNEL
+from firstflight.base.errors import CannotError
+from firstflight.commands.runners import engine_errors
+from firstflight.runs import cluster
+from firstflight.runs.cluster import cluster as cluster_module
+from firstflight.runs.cluster.cluster import PROJECT, connect, pack
+from firstflight.runs.cluster.node import CODE, KERNEL
 
 
 @pytest.mark.parametrize("address", [
@@ -48,6 +48,7 @@ def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
     with zipfile.ZipFile(io.BytesIO(pack(tmp_path / "linux"))) as files:
         assert files.read(KERNEL) == b"kernel"
-        for name in ("install.sh", "commands/batch.py", "testbed/worker/worker.py"):
+        for name in ("install.sh", "firstflight/commands/batch.py",
+                     "firstflight/testbed/worker/worker.py"):
             mode = files.getinfo(f"{CODE}/{name}").external_attr >> 16 & 0o755
             assert mode == (PROJECT / name).stat().st_mode & 0o755, name

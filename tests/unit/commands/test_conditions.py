@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from base import errors
-from base.errors import FirstFlightError, UsageError
-from commands import conditions, flags
-from runs.kinds import Overrides, Study
-from runs.results.records import FAIL, PASS
-from study import registry
-from study.fetches.verify.record import Record
+from firstflight.base import errors
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.commands import conditions, flags
+from firstflight.runs.kinds import Overrides, Study
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study import registry
+from firstflight.study.fetches.verify.record import Record
 from tests.unit.core.example import whole
 
 STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))

@@ -10,10 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from base import files
-from base.command_line import Parser
-from commands import flags
-from commands.virtual import captured, command
+from firstflight.base import files
+from firstflight.base.command_line import Parser
+from firstflight.commands import flags
+from firstflight.commands.virtual import captured, command
 
 EVERYWHERE = {"-h", "--help", "--version"}
 _FLAG = re.compile(r"^  (?:-\w[^,\n]*, )?(--[a-z-]+)\b", re.MULTILINE)  # at the begin of its text
@@ -59,7 +59,7 @@ def test_help_of_all_has_each_flag_of_commands(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runs.results import provenance
+    from firstflight.runs.results import provenance
     text = " ".join((files.PROJECT / "docs" / "CLUSTER.md").read_text(encoding="utf-8").split())
     (compared,) = re.findall(r"Compared before the run begins: (.*?)\. ", text)
     monkeypatch.setattr(provenance, "first_line", lambda _: "")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import UsageError
-from base.removed import REMOVED
-from commands import flags, run, users
+from firstflight.base.errors import UsageError
+from firstflight.base.removed import REMOVED
+from firstflight.commands import flags, run, users
 
 # What somebody types who knows an earlier version; the first word, or the first two, is the key.
 TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import vtime
-from base.errors import FAILED, INTERRUPTED, FirstFlightError, UsageError
-from commands.virtual import command, records, repeated
-from commands.virtual.repeated import Conversation, Run, connection_rows
+from firstflight.base.errors import FAILED, INTERRUPTED, FirstFlightError, UsageError
+from firstflight.commands.virtual import command, records, repeated
+from firstflight.commands.virtual.repeated import Conversation, Run, connection_rows
 from vtime import LinkTimes, Result
 
 Answer = Callable[[int, Any], int]  # of a seed, and what watches: the status

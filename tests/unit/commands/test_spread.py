@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from commands.virtual.spread import Row, as_json, line_rows, numbers_of, table, two_states
+from firstflight.commands.virtual.spread import (Row, as_json, line_rows, numbers_of, table,
+                                                 two_states)
 
 IPERF3 = "[  5]   0.00-{}  sec  {} MBytes  {} Mbits/sec                  receiver"
 # Unimodal distributions, of positive values.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from base.words import exact
-from runs import scenario_file
-from runs.kinds import Kind, Study
-from runs.results import records
-from runs.results.records import PASS
-from runs.scenario_file import Head
-from study import registry
+from firstflight.base.words import exact
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Kind, Study
+from firstflight.runs.results import records
+from firstflight.runs.results.records import PASS
+from firstflight.runs.scenario_file import Head
+from firstflight.study import registry
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from base.command_line import run_main
-from runs.measuring import MeasureOptions, OneMachine, measure
+from firstflight.base.command_line import run_main
+from firstflight.runs.measuring import MeasureOptions, OneMachine, measure
 from tests.unit.core.example import study
 
 

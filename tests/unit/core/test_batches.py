@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from base.errors import FirstFlightError
-from runs import batches
-from runs.batches import TrialBatch
-from runs.cluster.cluster import ManyMachines
-from runs.kinds import Study
-from runs.measuring import JudgedTrial, OneMachine
-from runs.results.records import RowWriter, columns_of, trial_class
-from runs.scenario_file import Head
-from study import registry
-from testbed.job import shared_out
+from firstflight.base.errors import FirstFlightError
+from firstflight.runs import batches
+from firstflight.runs.batches import TrialBatch
+from firstflight.runs.cluster.cluster import ManyMachines
+from firstflight.runs.kinds import Study
+from firstflight.runs.measuring import JudgedTrial, OneMachine
+from firstflight.runs.results.records import RowWriter, columns_of, trial_class
+from firstflight.runs.scenario_file import Head
+from firstflight.study import registry
+from firstflight.testbed.job import shared_out
 from tests.unit.core import example
 from tests.unit.core.example import Record, Trial, whole
 from tests.unit.core.example_run import Engine
@@ -56,7 +56,7 @@ def study(count: int = 5) -> Any:
 
 
 def kind_of(name: str) -> Any:
-    """The kind of a name, the example for kind fetches (study.registry.kind)."""
+    """The kind of a name, the example for kind fetches (firstflight.study.registry.kind)."""
     return KIND if name == "fetches" else registry.kind(name)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from findings.findings import Compared
-from runs.results.checks import Check, Failure, failed_checks, failures, give_verdict, table
-from runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.findings.findings import Compared
+from firstflight.runs.results.checks import (Check, Failure, failed_checks, failures, give_verdict,
+                                             table)
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from tests.unit.core.example import Record, record
 
 

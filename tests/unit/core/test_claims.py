@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as some
 
-from findings.charts import Ends, is_wide
-from findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED, WORDS,
-                             ComparedNumber, counts, equivalent, judge, larger, summary, word_of)
-from runs import scenario_file
+from firstflight.findings.charts import Ends, is_wide
+from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED,
+                                         WORDS, ComparedNumber, counts, equivalent, judge, larger,
+                                         summary, word_of)
+from firstflight.runs import scenario_file
 
 
 numbers = some.floats(-1e6, 1e6)

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from findings.difference import Difference, Excluded, of_baseline, of_experiment
-from study import compare
-from study.compare import Estimator, Row, difference
+from firstflight.findings.difference import Difference, Excluded, of_baseline, of_experiment
+from firstflight.study import compare
+from firstflight.study.compare import Estimator, Row, difference
 
 BASE, EXPERIMENT = 3, 10
 # Of two cells or clients: what was measured under each window, unit by unit, and the weight.

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 import experiment
-from base.errors import UsageError
-from runs.kinds import RunData
-from runs.results.records import FAIL, PASS, Record
-from study import compared_runs
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import RunData
+from firstflight.runs.results.records import FAIL, PASS, Record
+from firstflight.study import compared_runs
 
 
 @dataclass(frozen=True)

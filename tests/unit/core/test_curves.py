@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy
 import pytest
 
-from base.errors import UsageError
-from study.scenario import curves
-from study.scenario.curves import CdfCurve, network_curve, size_curve
-from study.scenario.published import PAPER
+from firstflight.base.errors import UsageError
+from firstflight.study.scenario import curves
+from firstflight.study.scenario.curves import CdfCurve, network_curve, size_curve
+from firstflight.study.scenario.published import PAPER
 
 
 def test_web_search_sizes_have_the_published_quantiles_and_mean() -> None:

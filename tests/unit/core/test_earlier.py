@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from base.errors import FirstFlightError
-from runs import measuring, runs
-from runs.measuring import CAPTURES, MeasureOptions, OneMachine, Refining, measure
+from firstflight.base.errors import FirstFlightError
+from firstflight.runs import measuring, runs
+from firstflight.runs.measuring import CAPTURES, MeasureOptions, OneMachine, Refining, measure
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Trial
 from tests.unit.core.test_measured import KIND

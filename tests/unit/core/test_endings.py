@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from base import __version__, command_line
-from base.command_line import Parser, pictures, positive, run_main, whole_numbers, write_crash
-from base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, UsageError,
-                         note_kept, one_line)
+from firstflight.base import __version__, command_line
+from firstflight.base.command_line import (Parser, pictures, positive, run_main, whole_numbers,
+                                           write_crash)
+from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
+                                     UsageError, note_kept, one_line)
 
 
 @pytest.fixture(autouse=True)

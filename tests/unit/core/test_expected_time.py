@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from base import files
-from runs import measuring, scenario_file
-from runs.kinds import Overrides
-from runs.measuring import expected
-from study import registry
+from firstflight.base import files
+from firstflight.runs import measuring, scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.measuring import expected
+from firstflight.study import registry
 
 
 def study_of(name: str, **lists: Any) -> Any:

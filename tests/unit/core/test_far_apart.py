@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from runs.measuring import MOST_LOOKED_AT, sample_of
+from firstflight.runs.measuring import MOST_LOOKED_AT, sample_of
 
 
 @dataclass(frozen=True)

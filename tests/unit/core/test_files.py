@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from base import files
-from base.errors import FirstFlightError
-from base.files import WriteError
+from firstflight.base import files
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.files import WriteError
 
 ME, OTHER = 12345, 23456  # who called sudo, and somebody else
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
@@ -143,7 +143,7 @@ def test_a_device_stays_one(tmp_path: Path, kind: int, number: tuple[int, int], 
 
 TO_STANDARD_OUTPUT = """
 import os, pathlib, sys
-from base import files
+from firstflight.base import files
 print("before")
 for path in sys.argv[1:]:
     files.write(pathlib.Path(path), path + os.linesep)
@@ -227,7 +227,7 @@ def test_a_full_disk_is_named_with_what_to_do(code: int, advice: str) -> None:
 
 LIMITED = """
 import pathlib, sys
-from base import files
+from firstflight.base import files
 try:
     files.write(pathlib.Path(sys.argv[1]), "x" * 5000)
 except files.WriteError as error:

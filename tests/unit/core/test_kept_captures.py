@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from runs import scenario_file
-from runs.kinds import Overrides
-from runs.measuring import CAPTURES_KEPT, sample_of
-from study import registry
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.measuring import CAPTURES_KEPT, sample_of
+from firstflight.study import registry
 from tests.unit.core.example import Trial, whole
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from base.command_line import Progress
-from base.errors import FirstFlightError
-from net.segments import capture_file
-from runs import measuring, runs
-from runs.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine, capture_of,
-                            file_of, kept, measure, sample_of)
-from study import compared_runs
+from firstflight.base.command_line import Progress
+from firstflight.base.errors import FirstFlightError
+from firstflight.net.segments import capture_file
+from firstflight.runs import measuring, runs
+from firstflight.runs.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine,
+                                        capture_of, file_of, kept, measure, sample_of)
+from firstflight.study import compared_runs
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
 

@@ -9,8 +9,8 @@ import select
 
 import pytest
 
-from base import command_line
-from base.command_line import Progress
+from firstflight.base import command_line
+from firstflight.base.command_line import Progress
 
 
 def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from base import __version__
-from runs.results import provenance
+from firstflight.base import __version__
+from firstflight.runs.results import provenance
 
 
 def commit(folder: Path, *words: str) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import UsageError
-from study.scenario import published
+from firstflight.base.errors import UsageError
+from firstflight.study.scenario import published
 
 
 def test_published_files_are_read_as_they_stand() -> None:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from base.errors import UsageError
-from findings.quantities import QUANTITIES, quantity
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import QUANTITIES, quantity
 
 
 def test_whole_quantities_are_int_and_others_float() -> None:

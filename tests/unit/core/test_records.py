@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from base.files import WriteError
-from base.words import exact, to_text
-from runs.results import record_file, records
-from runs.results.record_file import RecordFile
-from runs.results.records import FAIL, PASS, RecordsError, columns_of, read_records, value_of
-from testbed.messages import started_at
+from firstflight.base.files import WriteError
+from firstflight.base.words import exact, to_text
+from firstflight.runs.results import record_file, records
+from firstflight.runs.results.record_file import RecordFile
+from firstflight.runs.results.records import (FAIL, PASS, RecordsError, columns_of, read_records,
+                                              value_of)
+from firstflight.testbed.messages import started_at
 from tests.unit.core.example import Record, Trial, record
 
 # Whatever its exponent, and those that people write.

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.findings import Fact, Finding, Report, Tile, kernel_of
-from runs import reporting, runs, scenario_file
-from runs.kinds import RunData
-from runs.results.records import FAIL, PASS, SKIPPED, Record
-from study import registry
+from firstflight.base.errors import UsageError
+from firstflight.findings.findings import Fact, Finding, Report, Tile, kernel_of
+from firstflight.runs import reporting, runs, scenario_file
+from firstflight.runs.kinds import RunData
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
+from firstflight.study import registry
 from tests.unit.core.example import study
 
 

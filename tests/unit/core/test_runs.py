@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from base import files
-from base.errors import FirstFlightError, UsageError
-from runs import runs, scenario_file
-from runs.kinds import Overrides
-from runs.results.record_file import RecordFile
-from runs.results.records import RecordsError, read_records
-from runs.runs import Run, request
-from study import registry
+from firstflight.base import files
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.record_file import RecordFile
+from firstflight.runs.results.records import RecordsError, read_records
+from firstflight.runs.runs import Run, request
+from firstflight.study import registry
 from tests.golden import stored_fetches, stored_load
 from tests.unit.core.example import Trial, record, study, whole
 

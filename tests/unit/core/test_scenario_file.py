@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import USAGE, UsageError
-from runs import scenario_file
-from runs.scenario_file import ScenarioFile, check_count
+from firstflight.base.errors import USAGE, UsageError
+from firstflight.runs import scenario_file
+from firstflight.runs.scenario_file import ScenarioFile, check_count
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 

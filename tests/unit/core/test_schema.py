@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from base.errors import UsageError
-from runs import schema
-from runs.schema import key
+from firstflight.base.errors import UsageError
+from firstflight.runs import schema
+from firstflight.runs.schema import key
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from base.stats import Estimate
-from findings.findings import Cell, Column, Finding, Interval, Report, Rounded, Statement, Table
-from runs import scenario_file, stated
-from runs.stated import CONTRADICTED, HOLDS, NOT_TESTED, OPEN
+from firstflight.base.errors import UsageError
+from firstflight.base.stats import Estimate
+from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded,
+                                           Statement, Table)
+from firstflight.runs import scenario_file, stated
+from firstflight.runs.stated import CONTRADICTED, HOLDS, NOT_TESTED, OPEN
 from tests.unit.render import reports
 
 CHAINS = Finding("steps", "First byte by chain", tables=(Table("", (

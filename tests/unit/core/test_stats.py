@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from base import stats
+from firstflight.base import stats
 
 
 def test_weighted_statistics_agree_with_the_unweighted() -> None:

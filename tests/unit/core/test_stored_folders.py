@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import plot
-from base.errors import FAILED, OK, FirstFlightError
-from commands import without_trials
-from commands.flags import parse
-from commands.virtual import captured
-from findings.drawing.style import even_ticks
-from runs import runs
-from runs.results.facts import COMMAND, RUN, read_facts_file
-from runs.results.records import LARGEST, RecordsError
+from firstflight.base.errors import FAILED, OK, FirstFlightError
+from firstflight.commands import without_trials
+from firstflight.commands.flags import parse
+from firstflight.commands.virtual import captured
+from firstflight.findings.drawing.style import even_ticks
+from firstflight.runs import runs
+from firstflight.runs.results.facts import COMMAND, RUN, read_facts_file
+from firstflight.runs.results.records import LARGEST, RecordsError
 from tests.programs.inputs import stored
 from tests.programs.stored_commands import FACTS, packets
 

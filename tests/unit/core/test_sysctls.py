@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file
-from runs.sysctls import KNOWN, sysctls_of
-from study import registry
-from testbed.network.kernel import TCP_SYSCTLS
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
+from firstflight.runs.sysctls import KNOWN, sysctls_of
+from firstflight.study import registry
+from firstflight.testbed.network.kernel import TCP_SYSCTLS
 
 
 def read(key: str, value: object, one_word: bool = False) -> dict[str, str]:

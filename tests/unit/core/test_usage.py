@@ -10,8 +10,8 @@ import pytest
 
 import experiment
 import plot
-from base.errors import MESSAGE_CHARACTERS, USAGE, FirstFlightError
 from docs import update
+from firstflight.base.errors import MESSAGE_CHARACTERS, USAGE, FirstFlightError
 
 LONG, LONGER = "x" * 300, "/".join(["d" * 200] * 30)  # a name, and a path, that none can have
 PATHS = ("", LONG, LONGER, "a\0b")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from base import command_line, words
+from firstflight.base import command_line, words
 
 
 def test_what_is_not_to_be_seen_becomes_a_space() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from findings.drawing import style
+from firstflight.findings.drawing import style
 
 
 @pytest.fixture(autouse=True, scope="module")

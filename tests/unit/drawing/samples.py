@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy
 
-from base.stats import Estimate
-from findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line, LineChart,
-                             Mark, PacketsChart, Plot, Square, SquareChart, SquareMap, StepChart,
-                             TimeBar, TimeChart, Timeline, TraceChart, TraceRow, WaterfallStep)
+from firstflight.base.stats import Estimate
+from firstflight.findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line,
+                                         LineChart, Mark, PacketsChart, Plot, Square, SquareChart,
+                                         SquareMap, StepChart, TimeBar, TimeChart, Timeline,
+                                         TraceChart, TraceRow, WaterfallStep)
 
 
 def words(mark: str = "", alarm: str = "") -> dict[str, Any]:

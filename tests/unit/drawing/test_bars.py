@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from base.stats import Estimate
-from findings import drawing
-from findings.charts import Bar, BarChart, bar_page
-from findings.drawing import bars, style
+from firstflight.base.stats import Estimate
+from firstflight.findings import drawing
+from firstflight.findings.charts import Bar, BarChart, bar_page
+from firstflight.findings.drawing import bars, style
 from tests.unit.drawing import samples
 
 

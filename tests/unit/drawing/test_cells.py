@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_rgba
 
-from findings import drawing
-from findings.charts import Square, SquareMap
-from findings.drawing import squares, style
+from firstflight.findings import drawing
+from firstflight.findings.charts import Square, SquareMap
+from firstflight.findings.drawing import squares, style
 from tests.unit.drawing import samples
 
 def texts(axes: Any) -> list[str]:

@@ -12,13 +12,13 @@ import pytest
 from matplotlib import cbook, rc_context
 from matplotlib.text import Text
 
-from base.command_line import PICTURES
-from base.errors import FirstFlightError
-from findings import drawing
-from findings.charts import Chart, Line, Plot, SquareChart, TimeChart
-from findings.drawing import lines, squares, style
-from findings.findings import Finding, Report
-from study import registry
+from firstflight.base.command_line import PICTURES
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings import drawing
+from firstflight.findings.charts import Chart, Line, Plot, SquareChart, TimeChart
+from firstflight.findings.drawing import lines, squares, style
+from firstflight.findings.findings import Finding, Report
+from firstflight.study import registry
 from tests.unit.drawing import samples
 
 

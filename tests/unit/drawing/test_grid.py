@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from findings import drawing
+from firstflight.findings import drawing
 from tests.unit.drawing import samples
 
 

@@ -11,9 +11,9 @@ import pytest
 from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
-from base.stats import Estimate
-from findings.charts import LOOKS, Line, LineChart, Plot, TimeBar
-from findings.drawing import bars, groups, lines, style
+from firstflight.base.stats import Estimate
+from firstflight.findings.charts import LOOKS, Line, LineChart, Plot, TimeBar
+from firstflight.findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from findings import drawing
+from firstflight.findings import drawing
 from tests.unit.drawing import samples
 
 

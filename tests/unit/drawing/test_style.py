@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from findings.charts import Chart, is_wide
-from findings.drawing import style
+from firstflight.findings.charts import Chart, is_wide
+from firstflight.findings.drawing import style
 from tests.unit.drawing import samples
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from base.stats import Estimate
-from findings import drawing
-from findings.charts import TimeBar, TimeChart
-from findings.drawing import style
+from firstflight.base.stats import Estimate
+from firstflight.findings import drawing
+from firstflight.findings.charts import TimeBar, TimeChart
+from firstflight.findings.drawing import style
 from tests.unit.drawing import samples
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from findings import drawing
-from findings.drawing import connections, style
+from firstflight.findings import drawing
+from firstflight.findings.drawing import connections, style
 from tests.unit.drawing import samples
 
 

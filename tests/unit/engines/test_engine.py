@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from testbed import engine
-from testbed.job import JobFolder, WorkerProcess
+from firstflight.testbed import engine
+from firstflight.testbed.job import JobFolder, WorkerProcess
 from vtime import uml
 from vtime.console import EngineCannot
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from study.fetches.scenario.tls import TlsParameters
-from testbed.bench import Lacking, WorkerError
-from testbed.guests import readable_by
-from testbed.hosts.certificates import Files
-from testbed.servers import nginx
-from testbed.servers.external import ExternalServers, own_command
-from testbed.servers.program import Program, Sockets, Watch
-from testbed.worker import worker
+from firstflight.study.fetches.scenario.tls import TlsParameters
+from firstflight.testbed.bench import Lacking, WorkerError
+from firstflight.testbed.guests import readable_by
+from firstflight.testbed.hosts.certificates import Files
+from firstflight.testbed.servers import nginx
+from firstflight.testbed.servers.external import ExternalServers, own_command
+from firstflight.testbed.servers.program import Program, Sockets, Watch
+from firstflight.testbed.worker import worker
 from vtime.uml import guest_command
 
 FILES = Files(Path("/c/chain.pem"), Path("/c/key.pem"), Path("/c/root.pem"))
@@ -125,7 +125,7 @@ def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> N
 
 def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.servers.program.TERM_S", 0.5)
+    monkeypatch.setattr("firstflight.testbed.servers.program.TERM_S", 0.5)
     program = started(tmp_path, "import os, signal, time\n"
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                       "child = os.fork()\n"

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from base import files
-from net.netem import Netem
-from testbed import engine
-from testbed.network import kernel, links
-from testbed.network.kernel import KernelLacks, NetworkError, NodeKernel, write_sysctls
-from testbed.network.links import Neighbour, Route
-from testbed.network.ports import Port, Queue
+from firstflight.base import files
+from firstflight.net.netem import Netem
+from firstflight.testbed import engine
+from firstflight.testbed.network import kernel, links
+from firstflight.testbed.network.kernel import KernelLacks, NetworkError, NodeKernel, write_sysctls
+from firstflight.testbed.network.links import Neighbour, Route
+from firstflight.testbed.network.ports import Port, Queue
 
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.virtual.command import show_end
+from firstflight.commands.virtual.command import show_end
 from vtime import Result, session
 from vtime.command.frames import ERROR, MOST_BYTES, OUTPUT
 from vtime.command.guest import CommandEnd

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from base.files import PROJECT
-from commands import flags
+from firstflight.base.files import PROJECT
+from firstflight.commands import flags
 
 PATH = PROJECT / "vtime" / "command" / "packetdrill"
 

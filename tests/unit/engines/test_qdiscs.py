@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from net import netlink, qdiscs
-from net.netem import Netem, numbers_of
-from net.netlink import attribute, attributes
-from net.tc import normal_distribution
-from testbed.network import links
-from testbed.network.links import Route
-from testbed.network.netlink import Netlink, RequestRefused
-from testbed.network.ports import Queue
-from testbed.network.shaping import bottleneck_queue
+from firstflight.net import netlink, qdiscs
+from firstflight.net.netem import Netem, numbers_of
+from firstflight.net.netlink import attribute, attributes
+from firstflight.net.tc import normal_distribution
+from firstflight.testbed.network import links
+from firstflight.testbed.network.links import Route
+from firstflight.testbed.network.netlink import Netlink, RequestRefused
+from firstflight.testbed.network.ports import Queue
+from firstflight.testbed.network.shaping import bottleneck_queue
 
 
 # What strace shows that tc (iproute2 6.1) sends for the words of Port.commands on

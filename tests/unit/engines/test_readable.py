@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.guests import readable_by
+from firstflight.testbed.guests import readable_by
 from vtime import readable
 from vtime.console import EngineCannot
 

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from net.netlink import attribute, attributes
-from testbed.network import links
-from testbed.network.commands import sysctls_of
-from testbed.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes, parsed_metrics,
-                                   star_routes)
+from firstflight.net.netlink import attribute, attributes
+from firstflight.testbed.network import links
+from firstflight.testbed.network.commands import sysctls_of
+from firstflight.testbed.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes,
+                                               parsed_metrics, star_routes)
 
 
 # Links -------------------------------------------------------------------------------

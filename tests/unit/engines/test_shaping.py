@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from net import qdiscs
-from net.link import Link, Path
-from net.netem import Netem, numbers_of
-from net.netlink import attribute
-from net.qdiscs import InstalledQdisc
-from testbed.network import shaping
-from testbed.network.ports import HtbShaper, Port, Queue
-from testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellLinks, dropped, dropped_between,
-                                     server_interface, star_ports)
+from firstflight.net import qdiscs
+from firstflight.net.link import Link, Path
+from firstflight.net.netem import Netem, numbers_of
+from firstflight.net.netlink import attribute
+from firstflight.net.qdiscs import InstalledQdisc
+from firstflight.testbed.network import shaping
+from firstflight.testbed.network.ports import HtbShaper, Port, Queue
+from firstflight.testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellLinks, dropped,
+                                                 dropped_between, server_interface, star_ports)
 
 # For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
 # and a value that is wrong.
@@ -124,7 +124,7 @@ def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str
 
 
 # As Linux 7.2 reports them of the bottleneck of DUMBBELL, and of the server's fq: the number of an
-# attribute, its name in net/queues.py, its value.
+# attribute, its name in firstflight/net/queues.py, its value.
 TBF = struct.pack("=BBHhHI12xIII", 0, 1, 0, 0, 0, 250_000, 1_000_000_000, 94_625, 0)
 REPORTED: dict[str, dict[int, tuple[str, int, int]]] = {
     "fq_codel": {1: ("target_us", 4999, 4), 2: ("limit", 50, 4), 3: ("interval_us", 99_999, 4),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from base.files import PROJECT
-from testbed.guests import UmlEngine
+from firstflight.base.files import PROJECT
+from firstflight.testbed.guests import UmlEngine
 from vtime import confine, system
 from vtime.console import EngineCannot
 from vtime.kernel import debian

@@ -12,9 +12,9 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from net import bpf
-from net.pcap import HEADER, SNAP_BYTES
-from testbed.worker.tap import PacketBuffers, Tap, open_capture, sample_filter, save_all
+from firstflight.net import bpf
+from firstflight.net.pcap import HEADER, SNAP_BYTES
+from firstflight.testbed.worker.tap import PacketBuffers, Tap, open_capture, sample_filter, save_all
 
 
 # Many at a time ----------------------------------------------------------------------

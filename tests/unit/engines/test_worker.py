@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from testbed import engine
-from testbed.job import JobFolder
-from testbed.messages import Job, Observation
-from testbed.network.kernel import KernelLacks
-from testbed.worker import worker
+from firstflight.testbed import engine
+from firstflight.testbed.job import JobFolder
+from firstflight.testbed.messages import Job, Observation
+from firstflight.testbed.network.kernel import KernelLacks
+from firstflight.testbed.worker import worker
 from vtime import shared_folder, system
 from vtime.console import EngineError
 

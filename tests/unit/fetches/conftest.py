@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from runs import scenario_file
-from runs.results.records import read_records
-from study.fetches import reading
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.verify.record import Record
+from firstflight.runs import scenario_file
+from firstflight.runs.results.records import read_records
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.verify.record import Record
 from tests.golden.stored import FOLDER, Stored, load
 
 GOLDEN = FOLDER.parent / "zhao2019_trials.csv"

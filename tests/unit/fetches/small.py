@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from runs import scenario_file
-from study.fetches import study
-from study.fetches.scenario.scenario import Scenario
+from firstflight.runs import scenario_file
+from firstflight.study.fetches import study
+from firstflight.study.fetches.scenario.scenario import Scenario
 
 SMALL = """\
 # A claim.

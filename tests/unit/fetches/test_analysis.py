@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from base import stats
-from base.errors import FirstFlightError
-from findings.difference import Excluded, of_baseline, of_experiment
-from findings.quantities import QUANTITIES
-from findings.quantity import Quantity
-from study.fetches.figures import kinds
-from study.fetches.figures.buckets import NoPanel, Panel, beside_baseline, by_cell, weighted_cells
-from study.fetches.figures.grid import mean_interval, square_of
-from study.fetches.figures.panels import improvement, window_sweep
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
+from firstflight.base import stats
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings.difference import Excluded, of_baseline, of_experiment
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.findings.quantity import Quantity
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.buckets import (NoPanel, Panel, beside_baseline, by_cell,
+                                                       weighted_cells)
+from firstflight.study.fetches.figures.grid import mean_interval, square_of
+from firstflight.study.fetches.figures.panels import improvement, window_sweep
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 

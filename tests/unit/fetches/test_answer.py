@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from findings.findings import Answer
-from study.fetches import answer
-from study.fetches.figures.cells import CellSetting, changes
-from study.fetches.verify.record import Record
+from firstflight.findings.findings import Answer
+from firstflight.study.fetches import answer
+from firstflight.study.fetches.figures.cells import CellSetting, changes
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019")

@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.findings import Compared
-from model.predict import predict
-from model.receiver import receive_window
-from runs import scenario_file
-from study.fetches import reading, study
-from study.fetches.features.cliff import search
-from study.fetches.features.population import ablation
-from study.fetches.figures import bars, figure, panels
-from study.fetches.scenario.server import NEWER, OwnServer, parsed
-from study.fetches.verify import path
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.integrity import INTEGRITY
-from study.fetches.verify.observed import EXACT, REAL_TIME
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.findings.findings import Compared
+from firstflight.model.predict import predict
+from firstflight.model.receiver import receive_window
+from firstflight.runs import scenario_file
+from firstflight.study.fetches import reading, study
+from firstflight.study.cliff import search
+from firstflight.study.population import ablation
+from firstflight.study.fetches.figures import bars, figure, panels
+from firstflight.study.fetches.scenario.server import NEWER, OwnServer, parsed
+from firstflight.study.fetches.verify import path
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.integrity import INTEGRITY
+from firstflight.study.fetches.verify.observed import EXACT, REAL_TIME
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.golden.stored import Stored
-from wire.exchange import read_exchange
+from firstflight.wire.exchange import read_exchange
 from tests.transfers import transfer
 
 PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))

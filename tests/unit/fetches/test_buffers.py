@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from model.predict import predict
-from runs import scenario_file
-from runs.kinds import Overrides
-from study.fetches import reading
-from study.fetches.scenario import tcp
-from study.fetches.study import apply, expand
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT
-from study.fetches.verify.transfers import transfer_of
+from firstflight.model.predict import predict
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.scenario import tcp
+from firstflight.study.fetches.study import apply, expand
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.transfers import transfer_of
+from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.transfers import transfer
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, small
-from wire.exchange import read_exchange
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 

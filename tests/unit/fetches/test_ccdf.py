@@ -9,10 +9,10 @@ import numpy
 import pytest
 from matplotlib.text import Text
 
-from findings import drawing
-from study.fetches.figures import bars, ccdf
-from study.fetches.figures.buckets import Panel, Sample
-from study.fetches.scenario.scenario import Figure
+from firstflight.findings import drawing
+from firstflight.study.fetches.figures import bars, ccdf
+from firstflight.study.fetches.figures.buckets import Panel, Sample
+from firstflight.study.fetches.scenario.scenario import Figure
 from tests.unit.drawing import samples
 
 SLOW = Sample(3, [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])

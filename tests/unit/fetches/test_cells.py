@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from base.stats import Estimate
-from findings.findings import Rounded, Table
-from runs.kinds import Overrides
-from study.fetches.figures import cells
-from study.fetches.figures.cell_tables import cells_finding, trials_table
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.trial import Trial
-from study.fetches.scenario.varied_parameters import order, requested_columns, setting_words
-from study.fetches.study import expand
-from study.fetches.verify.record import Record
+from firstflight.base.stats import Estimate
+from firstflight.findings.findings import Rounded, Table
+from firstflight.runs.kinds import Overrides
+from firstflight.study.fetches.figures import cells
+from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_table
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.scenario.varied_parameters import (order, requested_columns,
+                                                                  setting_words)
+from firstflight.study.fetches.study import expand
+from firstflight.study.fetches.verify.record import Record
 
 
 def many(records: list[Record], repeats: int) -> list[Record]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from findings.charts import BarChart, TimeChart
-from study.fetches.figures import panels
-from study.fetches.figures.bars import chart
-from study.fetches.figures.claims import judge_panel
-from study.fetches.scenario.population import Population, Populations
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.verify.record import Record
+from firstflight.findings.charts import BarChart, TimeChart
+from firstflight.study.fetches.figures import panels
+from firstflight.study.fetches.figures.bars import chart
+from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.scenario.population import Population, Populations
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 

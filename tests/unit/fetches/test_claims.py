@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from findings import claims
-from findings.claims import DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, UNDECIDED
-from findings.difference import Excluded, of_baseline, of_experiment
-from study.fetches.figures.buckets import Bucket, Panel, Published
-from study.fetches.figures.claims import JudgedBar, judge_panel
-from study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
+from firstflight.findings import claims
+from firstflight.findings.claims import (DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
+                                         UNDECIDED)
+from firstflight.findings.difference import Excluded, of_baseline, of_experiment
+from firstflight.study.fetches.figures.buckets import Bucket, Panel, Published
+from firstflight.study.fetches.figures.claims import JudgedBar, judge_panel
+from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")

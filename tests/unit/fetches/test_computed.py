@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from study.fetches.verify import transfers
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT
-from study.fetches.verify.transfers import computed
+from firstflight.study.fetches.verify import transfers
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.transfers import computed
+from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
-from wire.exchange import read_exchange
 
 PLAIN = ("fin_probe", "full_queue", "iw10", "long_rtt", "receive_window")
 SECURED = {"https": (3, 0), "https_records": (3, 0), "mldsa": (3, 5)}

@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file
-from study import registry
-from study.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
+from firstflight.study import registry
+from firstflight.study.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LISTS = {"loss_percent": (0.0, 1.0, 2.0), "jitter_ms": (0.0, 3.0), "queue": ("10", "50", "1bdp"),

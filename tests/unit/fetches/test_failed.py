@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runs.results.records import SKIPPED
+from firstflight.runs.results.records import SKIPPED
 from tests.golden.stored import Stored
 
 

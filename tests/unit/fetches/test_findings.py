@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 
-from findings.findings import Finding, Interval, Report
-from runs import runs
-from runs.results.records import FAIL, SKIPPED
-from study.fetches.verify.record import Record
+from firstflight.findings.findings import Finding, Interval, Report
+from firstflight.runs import runs
+from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 Change = Callable[[Record], Record]

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from findings.charts import BarChart
-from findings.render import text
-from runs.kinds import RunData, Study
-from study.fetches.figures import kinds
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.findings.charts import BarChart
+from firstflight.findings.render import text
+from firstflight.runs.kinds import RunData, Study
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored as trials, stored_questions
 from tests.golden.stored_fetches import FACTS
 

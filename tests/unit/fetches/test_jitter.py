@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from runs.results.checks import failed_checks
-from runs.results.records import FAIL, PASS
-from study.fetches.scenario.path import NETWORK, OVERTAKEN
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.verify import every_check
+from firstflight.runs.results.checks import failed_checks
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.fetches.scenario.path import NETWORK, OVERTAKEN
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.verify import every_check
+from firstflight.wire.delivery.packet_path import PATH
 from tests.golden import stored
-from wire.delivery.packet_path import PATH
 
 GOOD = stored.load("iw10")
 

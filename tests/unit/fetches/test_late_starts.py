@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from net.headers import ACK
-from study.fetches.verify import verify
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT
-from study.fetches.verify.record import Record
+from firstflight.net.headers import ACK
+from firstflight.study.fetches.verify import verify
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.tcp.conversation import Conversation
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from findings.charts import GroupChart
-from findings.findings import Report
-from net.pcap import HEADER as PCAP_HEADER
-from runs import scenario_file
-from runs.kinds import Overrides, RunData, Study
-from runs.results.records import FAIL
-from study import registry
-from study.fetches import reading
-from study.fetches.features.population import ablation
-from study.fetches.figures.timelines import timelines
-from study.fetches.scenario.server import OWN
-from study.fetches.verify.record import Record
+from firstflight.findings.charts import GroupChart
+from firstflight.findings.findings import Report
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, RunData, Study
+from firstflight.runs.results.records import FAIL
+from firstflight.study import registry
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.figures.timelines import timelines
+from firstflight.study.fetches.scenario.server import OWN
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.population import ablation
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES
 

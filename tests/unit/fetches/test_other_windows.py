@@ -8,15 +8,15 @@ from unittest.mock import patch
 
 import pytest
 
-from findings.render import text
-from runs import scenario_file
-from study.fetches.answer import answer_of_cells
-from study.fetches.figures import kinds
-from study.fetches.figures.cells import CellSetting, changes
-from study.fetches.scenario import rows
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.findings.render import text
+from firstflight.runs import scenario_file
+from firstflight.study.fetches.answer import answer_of_cells
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.cells import CellSetting, changes
+from firstflight.study.fetches.scenario import rows
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 from tests.golden.stored_questions import FOLDER, took
 

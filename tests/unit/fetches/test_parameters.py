@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.quantities import FLAGS, QUANTITIES
-from runs.kinds import Overrides
-from runs.results import checks
-from runs.results.records import FAIL, PASS
-from runs.scenario_file import ScenarioFile, find, parsed
-from study.fetches.scenario.parameter import SWEPT as SWEPT_BY
-from study.fetches.scenario.response import segments_at_once
-from study.fetches.scenario.sweep import SWEPT, queue_of
-from study.fetches.scenario.trial import SWITCHES, Trial
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import every_check, judge_fetch
-from testbed.network.commands import commands_of
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import FLAGS, QUANTITIES
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.runs.scenario_file import ScenarioFile, find, parsed
+from firstflight.study.fetches.scenario.parameter import SWEPT as SWEPT_BY
+from firstflight.study.fetches.scenario.response import segments_at_once
+from firstflight.study.fetches.scenario.sweep import SWEPT, queue_of
+from firstflight.study.fetches.scenario.trial import SWITCHES, Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import every_check, judge_fetch
+from firstflight.testbed.network.commands import commands_of
 from tests.golden import stored
 
 GOOD = stored.load("iw10")

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from net.headers import ACK, PUSH, SYN
-from net.segments import MS
-from study.fetches.verify import verify
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT
+from firstflight.net.headers import ACK, PUSH, SYN
+from firstflight.net.segments import MS
+from firstflight.study.fetches.verify import verify
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
 from tests.golden import stored
 from tests.unit.tcp.conversation import MSS, Conversation
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from model.predict import Prediction, predict
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT, HOST, TCP
+from firstflight.model.predict import Prediction, predict
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT, HOST, TCP
+from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
 from tests.golden import stored
-from wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
 
 MS = 1_000_000
 PHASE_NS = 600_000

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs.kinds import Overrides
-from runs.results.records import PASS, SKIPPED
-from runs.scenario_file import parsed
-from study import registry
-from study.fetches.scenario.server import HERE, NEWER
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.transfers import computed
-from testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
-from testbed.network.commands import curves_of
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import PASS, SKIPPED
+from firstflight.runs.scenario_file import parsed
+from firstflight.study import registry
+from firstflight.study.fetches.scenario.server import HERE, NEWER
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.transfers import computed
+from firstflight.testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
+from firstflight.testbed.network.commands import curves_of
 from tests.golden import stored
 from vtime import system
 
@@ -77,7 +77,7 @@ def test_the_flight_of_a_newer_library_is_known(signature: str, x25519: int,
 
 
 def test_every_signature_has_its_sizes() -> None:
-    from findings.quantities import QUANTITIES
+    from firstflight.findings.quantities import QUANTITIES
     known = QUANTITIES["signature"].known  # type: ignore[attr-defined]
     assert set(known) == LEAST_BYTES.keys() == SIGNATURE_BYTES.keys()
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file
-from runs.kinds import Overrides, Study
-from study.fetches.features.users import findings
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, Study
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.users import findings
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 

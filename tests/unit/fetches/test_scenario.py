@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import USAGE, UsageError
-from findings.quantities import METRICS, QUANTITIES
-from runs import scenario_file
-from runs.results.records import columns_of, read_records
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
+from firstflight.base.errors import USAGE, UsageError
+from firstflight.findings.quantities import METRICS, QUANTITIES
+from firstflight.runs import scenario_file
+from firstflight.runs.results.records import columns_of, read_records
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
 from tests.unit.fetches.conftest import GOLDEN
 from tests.unit.fetches.small import scenario_of, small
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from study.fetches.verify.verify import judge_fetch
+from firstflight.study.fetches.verify.verify import judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import UsageError
-from net import link
-from runs.kinds import Overrides
-from study.fetches.scenario.path import NETWORK
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.sweep import SWEPT, cell_of, seed_of
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import has_all_cells, expand
+from firstflight.base.errors import UsageError
+from firstflight.net import link
+from firstflight.runs.kinds import Overrides
+from firstflight.study.fetches.scenario.path import NETWORK
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.sweep import SWEPT, cell_of, seed_of
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import has_all_cells, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from base.words import to_text
-from runs.results import checks
-from runs.results.records import FAIL, PASS, columns_of, value_of
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT, Observed
-from study.fetches.verify.record import Record
-from study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
+from firstflight.base.words import to_text
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import FAIL, PASS, columns_of, value_of
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT, Observed
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
+from firstflight.wire.delivery.packet_path import Delivery
+from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
-from wire.delivery.packet_path import Delivery
-from wire.exchange import read_exchange
 
 
 def fails(trial: Stored, *names: str, exact: bool = True) -> Record:

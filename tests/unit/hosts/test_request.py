@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.hosts.server.http import (BadRequest, PathSpec, parse_path, parse_request, respond,
-                                       write_times)
+from firstflight.testbed.hosts.server.http import (BadRequest, PathSpec, parse_path, parse_request,
+                                                   respond, write_times)
 
 
 @pytest.mark.parametrize(("head", "read"), [

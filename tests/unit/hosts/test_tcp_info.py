@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.hosts.kernel import SAMPLE_FIELDS, InfoTrace, TcpInfo, sample_of
+from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, InfoTrace, TcpInfo, sample_of
 
 # Offsets in struct tcp_info (include/uapi/linux/tcp.h), each field's own number there.
 OFFSETS = {"congestion_state": 1, "flags": 7, "retransmission_timeout_us": 8, "mss": 16,

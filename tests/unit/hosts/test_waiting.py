@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from net.waiting import waited_ns
-from testbed.hosts.kernel import TcpInfo
-from testbed.hosts.server.connections import EventLoop, ServedConnection
+from firstflight.net.waiting import waited_ns
+from firstflight.testbed.hosts.kernel import TcpInfo
+from firstflight.testbed.hosts.server.connections import EventLoop, ServedConnection
 
 
 @pytest.fixture

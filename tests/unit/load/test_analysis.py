@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from base.errors import FirstFlightError
-from findings.charts import LineChart
-from runs.results.records import FAIL
-from study.load import analysis
-from study.load.analysis import MissingRuns, Runs
-from study.load.record import LoadRecord
-from study.load.scenario import LoadFigure
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings.charts import LineChart
+from firstflight.runs.results.records import FAIL
+from firstflight.study.load import analysis
+from firstflight.study.load.analysis import MissingRuns, Runs
+from firstflight.study.load.record import LoadRecord
+from firstflight.study.load.scenario import LoadFigure
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 

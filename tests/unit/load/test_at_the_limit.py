@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from findings.findings import Compared
-from net.segments import MSS
-from study.load import verify
-from study.load.record import LoadEvidence, LoadRecord
+from firstflight.findings.findings import Compared
+from firstflight.net.segments import MSS
+from firstflight.study.load import verify
+from firstflight.study.load.record import LoadEvidence, LoadRecord
 from tests.unit.load.test_record import TRIAL, bottleneck, connections
 
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from base.stats import Estimate
-from findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, UNDECIDED
-from runs import scenario_file
-from runs.kinds import Overrides, RunData
-from study.load import analysis, charts, findings
-from study.load.analysis import Runs
-from study.load.record import LoadRecord
-from study.load.scenario import LoadClaim
-from study.load.study import KIND
+from firstflight.base.stats import Estimate
+from firstflight.findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, UNDECIDED
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, RunData
+from firstflight.study.load import analysis, charts, findings
+from firstflight.study.load.analysis import Runs
+from firstflight.study.load.record import LoadRecord
+from firstflight.study.load.scenario import LoadClaim
+from firstflight.study.load.study import KIND
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
 

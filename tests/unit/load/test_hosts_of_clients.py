@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_
 
-from study.load.trial import Clients
+from firstflight.study.load.trial import Clients
 
 
 @pytest.mark.parametrize("clients, text", [

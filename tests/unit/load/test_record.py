@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 import pytest
 
-from study.load.record import (COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections, LoadEvidence,
-                               record_of)
-from study.load.trial import wire_bytes
+from firstflight.study.load.record import (COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections,
+                                           LoadEvidence, record_of)
+from firstflight.study.load.trial import wire_bytes
 from tests.golden import stored_load
 
 # Counts from 10 s to 50 s.

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs.kinds import NOTHING, Overrides
-from study.load.analysis import describe, name_of, named
-from study.load.scenario import apply, expand
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.study.load.analysis import describe, name_of, named
+from firstflight.study.load.scenario import apply, expand
 from tests.unit.load.test_scenario import claim, figure, made
 
 

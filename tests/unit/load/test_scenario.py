@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from base import files
-from base.errors import UsageError
-from findings.quantities import FLAGS, QUANTITIES
-from runs import scenario_file, schema
-from runs.kinds import NOTHING, Overrides
-from runs.scenario_file import ScenarioFile
-from study.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
-                                 apply, expand, read_scenario, window_name)
-from study.load.study import KIND
-from study.load.trial import Clients, distribution, mean_bytes, wire_bytes
+from firstflight.base import files
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import FLAGS, QUANTITIES
+from firstflight.runs import scenario_file, schema
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.study.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario,
+                                             LoadSweep, apply, expand, read_scenario, window_name)
+from firstflight.study.load.study import KIND
+from firstflight.study.load.trial import Clients, distribution, mean_bytes, wire_bytes
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
          if file.raw.get("kind") == "load"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs.kinds import NOTHING
-from study.load.scenario import expand
-from study.load.trial import (LoadTrial, distribution, mean_bytes, mean_wire_bytes, points_of,
-                              wire_bytes)
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import NOTHING
+from firstflight.study.load.scenario import expand
+from firstflight.study.load.trial import (LoadTrial, distribution, mean_bytes, mean_wire_bytes,
+                                          points_of, wire_bytes)
 from tests.unit.load.test_scenario import MIX, made
 
 LISTS: dict[str, list[Any]] = {

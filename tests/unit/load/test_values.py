@@ -8,14 +8,14 @@ from typing import Any
 import numpy
 import pytest
 
-from base.stats import Estimate
-from net.headers import ACK, SYN
-from study.load import analysis, findings
-from study.load.analysis import Distribution, MissingRuns, Runs
-from study.load.record import join_rows, parse_connections, wire_flights
-from study.load.scenario import LoadClaim
-from study.load.study import START_S
-from study.load.verify import judge_load
+from firstflight.base.stats import Estimate
+from firstflight.net.headers import ACK, SYN
+from firstflight.study.load import analysis, findings
+from firstflight.study.load.analysis import Distribution, MissingRuns, Runs
+from firstflight.study.load.record import join_rows, parse_connections, wire_flights
+from firstflight.study.load.scenario import LoadClaim
+from firstflight.study.load.study import START_S
+from firstflight.study.load.verify import judge_load
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 from tests.unit.load.test_verify import RAW, TRIAL, edited

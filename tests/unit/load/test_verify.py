@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from runs.results import checks
-from runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
-from study.load import verify
-from study.load.record import (FILE, QUEUE_FILE, ConnectionsError, LoadRecord, join_rows,
-                               parse_connections, read_bottleneck)
-from study.load.trial import LoadTrial
-from study.load.verify import CHECKS
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
+from firstflight.study.load import verify
+from firstflight.study.load.record import (FILE, QUEUE_FILE, ConnectionsError, LoadRecord,
+                                           join_rows, parse_connections, read_bottleneck)
+from firstflight.study.load.trial import LoadTrial
+from firstflight.study.load.verify import CHECKS
 from tests.golden import stored_load
 from tests.golden.stored_load import Seen
 from tests.unit.tcp.conversation import CLIENT, Conversation, capture

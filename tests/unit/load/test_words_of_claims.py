@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED
-from study.load import analysis, findings, tables
-from study.load.analysis import Runs
-from study.load.scenario import LoadClaim
+from firstflight.base.errors import UsageError
+from firstflight.findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED
+from firstflight.study.load import analysis, findings, tables
+from firstflight.study.load.analysis import Runs
+from firstflight.study.load.scenario import LoadClaim
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 

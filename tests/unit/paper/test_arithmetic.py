@@ -1,6 +1,6 @@
 """The paper's own arithmetic: its buckets add up to its mean for ten segments, not for three.
 
-The target of the population rests on it (study/fetches/features/population, "two weeks"). A bucket
+The target of the population rests on it (firstflight/study/population, "two weeks"). A bucket
 prints its share s of the responses, what was saved a in ms, and the same p in percent of the
 baseline. So its mean latency is a/p with three segments and a/p - a with ten, and a population's
 mean is the sum of s times the latency. That both means take the same shares separates the window
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from study.scenario import published
+from firstflight.study.scenario import published
 
 # As exactly as paper/*.csv are known, by their first lines: shares are printed with two decimals,
 # means as whole ms, bars were read.

@@ -12,13 +12,13 @@ from typing import Any
 import numpy
 import pytest
 
-from base.errors import UsageError
+from firstflight.base.errors import UsageError
+from firstflight.study.fetches.scenario import rows
+from firstflight.study.scenario import published
+from firstflight.study.scenario.curves import Numbers, network_curve
+from firstflight.study.scenario.published import PublishedBucket
 from paper import draw
 from paper.draw import Joint, Population
-from study.fetches.scenario import rows
-from study.scenario import published
-from study.scenario.curves import Numbers, network_curve
-from study.scenario.published import PublishedBucket
 
 
 @pytest.fixture(scope="module")

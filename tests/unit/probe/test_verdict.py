@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from net.headers import ACK, SYN
-from probe import verdict
+from firstflight.net.headers import ACK, SYN
+from firstflight.probe import verdict
 
 FIRST, MSS = 0xFFFFFF00, 1448  # the numbers pass their circle within the flight
 RTT_MS = 40.0
 
 
 class Packet(NamedTuple):
-    """As probe.tap has it."""
+    """As firstflight.probe.tap has it."""
 
     time_ns: int
     to_client: bool

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from base.stats import Estimate
-from findings.charts import Chart, Mark, Timeline
-from findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
-from findings.findings import Column, Fact, Finding, Interval, Report, Statement, Table, Tile
+from firstflight.base.stats import Estimate
+from firstflight.findings.charts import Chart, Mark, Timeline
+from firstflight.findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
+from firstflight.findings.findings import (Column, Fact, Finding, Interval, Report, Statement,
+                                           Table, Tile)
 
 HOSTILE = ('<script>alert("1")</script><img src=x onerror=alert(1)>'
            '$a$ [b](c) ` | \\ \x1b[2J\n# d\ud800')

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from findings.findings import Answer, Column, Report, Table
-from findings.render import text
+from firstflight.findings.findings import Answer, Column, Report, Table
+from firstflight.findings.render import text
 from tests.golden import rendering
 
 

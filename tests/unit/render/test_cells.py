@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from base.stats import Estimate
-from findings.findings import Cell, Column, Finding, Interval, Rounded, Statement
-from findings.render.values import counted, counted_for_readers, written
+from firstflight.base.stats import Estimate
+from firstflight.findings.findings import Cell, Column, Finding, Interval, Rounded, Statement
+from firstflight.findings.render.values import counted, counted_for_readers, written
 
 PLAIN, SIGNED, WHOLE = Column("saved"), Column("off", signed=True), Column("mean", digits=0)
 

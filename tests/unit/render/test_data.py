@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import FirstFlightError
-from findings.charts import Chart
-from findings.render import data
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings.charts import Chart
+from firstflight.findings.render import data
 from tests.unit.render.reports import FINDINGS, report
 
 KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_time": True,

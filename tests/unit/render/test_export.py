@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from base.command_line import EXPORTS
-from base.stats import Estimate
-from findings.findings import Column, Finding, Interval, Rounded, Table
-from findings.render.data import exported
+from firstflight.base.command_line import EXPORTS
+from firstflight.base.stats import Estimate
+from firstflight.findings.findings import Column, Finding, Interval, Rounded, Table
+from firstflight.findings.render.data import exported
 from tests.golden import stored_fetches
 from tests.unit.render.reports import report
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy
 from PIL import Image
 
-from findings import drawing
-from findings.charts import BarPage, Line, LineChart, Plot
-from findings.drawing import connections, lines, style
-from findings.render import markdown
+from firstflight.findings import drawing
+from firstflight.findings.charts import BarPage, Line, LineChart, Plot
+from firstflight.findings.drawing import connections, lines, style
+from firstflight.findings.render import markdown
 from docs.update import FURTHER, in_gallery
-from runs import scenario_file
+from firstflight.runs import scenario_file
 from tests.golden import stored_fetches
 from tests.unit.drawing import samples
 from tests.unit.render.reports import report

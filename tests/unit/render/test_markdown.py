@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from findings.findings import Finding
-from findings.render.markdown import chapter, escaped, index, page
+from firstflight.findings.findings import Finding
+from firstflight.findings.render.markdown import chapter, escaped, index, page
 from tests.unit.render.reports import FINDINGS, HOSTILE, hostile, report
 
 

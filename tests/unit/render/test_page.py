@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import FirstFlightError
-from findings.charts import PacketsChart
-from findings.findings import Finding, Statement
-from findings.render import page, page as pages
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings.charts import PacketsChart
+from firstflight.findings.findings import Finding, Statement
+from firstflight.findings.render import page, page as pages
 from tests.golden import rendering, stored_fetches
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import FirstFlightError
-from base.stats import Estimate
-from findings.findings import Column, Finding, Rounded, Statement, Table
-from findings.render.values import quoted
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.stats import Estimate
+from firstflight.findings.findings import Column, Finding, Rounded, Statement, Table
+from firstflight.findings.render.values import quoted
 from tests.unit.render.reports import report
 
 COLUMNS = (Column("", is_text=True), Column("load", digits=2), Column("", "ms", "saved"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from findings.render.text import WIDTH, text
+from firstflight.findings.render.text import WIDTH, text
 from tests.unit.render.reports import BY_RTT, FINDINGS, SEEN, hostile, report
 
 

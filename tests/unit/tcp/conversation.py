@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import dpkt
 
-from net.headers import ACK, PUSH, SYN
-from wire.exchange import Exchange, read_exchange
+from firstflight.net.headers import ACK, PUSH, SYN
+from firstflight.wire.exchange import Exchange, read_exchange
 
 MS = 1_000_000
 START_NS = 1_800_000_000 * 10**9

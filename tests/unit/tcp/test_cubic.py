@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.window import Cubic
-from net.path import NEVER
+from firstflight.model.window import Cubic
+from firstflight.net.path import NEVER
 
 SLOW = 1e6  # bytes a second; a cushion of a millisecond
 FAST = 1e9  # a cushion of 0.26 ms

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from net.headers import ACK, ETHERNET_BYTES, SYN
-from net.pcap import HEADER as PCAP_HEADER
-from net.segments import SERVER_PORTS, CaptureError, Segment, distance, read_connections
+from firstflight.net.headers import ACK, ETHERNET_BYTES, SYN
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.net.segments import SERVER_PORTS, CaptureError, Segment, distance, read_connections
 from tests.unit.tcp.conversation import CLIENT, SERVER
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from net.headers import ACK, FIN, PUSH, RST, SYN
+from firstflight.net.headers import ACK, FIN, PUSH, RST, SYN
+from firstflight.wire.exchange import (bandwidth_behind, clock_phase_ns, round_trip_ns, seen_rtt_ms,
+                                       server_rtt_us)
 from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
-from wire.exchange import (bandwidth_behind, clock_phase_ns, round_trip_ns, seen_rtt_ms,
-                           server_rtt_us)
 
 
 def test_a_plain_exchange() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from model.predict import predict
-from model.transfer import Secure, Transfer
+from firstflight.model.predict import predict
+from firstflight.model.transfer import Secure, Transfer
+from firstflight.wire.flights import Rounds, flights
 from tests.transfers import changed, transfer
 from tests.unit.tcp.conversation import Conversation
-from wire.flights import Rounds, flights
 
 MSS = 1448
 BASE = transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from model.endpoints import Handshake
-from model.network import Events, SimulatedLink
-from net.link import Path
-from net.path import Clock
+from firstflight.model.endpoints import Handshake
+from firstflight.model.network import Events, SimulatedLink
+from firstflight.net.link import Path
+from firstflight.net.path import Clock
 
 CLOCK = Clock(phase_ns=2002)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.network import Events, SimulatedLink
-from net.link import Path
-from net.segments import MS
+from firstflight.model.network import Events, SimulatedLink
+from firstflight.net.link import Path
+from firstflight.net.segments import MS
 
 FAST_KBPS = 3_488_510  # 74 bytes take 169 ns, 1514 take 3471
 

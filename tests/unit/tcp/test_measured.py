@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.predict import predict
+from firstflight.model.predict import predict
 from tests.transfers import transfer
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from net.headers import ACK, PUSH, SYN
+from firstflight.net.headers import ACK, PUSH, SYN
+from firstflight.wire.messages import Messages, find_messages
 from tests.unit.tcp.conversation import MSS, Conversation, plain
-from wire.messages import Messages, find_messages
 
 HELLO, FINISHED, REQUEST = 300, 80, 120
 

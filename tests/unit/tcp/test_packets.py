@@ -8,11 +8,12 @@ import struct
 import dpkt
 import pytest
 
-from net.headers import ACK
-from net.pcap import HEADER as PCAP_HEADER
-from net.segments import CaptureError, capture_file, client_ports, read_connection, read_connections
+from firstflight.net.headers import ACK
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.net.segments import (CaptureError, capture_file, client_ports, read_connection,
+                                      read_connections)
+from firstflight.wire.exchange import read_exchange
 from tests.unit.tcp.conversation import CLIENT, MS, SERVER, START_NS, Conversation, capture, plain
-from wire.exchange import read_exchange
 
 
 def test_a_segment_says_what_the_packet_said() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from net import path
-from net.path import START_JIFFIES, Clock
-from net.waiting import waited_ns
+from firstflight.net import path
+from firstflight.net.path import START_JIFFIES, Clock
+from firstflight.net.waiting import waited_ns
 
 
 # RTTs, and how long half of them took in a guest, in ns.

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from model.network import Happening
-from model.predict import first_flight, predict
-from model.receiver import RECEIVE_BUFFERS, window_unit
-from model.simulate import Simulation
-from model.timers import GIVEN_UP_MS
-from model.transfer import Transfer
-from model.writer import SEND_BUFFERS
-from net.segments import MS, MSS
+from firstflight.model.network import Happening
+from firstflight.model.predict import first_flight, predict
+from firstflight.model.receiver import RECEIVE_BUFFERS, window_unit
+from firstflight.model.simulate import Simulation
+from firstflight.model.timers import GIVEN_UP_MS
+from firstflight.model.transfer import Transfer
+from firstflight.model.writer import SEND_BUFFERS
+from firstflight.net.segments import MS, MSS
 from tests.transfers import changed, transfer
 
 WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2

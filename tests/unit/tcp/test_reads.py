@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.receiver import Receiver
-from model.simulate import Reads
-from model.transfer import Secure
-from net.path import Clock, Sent
+from firstflight.model.receiver import Receiver
+from firstflight.model.simulate import Reads
+from firstflight.model.transfer import Secure
+from firstflight.net.path import Clock, Sent
 from tests.transfers import transfer
 
 PLAIN = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
-from net.path import Clock, Sent
-from net.segments import MS, MSS
+from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
+from firstflight.net.path import Clock, Sent
+from firstflight.net.segments import MS, MSS
 
 CLOCK = Clock(phase_ns=0)
 START = 1000 * MS

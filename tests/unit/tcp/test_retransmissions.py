@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from net.headers import ACK, PUSH, SYN
-from net.segments import Segment
+from firstflight.net.headers import ACK, PUSH, SYN
+from firstflight.net.segments import Segment
+from firstflight.wire.exchange import read_exchange
+from firstflight.wire.retransmissions import (ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE,
+                                              RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER,
+                                              Retransmission, explain)
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
 from tests.unit.tcp.conversation import MS, Conversation
-from wire.exchange import read_exchange
-from wire.retransmissions import (ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER,
-                                  SYN_ACK_TIMER, SYN_TIMER, Retransmission, explain)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from net.path import Clock, RoundTrip
+from firstflight.net.path import Clock, RoundTrip
 
 MS = 1_000_000
 

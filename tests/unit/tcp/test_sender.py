@@ -6,12 +6,12 @@ from collections import deque
 
 import pytest
 
-from model.receiver import RECEIVE_BUFFERS, Receiver
-from model.sender import Sender
-from model.timers import LONGEST_TIMEOUT, LossTimer
-from model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
-from net.path import Clock, RoundTrip, Sent
-from net.segments import MS, MSS
+from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver
+from firstflight.model.sender import Sender
+from firstflight.model.timers import LONGEST_TIMEOUT, LossTimer
+from firstflight.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
+from firstflight.net.path import Clock, RoundTrip, Sent
+from firstflight.net.segments import MS, MSS
 
 CLOCK = Clock(phase_ns=0)
 

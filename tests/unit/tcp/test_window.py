@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.receiver import RECEIVE_BUFFERS, Receiver
-from model.sender import Sender
-from net.path import Clock, Sent
-from net.segments import MS, MSS
+from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver
+from firstflight.model.sender import Sender
+from firstflight.net.path import Clock, Sent
+from firstflight.net.segments import MS, MSS
 
 CLOCK = Clock(phase_ns=0)
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import FirstFlightError
-from study.trace.analysis import Views, row_of
-from study.trace.scenario import TraceCurve
+from firstflight.base.errors import FirstFlightError
+from firstflight.study.trace.analysis import Views, row_of
+from firstflight.study.trace.scenario import TraceCurve
 from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from net.headers import ACK, FIN
-from study.trace.replay import Mismatch, Restart, SendGroup, _Replayer, groups_of
-from study.trace.rules import Rules, rules_for
-from study.trace.window import FIELDS, INFINITE, WindowSample
+from firstflight.net.headers import ACK, FIN
+from firstflight.study.trace.replay import Mismatch, Restart, SendGroup, _Replayer, groups_of
+from firstflight.study.trace.rules import Rules, rules_for
+from firstflight.study.trace.window import FIELDS, INFINITE, WindowSample
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from study.trace.replay import Restart
-from study.trace.rules import LinuxRules, ReportRules, RuleSetting, Rules, restart_rule, rules_for
-from study.trace.window import INFINITE
+from firstflight.study.trace.replay import Restart
+from firstflight.study.trace.rules import (LinuxRules, ReportRules, RuleSetting, Rules,
+                                           restart_rule, rules_for)
+from firstflight.study.trace.window import INFINITE
 
 MSS = 1000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from study.trace.rules import Rules, rules_for
+from firstflight.study.trace.rules import Rules, rules_for
 from tests.unit.trace.test_rules import MSS, acknowledge_all, linux, report, send
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file
-from runs.kinds import NOTHING, Overrides
-from study import registry
-from study.trace.scenario import TraceCurve, TraceScenario, apply, expand, read_scenario
-from study.trace.trial import TraceTrial
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.study import registry
+from firstflight.study.trace.scenario import TraceCurve, TraceScenario, apply, expand, read_scenario
+from firstflight.study.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
           if scenario_file.find(name).raw.get("kind") == "trace"]

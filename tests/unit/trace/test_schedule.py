@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file, schema
-from study.trace.scenario import Schedule, Write, expand, read_scenario
-from study.trace.trial import due_times_s
-from testbed.hosts.server.http import parse_writes
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file, schema
+from firstflight.study.trace.scenario import Schedule, Write, expand, read_scenario
+from firstflight.study.trace.trial import due_times_s
+from firstflight.testbed.hosts.server.http import parse_writes
 
 MSS = 1000
 

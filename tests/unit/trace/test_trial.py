@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runs.measuring import capture_of
-from runs.results.records import SKIPPED
-from study.trace.trial import TraceTrial
+from firstflight.runs.measuring import capture_of
+from firstflight.runs.results.records import SKIPPED
+from firstflight.study.trace.trial import TraceTrial
 from tests.golden import stored_load, stored_trace
 
 STUDY = stored_trace.packetdrill()

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from runs import scenario_file
-from runs.kinds import NOTHING
-from runs.results.records import FAIL, PASS
-from study.trace import findings
-from study.trace.record import TraceRecord
-from study.trace.scenario import TraceCurve
-from study.trace.study import KIND
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import NOTHING
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.trace import findings
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.scenario import TraceCurve
+from firstflight.study.trace.study import KIND
 
 STUDY = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
 TRIAL = STUDY.trials[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from study.trace.window import FIELDS, WindowError, parse
+from firstflight.study.trace.window import FIELDS, WindowError, parse
 
 HEAD = ",".join(FIELDS) + "\n"
 RTO = ",1000,"  # microseconds

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.claims import DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts, summary
-from study.trace.findings import _judged
-from study.trace.scenario import TraceClaim, TraceCurve
+from firstflight.base.errors import UsageError
+from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts,
+                                         summary)
+from firstflight.study.trace.findings import _judged
+from firstflight.study.trace.scenario import TraceClaim, TraceCurve
 
 
 def claim(relation: Any, published: float | None = None, within: float = 0.0) -> TraceClaim:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from base.errors import CannotError, FirstFlightError, UsageError
-from model.predict import predict
-from runs.kinds import Overrides
-from runs.results.records import FAIL, SKIPPED
-from study import registry
-from study.fetches.features.cliff import findings, search
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
-from study.fetches.verify.transfers import computed
+from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.model.predict import predict
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study import registry
+from firstflight.study.cliff import findings, search
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import computed
 from tests.golden import stored
 
 GOOD = stored.load("https").judge()

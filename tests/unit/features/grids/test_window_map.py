@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from commands import flags
-from findings import drawing
-from findings.charts import SquareChart
-from runs import scenario_file
-from runs.kinds import RunData, Study
-from runs.results.records import FAIL, PASS
-from study import registry
-from study.fetches.figures import kinds
-from study.fetches.findings import analyse
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.commands import flags
+from firstflight.findings import drawing
+from firstflight.findings.charts import SquareChart
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study import registry
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.findings import analyse
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
 from tests.unit.core.example import whole
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import SMALL, small

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from base.stats import Estimate
-from study.fetches.figures.buckets import Panel
-from study.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
+from firstflight.base.stats import Estimate
+from firstflight.study.fetches.figures.buckets import Panel
+from firstflight.study.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
 from tests.unit.fetches.test_claims import FIGURE, bucket
 
 

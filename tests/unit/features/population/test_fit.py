@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import FirstFlightError
-from base.words import plain
-from findings.charts import LineChart
-from runs import scenario_file
-from study.fetches import reading
-from study.fetches.features.population import findings as fit
-from study.fetches.scenario import rows
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.words import plain
+from firstflight.findings.charts import LineChart
+from firstflight.runs import scenario_file
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.scenario import rows
+from firstflight.study.population import findings as fit
 
 NAME = "dukkipati2010"
 

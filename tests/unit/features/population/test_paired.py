@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from base.errors import UsageError
-from findings.charts import BarPage, GridChart, SquareChart
-from findings.difference import Excluded
-from findings.findings import Report, bars
-from runs import scenario_file
-from study.fetches import reading
-from study.fetches.features.population import ablation
-from study.fetches.features.population.ablation import close
-from study.fetches.features.population.findings import population_findings
-from study.fetches.figures import kinds
-from study.fetches.figures.bars import figure_table
-from study.fetches.figures.buckets import NoPanel, Panel
-from study.fetches.figures.claims import judge_panel
-from study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
-from study.fetches.scenario.population import percentile_of
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.findings.charts import BarPage, GridChart, SquareChart
+from firstflight.findings.difference import Excluded
+from firstflight.findings.findings import Report, bars
+from firstflight.runs import scenario_file
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.bars import figure_table
+from firstflight.study.fetches.figures.buckets import NoPanel, Panel
+from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
+from firstflight.study.fetches.scenario.population import percentile_of
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.population import ablation
+from firstflight.study.population.ablation import close
+from firstflight.study.population.findings import population_findings
 from tests.golden import stored_fetches
 from tests.unit.core.example import whole
 

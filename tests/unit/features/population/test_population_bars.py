@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file
-from runs.results.records import FAIL, PASS
-from study.fetches import study
-from study.fetches.features.population import ablation
-from study.fetches.features.population.ablation import Step
-from study.fetches.features.population.findings import _slower
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.fetches import study
+from firstflight.study.population import ablation
+from firstflight.study.population.ablation import Step
+from firstflight.study.population.findings import _slower
 from tests.golden import stored
 
 TEXT = scenario_file.find("dukkipati2010").text

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import UsageError
-from runs import scenario_file
-from runs.kinds import NOTHING, Overrides
-from study.fetches.scenario import rows
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
+from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.study.fetches.scenario import rows
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
 from tests.unit.core.example import whole
 
 NAME = "dukkipati2010"

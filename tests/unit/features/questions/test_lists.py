@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from findings.quantities import FLAGS
-from runs.kinds import NOTHING, Overrides, Study
-from study.fetches.features.questions import question
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
+from firstflight.findings.quantities import FLAGS
+from firstflight.runs.kinds import NOTHING, Overrides, Study
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.questions import question
 
 # Values of each flag, to draw lists from. The client and whose programs run are the question's.
 VALUES: dict[str, tuple[Any, ...]] = {

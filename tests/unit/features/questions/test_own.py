@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.charts import GroupChart, SquareChart
-from findings.findings import Finding, Report
-from findings.quantities import FLAGS
-from runs import scenario_file
-from runs.kinds import Overrides, RunData
-from study import registry
-from study.fetches.figures import grid
-from study.fetches.scenario import varied_parameters
-from study.fetches.scenario.sweep import Sweep
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.findings.charts import GroupChart, SquareChart
+from firstflight.findings.findings import Finding, Report
+from firstflight.findings.quantities import FLAGS
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, RunData
+from firstflight.study import registry
+from firstflight.study.fetches.figures import grid
+from firstflight.study.fetches.scenario import varied_parameters
+from firstflight.study.fetches.scenario.sweep import Sweep
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from study.fetches.figures.cell_tables import trials_table
-from study.fetches.figures.raw_cells import PublishedCells, finding, published_cells
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.verify.record import Record
+from firstflight.study.fetches.figures.cell_tables import trials_table
+from firstflight.study.fetches.figures.raw_cells import PublishedCells, finding, published_cells
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.verify.record import Record
 
 
 def cells_of(scenario: Scenario, records: Sequence[Record]) -> PublishedCells:

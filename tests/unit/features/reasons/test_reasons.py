@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from base.stats import Estimate
-from runs.kinds import RunData, is_what_if
-from study.fetches.figures import reasons
-from study.fetches.figures.cells import WindowChange, changes, settings
-from study.fetches.figures.reasons import WhatIfs, explained, trials_to_ask
-from study.fetches.scenario.trial import Trial
-from study.fetches.scenario.what_if import LIMITS, limits_of, without
-from study.fetches.verify.record import Record
+from firstflight.base.stats import Estimate
+from firstflight.runs.kinds import RunData, is_what_if
+from firstflight.study.fetches.figures import reasons
+from firstflight.study.fetches.figures.cells import WindowChange, changes, settings
+from firstflight.study.fetches.figures.reasons import WhatIfs, explained, trials_to_ask
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.scenario.what_if import LIMITS, limits_of, without
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019") if record.trial.initcwnd == 3)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from findings.findings import Report
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.verify import notes
-from study.fetches.verify.record import Record
+from firstflight.findings.findings import Report
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.verify import notes
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 LIMITED = ("In 1 of 128 transfers another cause than the initial window limited the first"

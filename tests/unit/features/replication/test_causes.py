@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.charts import StepChart
-from findings.findings import Finding, Report
-from runs import scenario_file
-from runs.kinds import Overrides
-from runs.results.records import FAIL
-from study.fetches import reading, study
-from study.fetches.features.replication import analysis, findings
-from study.fetches.scenario.causes import AsPublished, Cause, ClockReading
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.verify.record import Record
-from testbed.network.commands import commands_of
+from firstflight.base.errors import UsageError
+from firstflight.findings.charts import StepChart
+from firstflight.findings.findings import Finding, Report
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import FAIL
+from firstflight.study.fetches import reading, study
+from firstflight.study.fetches.scenario.causes import AsPublished, Cause, ClockReading
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.replication import analysis, findings
+from firstflight.testbed.network.commands import commands_of
 from tests.golden import stored_fetches
 
 MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from base.words import to_text
-from runs.kinds import Overrides
-from runs.results.records import PASS, SKIPPED
-from runs.scenario_file import find
-from study import registry
-from study.fetches.figures.panels import counting
-from study.fetches.figures.summary import summary
-from study.fetches.scenario.server import OWN
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
-from study.fetches.verify.notes import run_notes, server_notes
-from testbed.network.commands import commands_of, named_of
+from firstflight.base.errors import UsageError
+from firstflight.base.words import to_text
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import PASS, SKIPPED
+from firstflight.runs.scenario_file import find
+from firstflight.study import registry
+from firstflight.study.fetches.figures.panels import counting
+from firstflight.study.fetches.figures.summary import summary
+from firstflight.study.fetches.scenario.server import OWN
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.notes import run_notes, server_notes
+from firstflight.testbed.network.commands import commands_of, named_of
+from firstflight.wire.exchange import read_exchange
+from firstflight.wire.messages import find_messages, retime
 from tests.golden import stored
 from tests.unit.fetches.small import small
 from tests.unit.fetches.test_verify import fails
-from wire.exchange import read_exchange
-from wire.messages import find_messages, retime
 
 NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
 

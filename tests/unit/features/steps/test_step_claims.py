@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
-from runs import scenario_file
-from runs.kinds import RunData, Study
-from runs.results.records import FAIL
-from study.fetches.figures import steps
-from study.fetches.scenario.scenario import Claim
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results.records import FAIL
+from firstflight.study.fetches.figures import steps
+from firstflight.study.fetches.scenario.scenario import Claim
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.features.steps.test_steps import made
 

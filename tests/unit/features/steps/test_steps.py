@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import UsageError
-from findings import drawing
-from findings.charts import LineChart, SquareChart
-from findings.findings import Finding
-from runs import scenario_file
-from runs.kinds import RunData, Study
-from runs.results.records import FAIL, SKIPPED
-from study.fetches.figures.steps import _steep
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.findings import drawing
+from firstflight.findings.charts import LineChart, SquareChart
+from firstflight.findings.findings import Finding
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study.fetches.figures.steps import _steep
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_questions
 
 TEXT = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import dpkt
 
-from net.pcap import HEADER as PCAP_HEADER
-from study.fetches.figures.timelines import by_effect, timelines
-from study.fetches.verify.record import Record
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.study.fetches.figures.timelines import by_effect, timelines
+from firstflight.study.fetches.verify.record import Record
 
 
 def packet(time_ms: float, *, to_client: bool, seq: int, ack: int, flags: int,

@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from net.segments import CaptureError
-from runs.kinds import Overrides
-from runs.results import checks
-from runs.results.records import FAIL, PASS
-from study import registry
-from study.fetches.scenario.server import NEWER
-from study.fetches.scenario.trial import Trial
-from study.fetches.verify import notes, zero_rtt
-from study.fetches.verify.evidence import Evidence
-from study.fetches.verify.observed import EXACT
-from study.fetches.verify.verify import every_check
-from testbed.hosts import tls_records as request
-from testbed.hosts.certificates import Files
-from testbed.network.commands import commands_of
-from testbed.servers import nginx
+from firstflight.base.errors import UsageError
+from firstflight.net.segments import CaptureError
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study import registry
+from firstflight.study.fetches.scenario.server import NEWER
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify import notes, zero_rtt
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.verify import every_check
+from firstflight.testbed.hosts import tls_records as request
+from firstflight.testbed.hosts.certificates import Files
+from firstflight.testbed.network.commands import commands_of
+from firstflight.testbed.servers import nginx
+from firstflight.wire.exchange import read_exchange
+from firstflight.wire.messages import Early, Messages, find_early
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
-from wire.exchange import read_exchange
-from wire.messages import Early, Messages, find_early
 
 GOOD = stored.load("nginx_early")
 LATE = stored.load("nginx_resumed")  # the same without early data

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from base.errors import UsageError
-from runs.kinds import Overrides
-from runs.results.records import PASS
-from runs.scenario_file import find
-from study.fetches.figures.timelines import by_effect, timelines
-from study.fetches.scenario.trial import Trial
-from study.fetches.study import KIND
-from study.fetches.verify.transfers import computed
-from testbed.network.commands import commands_of
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import PASS
+from firstflight.runs.scenario_file import find
+from firstflight.study.fetches.figures.timelines import by_effect, timelines
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.transfers import computed
+from firstflight.testbed.network.commands import commands_of
 from tests.golden import stored
 from tests.unit.fetches.test_verify import fails
 

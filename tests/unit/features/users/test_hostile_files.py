@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from base import files
-from base.errors import UsageError
-from study.fetches.features.users import logs
-from study.fetches.features.users.logs import read_file as read
-from study.fetches.features.users.requested import Requested
-from study.fetches.features.users.rows import MOST_GROUPS, UserTable
-from study.fetches.features.users.sample import scenario
+from firstflight.base import files
+from firstflight.base.errors import UsageError
+from firstflight.study.users import logs
+from firstflight.study.users.logs import read_file as read
+from firstflight.study.users.requested import Requested
+from firstflight.study.users.rows import MOST_GROUPS, UserTable
+from firstflight.study.users.sample import scenario
 
 PROJECT = Path(__file__).resolve().parents[4]
 GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
@@ -35,8 +35,8 @@ LONG = ("a a " + "[x " * 40_000, "a a " + " [" * 60_000, "a " * 60_000, 'a a [x]
 
 def test_a_line_is_read_in_linear_time() -> None:
     """A program of its own, since a regular expression that runs on hears no signal."""
-    program = ("import sys; from study.fetches.features.users import logs\n"
-               "from base.errors import UsageError\n"
+    program = ("import sys; from firstflight.study.users import logs\n"
+               "from firstflight.base.errors import UsageError\n"
                "for line in sys.stdin.read().splitlines():\n"
                "    print(line[:9], flush=True)\n"
                "    for lines in ([line], ['rtt=3000 bytes=100', line], ['State Recv-Q', line],\n"
@@ -85,8 +85,9 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"rtt_ms\n")
         file.truncate(20 << 30)
-    program = ("import sys; from pathlib import Path; from study.fetches.features.users.logs import read_file as read\n"
-               "from base.errors import UsageError\n"
+    program = ("import sys; from pathlib import Path\n"
+               "from firstflight.study.users.logs import read_file as read\n"
+               "from firstflight.base.errors import UsageError\n"
                "try: read(Path(sys.argv[1]))\n"
                "except UsageError as error: print(error)\n")
     done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_
 
-from base.errors import UsageError
-from base.files import PROJECT
-from study.fetches.features.users import logs
-from study.fetches.features.users.logs import read_file as read
-from study.fetches.features.users.requested import RttField
-from study.fetches.features.users.rows import UserTable
+from firstflight.base.errors import UsageError
+from firstflight.base.files import PROJECT
+from firstflight.study.users import logs
+from firstflight.study.users.logs import read_file as read
+from firstflight.study.users.requested import RttField
+from firstflight.study.users.rows import UserTable
 from tests.golden import stored
 
 COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'

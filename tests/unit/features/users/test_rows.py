@@ -7,9 +7,9 @@ import math
 import numpy
 import pytest
 
-from base.errors import UsageError
-from study.fetches.features.users import logs
-from study.fetches.features.users.rows import Row, Skipped, UserTable, collect, summary
+from firstflight.base.errors import UsageError
+from firstflight.study.users import logs
+from firstflight.study.users.rows import Row, Skipped, UserTable, collect, summary
 
 COMBINED = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
             'rtt={rtt}\n')

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import UsageError
-from findings.quantities import QUANTITIES
-from study.fetches.features.users import logs
-from study.fetches.features.users.requested import Requested
-from study.fetches.features.users.rows import UserTable
-from study.fetches.features.users.sample import scenario
-from study.fetches.scenario.trial import Trial
-from study.registry import study_of
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.registry import study_of
+from firstflight.study.users import logs
+from firstflight.study.users.requested import Requested
+from firstflight.study.users.rows import UserTable
+from firstflight.study.users.sample import scenario
 
 PATH = Path("My log.csv")
 
@@ -93,7 +93,7 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
     ("rtt_ms = [20]", "rtt_ms = [-1]", "out of range"),
 ])
 def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
-    from runs.scenario_file import parsed
+    from firstflight.runs.scenario_file import parsed
     text = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), PATH, 1).text
     assert old in text
     with pytest.raises(UsageError, match=message):

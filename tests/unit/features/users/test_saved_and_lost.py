@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from study.fetches.features.users.analysis import Measured, recommend
-from study.fetches.figures import summary
-from study.fetches.figures.buckets import published_bars
-from study.fetches.figures.kinds import panels
-from study.fetches.verify import verify
+from firstflight.study.fetches.figures import summary
+from firstflight.study.fetches.figures.buckets import published_bars
+from firstflight.study.fetches.figures.kinds import panels
+from firstflight.study.fetches.verify import verify
+from firstflight.study.users.analysis import Measured, recommend
 from tests.golden import stored, stored_fetches
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy
 import pytest
 
-from base.errors import UsageError
-from findings.charts import LineChart
-from findings.findings import Answer
-from runs.scenario_file import parsed
-from study.fetches.features.users import analysis, findings, window_commands
-from study.fetches.features.users.analysis import Measured, recommend
-from study.fetches.features.users.findings import first_answer, users_findings
-from study.fetches.scenario.scenario import Scenario
-from study.fetches.scenario.users import UserSample, content, order
-from study.fetches.study import KIND
-from study.fetches.verify.record import Record
+from firstflight.base.errors import UsageError
+from firstflight.findings.charts import LineChart
+from firstflight.findings.findings import Answer
+from firstflight.runs.scenario_file import parsed
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.users import UserSample, content, order
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.users import analysis, findings, window_commands
+from firstflight.study.users.analysis import Measured, recommend
+from firstflight.study.users.findings import first_answer, users_findings
 
 COUNT = 200
 TEXT = """# Which window?

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from net.segments import MS, Segment
+from firstflight.net.segments import MS, Segment
+from firstflight.wire.delivery.host import Pauses, find_uncaused
+from firstflight.wire.exchange import Exchange, read_exchange
 from tests.golden import stored
-from wire.delivery.host import Pauses, find_uncaused
-from wire.exchange import Exchange, read_exchange
 
 GOOD = stored.load("iw3")
 EXCHANGE = read_exchange(GOOD.client, GOOD.server)

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from net.link import Link, Path
+from firstflight.net.link import Link, Path
+from firstflight.wire.delivery.packet_path import Delivery, deliveries
+from firstflight.wire.delivery.qdiscs import random_numbers, reached
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
-from wire.delivery.packet_path import Delivery, deliveries
-from wire.delivery.qdiscs import random_numbers, reached
 
 TABLE = (0, 8192, -8192, 4096, -4096)  # of a distribution: one standard deviation is 8192
 

@@ -1,0 +1,1 @@
+"""First Flight: what TCP's initial window does, measured on real Linux TCP."""

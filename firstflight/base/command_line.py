@@ -1,0 +1,494 @@
+"""What the project's command lines share: one line for what is wrong, on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from firstflight.base import __version__
+from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
+                                     kept, one_line)
+from firstflight.base.words import duration, escaped, near_words
+
+EXPORTS = ("json", "md", "csv")  # of findings, findings.render.data
+PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
+
+
+def pictures(text: str) -> tuple[str, ...]:
+    """The formats of a list like png,svg. Raises argparse.ArgumentTypeError."""
+    requested = tuple(dict.fromkeys(text.lower().split(",")))
+    unknown = [form for form in requested if form not in PICTURES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PICTURES)}")
+    return requested
+
+
+_WRITING = "writing"  # where the system names no file
+LATER_S = 0.02  # after which a signal that meets an import is repeated
+_PROJECT = Path(__file__).resolve().parent.parent.parent
+_heeded: set[int] = set()  # the signals that interrupt the command
+
+
+def say(message: str) -> None:
+    """One message line to standard error; nothing where nobody reads it.
+
+    Of invisible characters, which names of a stranger's may have, it shows the escapes.
+    """
+    try:
+        print(escaped(message), file=sys.stderr, flush=True)
+    except OSError:
+        _forget(2)
+
+
+def printed(text: str) -> bool:
+    """Print it; False where its reader has left, who gets nothing from then on (`| head -1`)."""
+    try:
+        print(escaped(text), flush=True)
+    except BrokenPipeError:
+        _forget(1)
+        return False
+    return True
+
+
+def terminal_width() -> int:
+    """Characters of a line: of the terminal, 60 to 110; 110 where there is none."""
+    return max(60, min(110, shutil.get_terminal_size((110, 24)).columns))
+
+
+class Once(argparse._StoreAction):
+    """A flag with one value, which is refused where it is given twice: the last never wins."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
+                 values: Any, option_string: str | None = None) -> None:
+        given: set[str] = vars(namespace).setdefault("_given", set())
+        if option_string and self.dest in given:
+            raise argparse.ArgumentError(self, "is given twice; give it once")
+        given.add(self.dest)
+        super().__call__(parser, namespace, values, option_string)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and leaves the flags to --help; has --version.
+
+    synonyms: of flags that there are not, what to type, by what people type: a sentence, or a flag
+    and an example of its value, in whose place the user's own value is shown where the flag takes
+    it. short: the text of --help, where `--help all` shows every flag and `--help FLAG` one.
+    examples: of flags, by their names; others: gives the text of the flags that stand before
+    `-- COMMAND`, which another parser reads.
+    """
+
+    def __init__(self, synonyms: Mapping[str, str | tuple[str, str]] = {}, short: str = "",
+                 examples: Mapping[str, str] = {}, others: Callable[[], str] = str,
+                 **more: Any) -> None:
+        super().__init__(add_help=not short, **more)
+        self.synonyms, self.short, self.examples, self.others = synonyms, short, examples, others
+        self.words: list[str] = []  # as they were typed
+        for name in (None, "store"):
+            self.register("action", name, Once)
+        if short:
+            self.add_argument("-h", "--help", nargs="?", const="", action=_Help, metavar="all|FLAG",
+                              help="the flags that most people need; all: every flag; FLAG: one,"
+                                   " with its unit, range, default and an example")
+        self.add_argument("--version", action="version", version=f"First Flight {__version__}",
+                          help="print the project's version and exit")
+
+    def parse_args(self, args: Any = None,  # type: ignore[override]
+                   namespace: Any = None) -> argparse.Namespace:
+        # argparse takes the dashes of --flag=-- away, and gives the flag no value, unchecked.
+        self.words = list(sys.argv[1:] if args is None else args)
+        for word in self.words:
+            if word.startswith("-") and word.endswith("=--"):
+                self.error(f"{word}: -- is not a value")
+        if self.short and self.words[:1] in (["--help"], ["-h"]) and len(self.words) > 1:
+            self.words[:2] = [f"--help={self.words[1]}"]  # whose dashes argparse takes for a flag's
+        arguments, unknown = self.parse_known_args(self.words, namespace)
+        if unknown:
+            self.error(self._hint(unknown))
+        return arguments
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        """Match as argparse does, and name the values that are missing."""
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError as error:
+            form = self._get_formatter()
+            values = form._format_args(action, action.dest.upper())
+            raise argparse.ArgumentError(
+                action, f"{error.message}: {'|'.join(action.option_strings)} {values}") from None
+
+    def _hint(self, unknown: Sequence[str]) -> str:
+        """What to type in the place of the first word that is none of the flags."""
+        typed = next((word for word in unknown if word.startswith("-")), "")
+        if not typed:
+            return f"unrecognized arguments: {' '.join(unknown)}"
+        flag, equals, value = typed.partition("=")
+        if not equals:
+            follows = self.words.index(typed) + 1 if typed in self.words else len(self.words)
+            value = next(iter(self.words[follows:follows + 1]), "")
+        return self.hint(flag, "" if value.startswith("-") else value)
+
+    def hint(self, flag: str, value: str = "") -> str:
+        """What to type in the place of a flag that there is not, with the user's own value."""
+        if text := self._of_commands(flag):
+            example = re.match(r"  \S+ ([^\s[]+)", text)  # of a value that it needs
+            words = f"{flag} {value or example[1]}" if example else flag
+            return f"{flag} goes with a command: ./run.sh {words} -- COMMAND"
+        if advice := self.advice(flag, value):
+            return f"{flag}: there is no such flag; write {advice}"
+        near = self._nearest(flag)
+        if near in self.synonyms:
+            return f"{flag}: there is no such flag; {self.synonyms[near]}"
+        return f"unrecognized arguments: {flag}{f' (did you mean {near}?)' if near else ''}"
+
+    def advice(self, flag: str, value: str) -> str:
+        """A flag that there is, and a value, in the place of one in other words; "" for none."""
+        near = self._nearest(flag)
+        same = (near, self.examples.get(near, "").removeprefix(f"./run.sh {near}").split(" ")[0])
+        instead = self.synonyms.get(near, same if near == flag.lower() else "")
+        if isinstance(instead, str):
+            return ""
+        name, example = instead
+        return f"{name} {value if value and self.takes(name, value) else example}".rstrip()
+
+    def _nearest(self, flag: str) -> str:
+        """The known flag or synonym that looks most like this one, "" for none."""
+        known = [*self._option_string_actions, *self.synonyms]
+        return next((name for name in (flag, flag.lower()) if name in known), "") or next(
+            iter(near_words(flag, known)), "")
+
+    def _of_commands(self, flag: str) -> str:
+        """The text of one of the flags that stand before `-- COMMAND`, "" where it is none."""
+        found = re.search(rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*", self.others(),
+                          re.MULTILINE)
+        return found[0] if found else ""
+
+    def takes(self, flag: str, value: str) -> bool:
+        """Whether a value is one of a flag's."""
+        try:
+            self._get_values(self._option_string_actions[flag], [value])
+        except (argparse.ArgumentError, KeyError):
+            return False
+        return value.isprintable()
+
+    def described(self, word: str) -> str:
+        """One flag, as it is typed with or without its dashes: unit, range, default, an example.
+
+        Exits with a line where there is no such flag.
+        """
+        flag = next((name for name in (f"--{word.lstrip('-')}", f"-{word.lstrip('-')}")
+                     if name in self._option_string_actions), "")
+        if flag:
+            action = self._option_string_actions[flag]
+            formatter = self._get_formatter()
+            formatter.add_argument(action)
+            example = self.examples.get(action.option_strings[-1], "")
+            return formatter.format_help() + (f"\n  {example}\n" if example else "")
+        flag = f"--{word.lstrip('-')}"
+        return self._of_commands(flag) or self.error(f"--help: {self.hint(flag)}")
+
+    def error(self, message: str) -> NoReturn:
+        every = "--help all" if self.short else "--help"
+        say(one_line(f"{self.prog}: {message} ({every} shows every flag)"))
+        sys.exit(USAGE)
+
+
+class _Help(argparse.Action):
+    """Prints the short help, or all of it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
+                 values: Any, option_string: str | None = None) -> None:
+        assert isinstance(parser, Parser)
+        if values not in ("", "all"):
+            printed(parser.described(str(values)).rstrip())
+        else:
+            printed(f"{parser.format_help()}\n{parser.others()}" if values else parser.short)
+        sys.exit(0)
+
+
+MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
+
+
+def filled(word: str) -> str:
+    """Reads a word that is not empty: "" would be taken for a flag that is not given."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("its value is empty")
+    return word
+
+
+def file_path(word: str) -> Path:
+    """Reads the path of a file or a folder, there or not."""
+    try:
+        encoded = os.fsencode(word)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if not word or b"\0" in encoded:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a path")
+    if len(encoded) > MOST_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MOST_NAME_BYTES:
+        raise argparse.ArgumentTypeError(f"{word[:40]!r}… is longer than a path may be")
+    return Path(word)
+
+
+def output_folder(word: str) -> Path:
+    """Reads the path of a folder that is made where it is missing."""
+    place = file_path(word)
+    existing = next(above for above in (place, *place.absolute().parents)
+                    if os.path.exists(above))  # Path.exists raises where it may not look
+    if not existing.is_dir():
+        raise argparse.ArgumentTypeError(f"{existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
+        raise argparse.ArgumentTypeError(f"{existing} cannot be written to")
+    return place
+
+
+def output_file(word: str) -> Path:
+    """Reads the path of a file that is written, in a folder that is made where it is missing."""
+    place = file_path(word)
+    if os.path.isdir(place):
+        raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
+    if not os.path.exists(place):  # which may be /dev/stdout
+        output_folder(str(place.parent))
+    return place
+
+
+def whole(word: str) -> int:
+    """Reads a whole number."""
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number") from None
+
+
+def whole_numbers(words: str) -> list[int]:
+    """Reads a list like 3,10."""
+    return list(map(whole, words.split(",")))
+
+
+def positive(word: str) -> int:
+    """Reads a whole number above 0."""
+    try:
+        value = int(word)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
+    return value
+
+
+def run_main(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Run a command's main and exit with its status; no traceback reaches the user."""
+    _open_streams()
+    sys.unraisablehook = _unraisable
+    try:
+        heed(signal.SIGINT)
+        status = _status_of(program, main)
+        _stop_heeding()
+    except KeyboardInterrupt as stopped:
+        _stop_heeding()
+        say(f"{program}: interrupted{kept(stopped)}")
+        status = INTERRUPTED
+    sys.exit(status)
+
+
+def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
+    """The exit status of a command's main, once its error is printed. Raises KeyboardInterrupt."""
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+        return status
+    except FirstFlightError as error:
+        say(f"{program}: {error}{kept(error)}")
+        return error.exit_status
+    except BrokenPipeError:  # as `| head -1`: who reads has enough
+        _forget(1)
+        return UNREAD
+    except OSError as error:
+        _forget(1)
+        what = one_line(f"{error.filename or _WRITING}: {error.strerror}")
+        say(f"{program}: {what}{kept(error)}")
+        return FAILED
+    except MemoryError as error:
+        say(f"{program}: this machine has too little memory for it{kept(error)}")
+        return CANNOT
+    except Exception as error:  # a mistake of ours: the user gets a line, we the rest
+        if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
+            say(f"{program}: Python's package {error.name} is missing; ./install.sh installs it")
+            return CANNOT
+        what = one_line(f"internal error, {type(error).__name__}: {error}")
+        crash = write_crash(traceback.format_exc())
+        say(f"{program}: {what}; please report it with {crash}{kept(error)}")
+        return FAILED
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is one of the project's own."""
+    return any((_PROJECT / f"{module.partition('.')[0]}{end}").exists() for end in ("", ".py"))
+
+
+def heed(*numbers: int, by: Callable[[int, FrameType | None], None] | None = None) -> None:
+    """Let these signals interrupt the command, but those that it was started to ignore (nohup).
+
+    by: what handles them instead. Once the command has its status they are ignored: where Python
+    takes its handlers back, the next one would end it by the signal.
+    """
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, by or interrupt)
+            _heeded.add(number)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by KeyboardInterrupt, but not before the imports that it meets have ended.
+
+    Within one numpy's C code prints a traceback and makes an ImportError of it. Whoever is
+    impatient repeats it, while what was begun is being ended: the first one counts.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            _send_later(number)
+            return
+        frame = frame.f_back
+    _stop_heeding()
+    raise KeyboardInterrupt
+
+
+def _stop_heeding() -> None:
+    for number in _heeded:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _send_later(number: int) -> None:
+    timer = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
+
+
+def _unraisable(what: sys.UnraisableHookArgs) -> None:
+    """A signal may meet a finalizer, which can raise nothing: it is repeated."""
+    if not isinstance(what.exc_value, KeyboardInterrupt) or not _heeded:
+        sys.__unraisablehook__(what)
+        return
+    for number in _heeded:
+        signal.signal(number, interrupt)
+    _send_later(min(_heeded))
+
+
+def _open_streams() -> None:
+    """Streams that the caller closed lead nowhere: else the next file opened would be one."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        # What its encoding lacks (PYTHONIOENCODING=ascii, a folder that is not UTF-8) is escaped.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+    if not shutil.which("env"):  # an empty PATH, or one that leads nowhere
+        os.environ["PATH"] = ":".join(filter(None, (os.environ.get("PATH"), os.defpath)))
+
+
+def _forget(stream: int) -> None:
+    """What could not be written is not retried as the interpreter ends, and changes no status."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+def write_crash(text: str) -> Path:
+    """Write a crash down, for nobody else to read, and return where.
+
+    In the user's cache; a folder of its own elsewhere, where that cannot be written.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "first-flight"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        file, path = tempfile.mkstemp(".txt", "crash-", cache)
+    except (OSError, RuntimeError):
+        file, path = tempfile.mkstemp(".txt", "crash-", tempfile.mkdtemp())
+    with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace") as crash:
+        crash.write(text)
+    return Path(path)
+
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+
+# Progress: a bar on a terminal, a line now and then elsewhere ------------------------
+
+# Off a terminal: often enough to see that it lives, seldom enough for a log.
+PLAIN_INTERVAL_S = 30.0
+# Of what is to be measured: before it no time left is told, since the first trials may be slower
+# than the rest by far.
+LEAST_PART_MEASURED = 0.05
+
+
+class Progress:
+    """Counts trials. Use as a context manager; quiet: prints nothing at all."""
+
+    def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
+        self.total, self.done, self.before, self.what = total, done, done, what
+        self.quiet, self.doing = quiet, ""
+        self.bar: tqdm[None] | None = None
+        self.started = time.monotonic()
+        self.ended = threading.Event()
+        # A trial of thousands of connections takes longer than a log may be silent.
+        self.reporter = threading.Thread(target=self._report, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self.quiet:
+            return self
+        if sys.stderr.isatty():
+            from tqdm import tqdm  # its import is only worth it where it is seen
+            self.bar = tqdm(total=self.total, initial=self.done, desc=self.what, unit="trial",
+                            leave=False, dynamic_ncols=True)
+        elif self.total:
+            say(f"{self.what}: {self.total - self.done} of {self.total} trials to measure")
+            self.reporter.start()
+        return self
+
+    def step(self, doing: str = "") -> None:
+        """One more; doing: who measures, where that is worth a word."""
+        self.done, self.doing = self.done + 1, doing
+        if self.bar is not None:
+            self.bar.set_postfix_str(doing, refresh=False)
+            self.bar.update()
+
+    def note(self, message: str) -> None:
+        """A line that stays, above the progress; none for ""."""
+        if message and not self.quiet:
+            if self.bar is not None:
+                self.bar.clear()
+            say(message)
+
+    def line(self, elapsed_s: float) -> str:
+        """A line for a log; elapsed_s: since the first trial of this process began."""
+        measured, rest = self.done - self.before, self.total - self.done
+        known = rest and measured >= LEAST_PART_MEASURED * (measured + rest)
+        left = f", about {duration(elapsed_s * rest / measured)} left" if known else ""
+        doing = f", {self.doing}" if self.doing else ""
+        return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
+
+    def _report(self) -> None:
+        while not self.ended.wait(PLAIN_INTERVAL_S):
+            say(self.line(time.monotonic() - self.started))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.ended.set()
+        if self.reporter.is_alive():
+            self.reporter.join()
+        if self.bar is not None:
+            self.bar.close()

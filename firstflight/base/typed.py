@@ -1,0 +1,155 @@
+"""Values as people type them on a command line: "50ms", "10Mbit", "100kB", "1%", "10..40:10".
+
+Each is read in the unit of its quantity (findings/quantities.py); a plain number has that
+unit already. k and M are powers of 1000, Ki and Mi of 1024.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from firstflight.base.words import plain
+
+_DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_TIME_MS = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "msec": 1.0, "s": 1e3, "sec": 1e3, "min": 6e4,
+            "h": 3.6e6}
+# By a quantity's unit: what a suffix, in lower case, multiplies by.
+SUFFIXES: Mapping[str, Mapping[str, float]] = {
+    "ms": _TIME_MS,
+    "s": {"m": 60.0, **{suffix: factor / 1e3 for suffix, factor in _TIME_MS.items()}},
+    "kbit/s": {f"{prefix}{unit}": factor / 1e3 for prefix, factor in _DECIMAL.items()
+               for unit in ("bit", "bps", "bit/s", "bits/s", "b/s", "")} | {"": 1.0},
+    "bytes": {f"{prefix}{unit}": factor for prefix, factor in
+              {**_DECIMAL, "ki": 2.0 ** 10, "mi": 2.0 ** 20, "gi": 2.0 ** 30}.items()
+              for unit in ("", "b", "byte", "bytes")},
+    "%": {"%": 1.0, "percent": 1.0},
+    "segments": {"segment": 1.0, "segments": 1.0},
+    "packets": {"packet": 1.0, "packets": 1.0, "p": 1.0, "pkts": 1.0}}
+EXAMPLES = {"ms": "50, 50ms or 1.5s", "s": "10 or 10s", "kbit/s": "10000, 10M or 1Gbit",
+            "bytes": "30000, 100kB or 1MB", "%": "1 or 1%", "segments": "10",
+            "packets": "100"}
+MOST_VALUES = 200  # of one range
+MOST = 1e18  # of anything: more than any quantity has, and than is exact
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
+# Two dots, or one dash or colon between numbers, as in "10..40", "10-40" and "10..40:10".
+_RANGE = re.compile(r"\s*(\d[^-:]*?)\s*(?:\.\.|-)\s*(\d[^-:]*?)\s*(?::\s*(\d[^:]*?))?\s*")
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")
+# Two whole numbers, and a unit behind the second alone or none: two values, or a decimal comma?
+_TWO = re.compile(r"\s*(\d+),(\d+)\s*([a-zµ/%]*)\s*", re.IGNORECASE)
+SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's time stamps
+
+
+def number(word: str, unit: str) -> float:
+    """A number in this unit. Raises ValueError with what is wrong, as the end of a sentence."""
+    match = _VALUE.fullmatch(word)
+    like = f"; write {EXAMPLES[unit]}" if unit in EXAMPLES else ""
+    if match is None:
+        raise ValueError(f"{word.strip()!r} is not a number{like}")
+    value, suffix = float(match[1]), match[2]
+    if abs(value) > MOST:
+        raise ValueError(f"{word.strip()[:20]}… is out of any range")
+    if unit == "kbit/s" and re.search(r"B(/s|ps|yte.*)?$", suffix):
+        raise ValueError(_of_bytes(word.strip(), value, suffix))
+    if unit == "segments" and (size := SUFFIXES["bytes"].get(suffix.lower() or "-")):
+        count = max(1, int(value * size // SEGMENT_BYTES))
+        raise ValueError(f"{word.strip()!r} is in bytes, and a window is in segments of"
+                         f" {SEGMENT_BYTES} bytes: write {count}")
+    factors = SUFFIXES.get(unit, {})
+    factor = 1.0 if not suffix else factors.get(suffix.lower())
+    if factor is None:
+        raise ValueError(f"{word.strip()!r}: {suffix!r} is not a unit of"
+                         f" {f'a value in {unit}' if unit else 'a plain number'}{like}")
+    # Of a product such as 1.1 × 1000 the digits that were typed, not those of binary fractions.
+    return value if factor == 1.0 else float(f"{value * factor:.12g}")
+
+
+def _of_bytes(word: str, value: float, suffix: str) -> str:
+    """A bandwidth in bytes: which one was meant, in both readings."""
+    prefix = suffix[0].lower() if suffix[0].lower() in _DECIMAL else ""
+    bits = f"{plain(value)}{prefix.upper()}"
+    return (f"{word!r} is in bytes, and a bandwidth is in bits: write {plain(8 * value)}"
+            f"{prefix.upper()} for bytes a second, or {bits} if bits were meant")
+
+
+def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
+    """The words of a list: its commas cut, its ranges written out.
+
+    Raises ValueError, as number() does.
+    """
+    if _THOUSANDS.fullmatch(words.strip()):
+        raise ValueError(f"{words!r}: a comma separates values; write"
+                         f" {words.strip().replace(',', '')} for one number")
+    if len(several := words.split()) > 1 and all(map(_VALUE.fullmatch, several)):
+        raise ValueError(f"{words!r} has spaces between its values; write {','.join(several)}")
+    if "" in (parts := [part.strip() for part in words.split(",")]) and any(parts):
+        raise ValueError(f"{words!r} has a comma without a value; write"
+                         f" {','.join(filter(None, parts))}")
+    _ask_about_comma(words.strip(), unit, whole)
+    for word in parts:
+        match = _RANGE.fullmatch(word)
+        if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
+            _asked_back(word.strip(), unit)
+            yield word.strip()
+            continue
+        low, high = number(match[1], unit), number(match[2], unit)
+        step = number(match[3], unit) if match[3] else None
+        yield from _range(word.strip(), low, high, step, whole)
+
+
+def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
+    """Raises ValueError of two values that look like one with a decimal comma.
+
+    They do where only the second has a unit (1,5s), where the first is 0 and the second has one
+    digit (0,5), and in percent (1,25), unless each has its unit or the second ends in 0.
+    """
+    match = _TWO.fullmatch(words)
+    if match is None:
+        return
+    first, second, suffix = match.groups()
+    factor = SUFFIXES.get(unit, {}).get(suffix.lower(), 1.0)
+    looks_decimal = (suffix and (factor != 1 or len(first + second) == 2)
+                     or not whole and first == "0" and len(second) == 1
+                     or unit == "%" and len(second) <= 2 and not second.endswith("0"))
+    if looks_decimal:
+        default = suffix or (unit if unit in SUFFIXES.get(unit, {}) else "")
+        raise ValueError(f"{words!r}: two values, or a decimal comma? Write"
+                         f" {first}{default},{second}{default} for two, or"
+                         f" {first}.{second}{default} for one")
+
+
+def _asked_back(word: str, unit: str) -> None:
+    """Raises ValueError of a plain number that may be in another unit; with a unit it is taken.
+
+    14600 segments are the bytes of 10, and a loss of 0.01 is 1 % elsewhere.
+    """
+    try:
+        value = float(word)
+    except ValueError:  # it has a unit
+        return
+    if unit == "segments" and value in (*range(1460, 65_536, 1460), *range(1448, 65_536, 1448)):
+        size = 1448 if value % 1460 else 1460
+        raise ValueError(f"{word} segments, or bytes? {plain(value // size)} segments of {size}"
+                         f" bytes are {word}: write {plain(value // size)}, or '{word} segments'")
+    if unit == "%" and 0 < value < 0.1:
+        raise ValueError(f"{word} in percent, or as a part of 1? Write {word}% or"
+                         f" {plain(float(f'{value * 100:.12g}'))}%")
+
+
+def _range(word: str, low: float, high: float, step: float | None, whole: bool) -> Iterator[str]:
+    if step is None and not whole:
+        raise ValueError(f"{word!r} needs a step, such as {plain(low)}..{plain(high)}"
+                         f":{plain((high - low) / 4 or 1)}")
+    if step == 0:
+        raise ValueError(f"{word!r} has a step of 0")
+    step = step or 1.0
+    if high < low:
+        raise ValueError(f"{word!r} runs downwards; write {plain(high)}..{plain(low)}")
+    count = int((high - low) / step + 1e-9) + 1
+    if count > MOST_VALUES:
+        raise ValueError(f"{word!r} is {count} values, more than {MOST_VALUES}; give a step, such"
+                         f" as {plain(low)}..{plain(high)}:{plain((high - low) / 10)}")
+    for place in range(count):
+        yield plain(low + place * step)

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Measure one batch of trials on this machine, for a cluster: a batch in, its judged rows out.
+
+    batch.py --kernel FILE <batch >result    one guest measures it (runs/batches.py)
+    batch.py --versions                      what a measurement depends on here, as JSON
+
+runs/cluster/node.py starts it on every machine of a cluster, from a copy of the project
+that was sent there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+# Python puts this file's own folder first, and what it imports stands above.
+sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
+
+from firstflight.base import errors
+from firstflight.base.command_line import Parser, run_main
+from firstflight.base.errors import FirstFlightError
+from firstflight.commands.runners import engine_errors
+from firstflight.runs import batches
+from firstflight.runs.results import provenance
+from firstflight.study import registry
+from firstflight.testbed.guests import UmlEngine
+
+EPILOG = "exit status: 0 measured · 1 the guest failed · 2 usage · 4 this machine cannot"
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(prog="batch.py", description="Measure a batch of trials for a cluster.",
+                    epilog=EPILOG, allow_abbrev=False)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--kernel", type=Path, metavar="FILE",
+                      help="the guest kernel; the batch is read from standard input, its result"
+                           " goes to standard output")
+    what.add_argument("--versions", action="store_true",
+                      help="print what a measurement depends on here, as JSON")
+    return parser.parse_args(argv)
+
+
+def measure(content: bytes, kernel: Path) -> bytes:
+    """The result of a batch. Raises FirstFlightError."""
+    with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
+            free_processor() as processor, engine_errors():
+        try:
+            return batches.measure(content, UmlEngine(kernel, 1, processor), registry.kind,
+                                    provenance.machine(), Path(folder))
+        except ValueError as error:
+            raise FirstFlightError(str(error)) from error
+
+
+@contextmanager
+def free_processor() -> Iterator[int | None]:
+    """A processor that no other batch of this machine's has, None where all are taken.
+
+    Each batch is a process of its own: two guests on one processor would take twice as long.
+    """
+    for processor in sorted(os.sched_getaffinity(0)):
+        with socket.socket(socket.AF_UNIX) as held:
+            try:
+                held.bind(f"\0first-flight-processor{processor}")  # a name, and no file
+            except OSError:
+                continue
+            yield processor
+            return
+    yield None
+
+
+def main(argv: Sequence[str]) -> int:
+    arguments = parse(argv)
+    if arguments.versions:
+        print(json.dumps(provenance.tools()))
+    else:
+        sys.stdout.buffer.write(measure(sys.stdin.buffer.read(), arguments.kernel))
+    return errors.OK
+
+
+if __name__ == "__main__":
+    run_main("batch.py", main)

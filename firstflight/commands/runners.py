@@ -1,0 +1,109 @@
+"""Who measures what a command line requests: this machine's engine, or a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import platform
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from firstflight.base import files
+from firstflight.base.command_line import say
+from firstflight.base.errors import CannotError, FirstFlightError, kept
+from firstflight.runs.kinds import AnyTrial, Study
+from firstflight.runs.measuring import Measurer, OneMachine
+from firstflight.runs.results import provenance
+from firstflight.testbed import engine
+from firstflight.testbed.engine import HostEngine, choose_engine
+from firstflight.testbed.guests import UmlEngine
+from vtime import uml
+from vtime.console import EngineCannot, EngineError
+from vtime.uml import built_kernel, made_from
+
+
+def congestion_controls() -> list[str]:
+    """Those of the guest's kernel, by its configuration and the sources that are added to it."""
+    guest = files.PROJECT / "vtime" / "kernel"
+    config = (guest / "kernel.config").read_text(encoding="utf-8")
+    added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
+    return ["reno", *(name.lower() for name in
+                      re.findall(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", config, re.MULTILINE)),
+            *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """What an engine raises as the errors that users read."""
+    try:
+        yield
+    except EngineCannot as error:
+        raise CannotError(str(error)) from error
+    except EngineError as error:
+        raise FirstFlightError(f"{error}{kept(error)}") from error
+
+
+def check_rights(arguments: argparse.Namespace) -> None:
+    """Raises CannotError where its engine is one that this user may not run."""
+    with engine_errors():
+        if not arguments.dry_run:
+            engine.check_rights(arguments.engine)
+
+
+def planned(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The engine that would run trials and its guests, also where run.sh has to build its
+    kernel first. Raises EngineCannot."""
+    if arguments.engine == HostEngine.name or platform.machine() != "x86_64":
+        return HostEngine.name, HostEngine.jobs
+    return UmlEngine.name, uml.guests(arguments.jobs)
+
+
+@contextmanager
+def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
+    """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
+    if not arguments.cluster:
+        this_machine = choose_engine(arguments.engine, arguments.jobs)
+        say_once(this_machine.warning)
+        yield OneMachine(this_machine)
+        return
+    from firstflight.runs.cluster import cluster
+    kernel = built_kernel()
+    with cluster.connect(arguments.cluster, kernel, tools_of(study)) as machines:
+        yield cluster.ManyMachines(machines, made_from(kernel))
+
+
+@contextmanager
+def rounds(study: Study, arguments: argparse.Namespace
+           ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Any]]]:
+    """A function that measures trials of a study and gives their records, round after round.
+
+    Nothing is stored. Raises CannotError, FirstFlightError.
+    """
+    numbers = itertools.count(1)
+    with tempfile.TemporaryDirectory(prefix="rounds-", dir=files.make_folder(arguments.results)
+                                     ) as folder, \
+            engine_errors(), measurer_for(study, arguments) as measurer:
+
+        def records(study: Study, trials: Sequence[AnyTrial]) -> list[Any]:
+            work = Path(folder) / f"round{next(numbers)}"
+            return [judged.record for judged in measurer.judged(study, trials, set(), work)]
+
+        yield records
+
+
+def tools_of(study: Study) -> dict[str, str]:
+    """Versions of the tools that its trials depend on: of a server only if one uses it."""
+    servers = {getattr(trial, "server", "") for trial in study.trials}
+    return {name: version for name, version in provenance.tools().items()
+            if name != "nginx" or name in servers}
+
+
+@cache
+def say_once(warning: str) -> None:
+    if warning:
+        say(f"run.sh: {warning}")

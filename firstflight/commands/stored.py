@@ -1,0 +1,89 @@
+"""What the programs that render stored runs share: which runs, and what goes wrong with each."""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from firstflight.base import errors, files
+from firstflight.base.command_line import Parser, file_path, filled, say, write_crash
+from firstflight.base.errors import FirstFlightError
+from firstflight.runs import runs, scenario_file
+
+T = TypeVar("T")
+
+
+def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
+    """Names, --scenario, --run and --results; of_scenarios, of_run: their help."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("names", nargs="*", metavar="NAME", type=filled, default=[],
+                      help=of_scenarios)
+    what.add_argument("--scenario", nargs="+", metavar="NAME", type=filled,
+                      help="the same, as of run.sh")
+    what.add_argument("--run", type=file_path, metavar="FOLDER", help=of_run)
+    add_results(parser)
+
+
+def add_results(parser: Parser) -> None:
+    parser.add_argument("--results", type=file_path, default=files.PROJECT / "results",
+                        metavar="DIR", help="where results are (default results)")
+
+
+# What code raises that meets values of a row which no scenario has together.
+UNFIT = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
+
+
+@contextmanager
+def of_stranger(folder: Path) -> Iterator[None]:
+    """A stored run may be a stranger's, each of its values right and their sum nonsense.
+
+    Raises FirstFlightError of what cannot be rendered.
+    """
+    try:
+        yield
+    except UNFIT as error:
+        crash = write_crash(traceback.format_exc())
+        raise FirstFlightError(
+            f"{folder}: its files contradict each other ({type(error).__name__}: {error});"
+            f" measure again with --fresh, or report it with {crash} if nobody has changed it"
+        ) from error
+
+
+def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[[Path], object],
+                  has_results: Callable[[str], object], nothing: str) -> int:
+    """Render the run of --run, or the newest whole one of each scenario; the exit status.
+
+    has_results: of a scenario, whether it is one where none is named; nothing: the message where
+    that leaves none.
+    """
+    def newest(name: str) -> None:
+        scenario_file.find(name)  # a wrong name, before its results are searched
+        render_run(runs.newest_whole(name, arguments.results))
+
+    def render_run(folder: Path) -> None:
+        with of_stranger(folder):
+            render(folder)
+
+    if arguments.run is not None:
+        return with_each(program, [arguments.run], render_run)
+    names = arguments.names or arguments.scenario or [*filter(has_results, scenario_file.names())]
+    if not names:
+        say(f"{program}: {arguments.results}: {nothing}")
+        return errors.FAILED
+    return with_each(program, names, newest)
+
+
+def with_each(program: str, items: Iterable[T], render: Callable[[T], object]) -> int:
+    """Render each, whatever goes wrong with another; the first exit status that is not 0."""
+    status = errors.OK
+    for item in items:
+        try:
+            render(item)
+        except FirstFlightError as error:
+            say(f"{program}: {error}")
+            status = status or error.exit_status
+    return status

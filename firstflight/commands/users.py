@@ -1,0 +1,128 @@
+"""run.sh --users: which window for the users of a file, as scenarios of their own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from firstflight.base.command_line import file_path, positive, say
+from firstflight.base.errors import UsageError
+from firstflight.commands import run as measure
+from firstflight.commands.runners import check_rights
+from firstflight.findings.quantities import FLAGS
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides, RunData, Study
+from firstflight.runs.measuring import Refining
+from firstflight.study import registry
+from firstflight.study.users.requested import (LARGEST_WINDOW, QUANTITY_NAMES, TRIALS, WINDOWS,
+                                               Requested, RttField)
+
+if TYPE_CHECKING:
+    from firstflight.study.users.rows import UserTable
+
+
+def add_flags(add: Callable[..., object]) -> None:
+    add("--users", type=file_path, metavar="FILE",
+        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
+             "response_bytes[,group][,weight], JSON lines, a log with rtt=$tcpinfo_rtt, the output"
+             " of ss -tin, each also as gzip; --iw, --bw and --size for what it does not know")
+    add("--rtt-field", type=rtt_field, metavar="N[:ms]",
+        help="with --users: which field of a log is the RTT, from 1 on; what is in quotes or"
+             " brackets is one field. 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in ms (default:"
+             " the field that is named so)")
+    add("--trials", type=positive, metavar="N",
+        help=f"with --users: how many users are measured under each window (default {TRIALS})")
+
+
+def rtt_field(word: str) -> RttField:
+    """Reads the number of a field, and its unit. Raises argparse.ArgumentTypeError."""
+    number, _, unit = word.partition(":")
+    if not number.isdecimal() or not 0 < int(number) <= 1000 or unit not in ("", "us", "µs", "ms"):
+        raise argparse.ArgumentTypeError(f"{word!r} is not the number of a field, such as 12 (in"
+                                         " µs) or 12:ms")
+    return RttField(int(number), unit if unit == "ms" else "µs")
+
+
+def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
+          questions: Sequence[str]) -> str:
+    """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
+    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+        return "--users goes without a scenario, --repeat, --client and --sysctl"
+    if arguments.rtt_field and not arguments.users:
+        return "--rtt-field goes only with --users FILE"
+    if arguments.trials and not arguments.users:
+        return "--trials goes only with --users FILE"
+    return ""
+
+
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """A sample of the users of a file. Raises UsageError."""
+    from firstflight.study.users import logs
+    users = logs.read_file(arguments.users, arguments.rtt_field)
+    return [_study(users, arguments, requested_of(arguments))]
+
+
+def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested) -> Study:
+    from firstflight.study.users import sample
+    return registry.study_of(sample.scenario(users, requested, arguments.users, arguments.seed),
+                             Overrides({}, many=arguments.yes), arguments.seed)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure; where no windows are named, larger ones too while the largest is the best."""
+    if arguments.dry_run:
+        return measure.run(arguments, read)
+    check_rights(arguments)
+    from firstflight.study.users import logs
+    requested = requested_of(arguments)
+    # Once: a log that grows would change its users.
+    users = logs.read_file(arguments.users, arguments.rtt_field)
+    while True:
+        study = _study(users, arguments, requested)
+        measured = measure.measured(study, arguments, _refining(study))
+        largest = max(requested.windows)
+        if (arguments.initcwnd is not None or largest >= LARGEST_WINDOW
+                or _chosen(study, measured) != largest):
+            break
+        say(f"run.sh: {largest} segments, the largest window so far, is the best:"
+            f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
+        requested = replace(requested, windows=(*requested.windows, 2 * largest))
+    return measure.show(study, measured, arguments)
+
+
+def _refining(study: Study) -> Refining:
+    """What is measured is kept; a first answer comes early."""
+    from firstflight.study.fetches.scenario.users import content, order
+    from firstflight.study.users.findings import first_answer
+    return Refining(content, order, lambda records: first_answer(study.scenario.users, records))
+
+
+def _chosen(study: Study, measured: RunData) -> int:
+    """The window that the rule chooses for all users; 0 where none of them counts."""
+    from firstflight.study.users import analysis
+    users = study.scenario.users
+    counting = analysis.measured(users, measured.records)
+    if not len(counting.weight):
+        return 0
+    return analysis.recommend(counting, users.baseline_initcwnd).initcwnd
+
+
+def requested_of(arguments: argparse.Namespace) -> Requested:
+    """What the flags request of --users. Raises UsageError."""
+    given = measure.overrides_of(arguments).checked()
+    windows = given.pop("initcwnd", WINDOWS)
+    if "load" in given:
+        raise UsageError("--load: --users measures no shared link")
+    for name, values in given.items():
+        if len(values) != 1:
+            raise UsageError(f"{FLAGS[name].flag}: --users takes one value of this flag, the same"
+                             " for everybody; only --iw takes a list")
+    scenario_file.check_count(len(windows) * (arguments.trials or TRIALS),
+                              many=arguments.yes or arguments.dry_run)
+    single = {name: values[0] for name, values in given.items()}
+    return Requested(
+        windows, arguments.trials or TRIALS,
+        {name: value for name, value in single.items() if name in QUANTITY_NAMES},
+        {name: value for name, value in single.items() if name not in QUANTITY_NAMES})

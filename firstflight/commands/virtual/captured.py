@@ -1,0 +1,142 @@
+"""`./run.sh --report FOLDER`: what a command's network really did, from the packets it kept."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from firstflight.base import files
+from firstflight.base.command_line import Parser, file_path, say, terminal_width
+from firstflight.base.errors import OK, UsageError
+from firstflight.commands.virtual.records import COMMAND_JSON
+from firstflight.findings.render import data, page, text
+from firstflight.runs.results.facts import COMMAND, read_facts_file
+from firstflight.wire.capture import pcapng
+from firstflight.wire.capture.report import reported
+from vtime.command.guest import BEGINS_S, TIMED_OUT
+
+LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
+PROGRESS_S = 5.0  # of wall time, between two lines
+_M_MMAP_THRESHOLD, LARGE_BYTES = -3, 1 << 20  # malloc.h
+SHORT = """\
+usage: ./run.sh --report FOLDER
+
+Build report.html, links.csv and connections.csv again from capture.pcapng. FOLDER is the folder
+in results/commands of a command that ran with ./run.sh --capture -- COMMAND.
+"""
+SYNONYMS = {"--connection": "open capture.pcapng in Wireshark, which draws the packets of each"
+                            " connection: Statistics, TCP Stream Graphs"}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Build the page again. Raises UsageError, FirstFlightError."""
+    arguments = parsed(argv)
+    write(arguments.report, stored_facts(arguments.report))
+    return OK
+
+
+def read(argv: Sequence[str]) -> int:
+    """Check the flags. Raises UsageError."""
+    parsed(argv)
+    return OK
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The flags; their folder has a capture. Raises UsageError."""
+    parser = Parser(SYNONYMS, SHORT, prog="run.sh", allow_abbrev=False)
+    parser.add_argument("--report", type=file_path, required=True)
+    arguments: argparse.Namespace = parser.parse_args(list(argv))
+    requested = arguments.report
+    if os.path.isfile(requested):
+        arguments.report = requested.parent
+    if not os.path.isfile(arguments.report / pcapng.NAME):
+        raise UsageError(f"--report: {requested} has no {pcapng.NAME}: name the folder of a"
+                         " command that ran with ./run.sh --capture -- COMMAND")
+    return arguments
+
+
+def stored_facts(folder: Path) -> Mapping[str, object]:
+    """command.json; {} where there is none. Raises RecordsError."""
+    path = folder / COMMAND_JSON
+    return read_facts_file(path, COMMAND) if os.path.lexists(path) else {}
+
+
+class Stopped(BaseException):
+    """Whoever started the command, or its time limit, ends the report. status: of the exit."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | None, quiet: bool
+                  ) -> int:
+    """Write the report of a command that has just ended; OK, or the status of what stopped that.
+
+    left_s: of wall time, of the command's limit; the report has LEAST_S in any case. Ctrl-C,
+    SIGTERM and SIGHUP stop it at once. Raises as `write`.
+    """
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(128 + number, signal.strsignal(number) or "stopped")
+
+    def is_over(number: int, frame: FrameType | None) -> None:
+        raise Stopped(TIMED_OUT, "--timeout")
+    before = {number: signal.signal(number, stop)
+              for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+              if signal.getsignal(number) is not signal.SIG_IGN}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, is_over)
+    try:
+        if left_s is not None:
+            signal.setitimer(signal.ITIMER_REAL, max(left_s, LEAST_S))
+        write(folder, stored, quiet=quiet)
+    except Stopped as stopped:
+        say(f"run.sh: no report was written: {stopped}; ./run.sh --report"
+            f" {os.path.relpath(folder)} makes it")
+        return stopped.status
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return OK
+
+
+def _give_back_memory() -> None:
+    """Large arrays go back to the machine as soon as they are not needed, where libc can do that.
+
+    By itself glibc keeps what is smaller than the largest one that has been freed (mallopt(3)).
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+
+
+def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> None:
+    """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
+
+    Raises FirstFlightError, OSError.
+    """
+    _give_back_memory()
+    capture = pcapng.read(folder / pcapng.NAME)
+    next_s = time.monotonic() + PROGRESS_S
+
+    def proceed(what: str) -> None:
+        nonlocal next_s
+        if not quiet and time.monotonic() >= next_s:
+            next_s = time.monotonic() + PROGRESS_S
+            say(f"run.sh: the report of {capture.packets.size} packets: {what}")
+    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, proceed)
+    *_, path = files.save_all(folder, {
+        "links.csv": data.table_csv(rendered.links),
+        "connections.csv": data.table_csv(rendered.connections),
+        page.PAGE: page.page(rendered.report, {})})
+    sys.stdout.flush()
+    for line in text.brief(rendered.report, terminal_width()).splitlines():
+        say(line)
+    say(f"run.sh: the page is {os.path.relpath(path)}")

@@ -1,0 +1,42 @@
+"""What is kept of commands: a folder for each, and command.json in it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from firstflight.base import files
+from vtime import Result
+from vtime.command.guest import remove_dead
+from vtime.session import GUEST
+from vtime.uml import made_from
+
+COMMAND_JSON = "command.json"  # of a command's folder: what was run
+CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
+MOST_SHOWN = 20  # lines about what went wrong; command.json has more
+RUN = "run_"  # begins the names of the folders of several runs in a command's
+
+
+def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result, seed: int,
+             script_hints: Sequence[str], kernel: Path) -> dict[str, object]:
+    """What command.json has of a run."""
+    return {"command": list(words), "folder": str(Path.cwd()), "seed": seed,
+            "status": result.status, "virtual_s": round(result.clock_s, 9),
+            "wall_s": round(result.wall_s, 3), "files": result.file_count,
+            "left_out": result.troubles, "spinning": result.spinning,
+            "namespaces": result.namespaces, "hints": script_hints, **made_from(kernel)}
+
+
+def new_folder(results: Path, kind: str) -> Path:
+    """results/<kind>/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
+    stamp, home = datetime.now(timezone.utc).strftime("%Y-%m-%d_%H%M%SZ"), results / kind
+    with files.Folder(results) as place:
+        place.make(kind)
+    for folder in home.iterdir():
+        if not folder.is_symlink():
+            for guest in (folder / GUEST, *folder.glob(f"{RUN}*/{GUEST}")):
+                remove_dead(guest)
+    names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
+    return next(home / name for name in names if files.new_folder(home / name))

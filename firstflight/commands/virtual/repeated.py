@@ -1,0 +1,250 @@
+"""`./run.sh --repeat N -- COMMAND`: one command several times, as a machine's noise varies it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+
+import vtime
+from firstflight.base import files
+from firstflight.base.command_line import heed, printed, say
+from firstflight.base.errors import FAILED, INTERRUPTED, OK, FirstFlightError
+from firstflight.base.files import WriteError
+from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, RUN,
+                                                  facts_of, new_folder)
+from firstflight.commands.virtual.spread import Row, as_json, line_rows, table
+from firstflight.wire.capture import pcapng
+from firstflight.wire.capture.conversations import written
+from firstflight.wire.capture.report import observed_connections
+from vtime import LinkTimes, Result
+from vtime.command.guest import CommandGuest
+from vtime.uml import guests
+
+SPREAD_JSON = "spread.json"
+MOST_LINES = 200_000  # of a run's output that are compared
+SMALL = 0.01  # of the largest connection's data: smaller ones stand in the JSON alone
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What is compared of a connection. name: its ends without the client's port, and which one."""
+
+    name: str
+    goodput_mbps: float | None
+    retransmitted: int
+    is_small: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended by itself. number: from 1."""
+
+    number: int
+    seed: int
+    result: Result
+    lines: Sequence[str]
+    conversations: Sequence[Conversation] = ()
+
+
+@dataclass
+class Runs(vtime.Watcher):
+    """The runs of a command: they are started, stopped by a signal, and kept as they end."""
+
+    arguments: argparse.Namespace
+    words: Sequence[str]
+    hints: Sequence[str]
+    kernel: Path
+    environment: Mapping[str, str]
+    folder: Path
+    ended: dict[int, Run] = field(default_factory=dict)
+    running: list[CommandGuest] = field(default_factory=list)
+    status: int = OK  # of the signal that stopped them
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: those that have ended are kept."""
+        self.stop(INTERRUPTED if number == signal.SIGINT else 128 + number)
+
+    def stop(self, status: int) -> None:
+        """Let no run begin any more, and stop those that go on: they end within seconds."""
+        self.status = self.status or status
+        for guest in tuple(self.running):
+            guest.stop_soon(self.status, "stopped")
+
+    def begin(self, guest: CommandGuest) -> None:
+        self.running.append(guest)
+        if self.status:
+            guest.stop_soon(self.status, "stopped")
+
+    def attempt(self, number: int) -> None:
+        """Run it, unless all are stopped; what one raises stops the others, too."""
+        if self.status:
+            return
+        try:
+            self.run(number)
+        except BaseException:
+            self.stop(FAILED)
+            raise
+
+    def run(self, number: int) -> None:
+        """Run it once, with a seed of its own. Raises WriteError, EngineError."""
+        arguments, seed = self.arguments, self.arguments.seed + number - 1
+        into = self.folder / f"{RUN}{number:0{len(str(arguments.repeat))}}"
+        files.new_folder(into)
+        virtual_s, wall_s = arguments.timeout
+        most_bytes, most_files = arguments.limit
+        result = vtime.run(
+            self.words, Path.cwd(), into, memory_mb=arguments.memory, seed=seed,
+            capture_bytes=arguments.capture or CAPTURE_BYTES, readable=arguments.readable,
+            environment=self.environment, clock_limit_s=virtual_s, wall_limit_s=wall_s,
+            most_bytes=most_bytes, most_files=most_files,
+            link_times=LinkTimes(arguments.packet_cost).with_noise(), watcher=self,
+            kernel=self.kernel, guest=number % arguments.jobs)
+        if self.status:
+            return
+        facts = facts_of(arguments, self.words, result, seed, self.hints, self.kernel)
+        files.save(into, COMMAND_JSON, json.dumps(facts, indent=1) + "\n")
+        conversations = self._conversations(into, facts) if result.capture else []
+        if not arguments.capture:
+            files.remove(into / pcapng.NAME)
+        with self.lock:
+            self.ended[number] = Run(number, seed, result, lines_printed(result.output),
+                                     conversations)
+        if not arguments.quiet:
+            say(f"run.sh: run {number} of {arguments.repeat}: seed {seed}, status {result.status},"
+                f" {result.clock_s:.1f} s of virtual time in {result.wall_s:.1f} s")
+
+    def _conversations(self, into: Path, facts: Mapping[str, object]) -> list[Conversation]:
+        """Those of its capture; [] where it cannot be read."""
+        try:
+            return conversations(pcapng.read(into / pcapng.NAME), facts)
+        except FirstFlightError as error:
+            say(f"run.sh: {os.path.relpath(into)}: {error}")
+            return []
+
+
+def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[Conversation]:
+    """What a capture shows of its TCP connections, in the order in which they began."""
+    connections = sorted(observed_connections(capture, facts), key=lambda each: each.begun_ns)
+    largest = max((connection.main.bytes for connection in connections), default=0)
+    seen: Counter[str] = Counter()
+    made = []
+    for connection in connections:
+        ends = connection.ends
+        client = written(ends.client).rpartition(":")[0]
+        name = (f"{ends.client_node} {client} → {ends.server_node} {written(ends.server)}"
+                .replace("  ", " ").strip())
+        seen[name] += 1
+        rate = connection.main.goodput_kbps
+        made.append(Conversation(
+            f"{name} ({seen[name]})", None if rate is None else rate / 1000,
+            connection.retransmitted.total(), connection.main.bytes < SMALL * largest))
+    return made
+
+
+def connection_rows(runs: Sequence[Run]) -> list[Row]:
+    """Goodput and retransmissions of each connection that is not small in all runs."""
+    by_run = [{each.name: each for each in run.conversations} for run in runs]
+    names = dict.fromkeys(name for found in by_run for name in found)
+    rows = []
+    for name in names:
+        found = [connections.get(name) for connections in by_run]
+        if all(each is None or each.is_small for each in found):
+            continue
+        rates = tuple(None if each is None else each.goodput_mbps for each in found)
+        if any(rate is not None for rate in rates):
+            rows.append(Row(f"{name}: goodput", rates, "Mbit/s"))
+        rows.append(Row(f"{name}: retransmitted segments",
+                        tuple(None if each is None else float(each.retransmitted)
+                              for each in found)))
+    return rows
+
+
+def lines_printed(output: Path) -> list[str]:
+    """What output.txt has, without times."""
+    with files.opened(output) as file:
+        return [line[15:].partition(" ")[2].rstrip("\n")
+                for line in islice(files.lines(file), MOST_LINES)]
+
+
+def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str], kernel: Path,
+        environment: Mapping[str, str]) -> int:
+    """Run it so many times, and print the spread; the exit status.
+
+    environment: its variables. Raises CannotError, FirstFlightError, WriteError.
+    """
+    arguments.jobs = min(guests(arguments.jobs) if arguments.jobs else 1, arguments.repeat)
+    folder = new_folder(arguments.results, "commands")
+    runs = Runs(arguments, words, hints, kernel, environment, folder)
+    heed(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)
+    began = time.monotonic()
+    try:
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            wait_for([pool.submit(runs.attempt, number)
+                      for number in range(1, arguments.repeat + 1)])
+    except BaseException:
+        if runs.ended:
+            show(runs, time.monotonic() - began)
+        raise
+    return show(runs, time.monotonic() - began)
+
+
+def wait_for(started: Sequence[Future[None]]) -> None:
+    """Wait in pieces, so that a signal is met at once. Raises what a run raised."""
+    for future in started:
+        while not future.done():
+            time.sleep(0.02)
+        future.result()
+
+
+def show(runs: Runs, wall_s: float) -> int:
+    """Print the spread of the runs that have ended, and store it; the exit status."""
+    ended = [runs.ended[number] for number in sorted(runs.ended)]
+    arguments, folder = runs.arguments, runs.folder
+    if not ended:
+        say("run.sh: no run has ended: there is nothing to compare")
+        return runs.status or FAILED
+    connections = connection_rows(ended)
+    lines = line_rows([run.lines for run in ended])
+    failed = [run for run in ended if run.result.status]
+    seeds = f"seeds {ended[0].seed} to {ended[-1].seed}"
+    text = (f"{len(ended)} run{'s' * (len(ended) > 1)}, {seeds}\n\n"
+            f"{table(connections, lines, len(ended))}")
+    facts = {"command": list(runs.words), "runs": len(ended), "requested": arguments.repeat,
+             "seeds": [run.seed for run in ended],
+             "status": [run.result.status for run in ended],
+             "virtual_s": [round(run.result.clock_s, 9) for run in ended],
+             "wall_s": round(wall_s, 3), "connections": as_json(connections),
+             "lines": as_json(lines)}
+    printed(text.rstrip("\n"))
+    status = runs.status
+    try:
+        files.save(folder, SPREAD_JSON, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    except WriteError as error:
+        say(f"run.sh: {error}")
+        status = status or FAILED
+    for line, count in islice(Counter(
+            line for run in ended for line in (*run.result.troubles, *(
+                f"{name} spins: it waits without sleeping, so its clock was moved on"
+                " (docs/MININET.md)" for name in run.result.spinning))).items(), MOST_SHOWN):
+        say(f"run.sh: {line}{f' ({count} runs)' if count > 1 else ''}")
+    if failed:
+        say(f"run.sh: run {failed[0].number} (seed {failed[0].seed}) ended with status"
+            f" {failed[0].result.status}; {len(failed)} of {len(ended)} did not end with 0")
+    if runs.status:
+        say(f"run.sh: stopped: {len(ended)} of {arguments.repeat} runs had ended")
+    if not arguments.quiet:
+        say(f"run.sh: {len(ended)} runs in {wall_s:.1f} s; {SPREAD_JSON} and each run's output in"
+            f" {os.path.relpath(folder)}")
+    return status or (failed[0].result.status if failed else OK)

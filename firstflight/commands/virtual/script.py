@@ -1,0 +1,98 @@
+"""What the text of a command's script tells: programs that are missing, what it means to set."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from firstflight.base import files
+from firstflight.commands.virtual.ignored import OF_LINKS, ignored
+from vtime.readable import HIDDEN, homes
+
+# What `./install.sh --with-mininet` installs, and how a command or its script names it.
+INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
+             "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
+             "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
+             "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
+# Further programs of scripts about networks, which their users install themselves.
+_OTHERS = ("arping", "bwm-ng", "conntrack", "dhclient", "dnsmasq", "ebtables", "ethtool", "ffmpeg",
+           "fping", "hping3", "ifstat", "ip6tables", "ipset", "iptables", "ITGRecv", "ITGSend",
+           "mtr", "ncat", "netperf", "netserver", "nft", "nmap", "nping", "nuttcp", "socat",
+           "sshpass", "tcpreplay", "tcptrace", "traceroute", "tshark", "wget", "wrk", "zebra")
+MOST_SCRIPT_BYTES = 1 << 20
+# What wire.capture.report has to know of it. Delays in microseconds, on purpose:
+_MICROSECONDS = r"[\d}'\"]\s*us(ecs?)?\b|\b0?\.\d+\s*ms\b"
+
+
+def text_of(words: Sequence[str]) -> str:
+    """A command, and the script that it runs where one can be read."""
+    text = " ".join(words)
+    with suppress(OSError, StopIteration):
+        script = next(Path(word) for word in words[:3]
+                      if not word.startswith("/usr/") and Path(word).is_file())
+        text += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
+    return text
+
+
+def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
+    """Programs that the command seems to use and that are not installed, in one line; [] for none.
+
+    which: the path of a program of this machine, None where there is none.
+    """
+    text = text_of(words)
+    # Mininet's default switch, where none is chosen.
+    chosen = re.search(r"switch", text) or not (
+        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
+    missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
+        re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
+    lines = [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
+             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
+    # As a word that begins a command: in a string, behind a quote or what ends another one.
+    others = [name for name in _OTHERS if not which(name) and re.search(
+        rf"(?m)(['\"`;&|(]|^)\s*(sudo\s+)?{re.escape(name)}(\s+-|\s+\w|['\"])", text)]
+    return [*lines, *([f"{', '.join(others)}: used and not installed on this machine, whose"
+                       " programs the guest has"] if others else [])]
+
+
+def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]) -> list[str]:
+    """Links of the folder to programs that the command does not see, a line for each; [] for none.
+
+    The Python of a virtual environment is such a link. Looked at are the command's own program and
+    the environments that its words, or its script, name. folder, readable: paths without links.
+    """
+    text = text_of(words)
+    programs = [program for program in (folder / words[0], *(
+        config.parent / "bin" / "python" for config in sorted(folder.glob("*/pyvenv.cfg"))
+        if f"{config.parent.name}/bin/" in text)) if program.is_symlink()]
+    if not programs:
+        return []
+    seen = (folder, *readable)
+    unseen = (*homes(), *map(Path, HIDDEN))
+    lines = []
+    for program in programs:
+        real = Path(os.path.realpath(program))
+        if (os.access(real, os.X_OK) and any(map(real.is_relative_to, unseen))
+                and not any(map(real.is_relative_to, seen))):
+            # A Python needs its library, too; nobody is told to show a home.
+            prefix = real.parent.parent
+            is_home = any(home.is_relative_to(prefix) for home in unseen)
+            needed = prefix if real.parent.name == "bin" and not is_home else real
+            lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
+                         f" not see: --readable {needed} shows it to this one")
+    return list(dict.fromkeys(lines))
+
+
+def hints(words: Sequence[str]) -> list[str]:
+    """Hints for a capture's report: "microseconds", and what the script gives plain links.
+
+    And in sentences, which have spaces, what Mininet ignores of the script's links.
+    """
+    text = text_of(words)
+    is_shaped = re.search(r"\bTC(Link|Intf)|link[= ]['\"]?tc\b", text)
+    given = [name for name in OF_LINKS if not is_shaped and re.search(
+        rf"\baddLink\([^#]*?\b{name}\s*=", text)]
+    return [*given, *(["microseconds"] if re.search(_MICROSECONDS, text) else []),
+            *ignored(words, text.partition("\n")[2])]

@@ -1,0 +1,171 @@
+"""Figures: a report's findings on paper. The only room that imports matplotlib.
+
+Each file draws some classes of findings.charts, alike ones; `figure_of` knows which function draws
+which. Nothing is computed here but where things stand.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial, singledispatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from firstflight.base import files, forked
+from firstflight.findings.charts import Chart
+from firstflight.findings.drawing import bars, connections, groups, lines, squares, style
+from firstflight.findings.findings import ON_THE_WIRE, Report
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PngImage
+
+__all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
+
+# Of a picture in a document: of how many colours, fewer where it is large.
+COLOURS, MOST_BYTES = (64, 32, 16), 60_000
+ALIKE = 20  # of 255 in red, green and blue together: two colours that one stands for
+MOST_COMPARED = 2000  # colours of a picture, the most frequent ones
+NOT_MEASURED = "computed; no transfer of this run is in it"
+PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
+
+# Of each figure, by its name: the content of its file in each format.
+Images = dict[str, dict[str, bytes]]
+
+
+@singledispatch
+def figure_of(chart: Chart) -> Figure:
+    """The figure of a chart, by its class."""
+    raise TypeError(f"no figure of {type(chart).__name__}")
+
+
+figure_of.register(bars.draw_bars)
+figure_of.register(bars.draw_page)
+figure_of.register(bars.draw_times)
+figure_of.register(connections.draw_packets)
+figure_of.register(connections.draw_traces)
+figure_of.register(groups.draw_groups)
+figure_of.register(groups.draw_steps)
+figure_of.register(lines.draw)
+figure_of.register(squares.draw_shares)
+figure_of.register(squares.draw_squares)
+
+
+def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw and save every figure of a report; the files, figures/<scenario>_<name>.<format>.
+
+    Raises FirstFlightError where a file cannot be written.
+    """
+    return save(report.name, images(report, formats), folder, formats)
+
+
+def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
+    """Every figure of a report, drawn once, on all processors."""
+    planned = plans(report)
+    with style.settings():
+        contents = forked.results([partial(_contents, make, formats) for _, make in planned])
+    return {name: content for (name, _), content in zip(planned, contents)}
+
+
+def _contents(make: Callable[[], Figure], formats: Sequence[str]) -> dict[str, bytes]:
+    drawn = make()
+    return {form: style.image(drawn, form) for form in formats}
+
+
+def pngs(drawn: Images) -> dict[str, bytes]:
+    """The figures by name."""
+    return {name: contents["png"] for name, contents in drawn.items()}
+
+
+def for_page(drawn: Images) -> dict[str, bytes]:
+    """The figures by name as a page holds them: many as lossless WebP of a few colours."""
+    contents = pngs(drawn)
+    if sum(map(len, contents.values())) <= PAGE_BYTES:
+        return contents
+    return dict(zip(contents, forked.results([partial(_webp, png)
+                                              for png in contents.values()])))
+
+
+def _webp(png: bytes) -> bytes:
+    from PIL import Image
+    content = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        few = _of_few_colours(image.convert("RGB"), COLOURS[0])
+    few.convert("RGB").save(content, "webp", lossless=True, method=1)
+    return content.getvalue()
+
+
+def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
+    """Each figure by its name, and what draws it."""
+    charts = [(finding.name, finding.chart) for finding in report.findings if finding.chart]
+    if report.packets is not None:
+        charts.append((ON_THE_WIRE, report.packets))
+    return [(name, partial(figure_of, replace(
+        chart, caption=report.caption if chart.is_measured else NOT_MEASURED)))
+            for name, chart in charts]
+
+
+def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """PNGs for a document: of a few colours."""
+    from PIL import Image
+    pictures = {}
+    for name, png in contents.items():
+        with Image.open(io.BytesIO(png)) as image:
+            reduced = image.convert("RGB")
+        for colours in COLOURS:
+            content = io.BytesIO()
+            _of_few_colours(reduced, colours).save(content, "png", optimize=True)
+            if content.tell() <= MOST_BYTES:
+                break
+        pictures[name] = content.getvalue()
+    return pictures
+
+
+def _of_few_colours(image: PngImage, colours: int) -> PngImage:
+    """The same in so many colours. The most frequent ones stay as they are: they tell series apart.
+
+    Of colours that are much alike only one: the greys at the edges of letters are more frequent
+    than a thin line. The others become the nearest of the palette.
+    """
+    from PIL import Image
+    pixels = numpy.asarray(image, numpy.int32) @ (1 << 16, 1 << 8, 1)
+    found, where, counts = numpy.unique(pixels, return_inverse=True, return_counts=True)
+    kept = _unlike(found[numpy.argsort(-counts, kind="stable")[:MOST_COMPARED]], colours * 3 // 4)
+    others = image.quantize(colours - len(kept)).getpalette()[:3 * (colours - len(kept))]
+    palette = numpy.concatenate([_parts(kept), numpy.reshape(others, (-1, 3))])
+    nearest = ((_parts(found)[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
+    reduced = Image.fromarray(nearest[where].reshape(pixels.shape).astype(numpy.uint8), "P")
+    reduced.putpalette(palette.astype(numpy.uint8).tobytes())
+    return reduced
+
+
+def _unlike(colours: NDArray[numpy.int64], most: int) -> NDArray[numpy.int64]:
+    """The first of so many that are not much alike."""
+    parts, kept = _parts(colours), [0]
+    for place in range(1, len(colours)):
+        if len(kept) < most and ((parts[kept] - parts[place]) ** 2).sum(axis=1).min() > ALIKE ** 2:
+            kept.append(place)
+    return colours[kept]
+
+
+def _parts(colours: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """Red, green and blue of each."""
+    return numpy.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
+
+
+def figures(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
+    return ((name, make()) for name, make in plans(report))
+
+
+def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
+         ) -> list[Path]:
+    """Write the figures in these formats; only a page has ON_THE_WIRE. Raises FirstFlightError."""
+    return files.save_all(folder, {
+        files.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
+        for name, contents in drawn.items() if name != ON_THE_WIRE for form in formats})

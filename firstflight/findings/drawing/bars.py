@@ -1,0 +1,297 @@
+"""Bars: improvements a bucket like the paper's Figure 5, times a window like its Figure 2.
+
+Of an improvement the absolute is at the left and percent at the right. Bars begin at zero; where
+only a logarithmic axis shows all absolute values, as in the paper, a line below says where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from firstflight.base.words import short
+from firstflight.findings.charts import (Bar, BarChart, BarPage, Chart, Ends, TimeBar, TimeChart,
+                                         is_wide)
+from firstflight.findings.drawing import style
+
+BAR_WIDTH = 0.42  # of the distance between buckets
+# Of an interval to the left, and of what is published to the right; between them what the window
+# does alone. So far from each other that none hides another among eight buckets.
+ASIDE, NEAR = 0.37 * BAR_WIDTH, 0.06 * BAR_WIDTH
+LEFT_INCHES, RIGHT_INCHES = 0.78, 0.6  # for ticks and names of the two axes
+NAME_INCHES, RIGHT_NAME_INCHES = 0.5, 0.36
+AXES_INCHES, BELOW_INCHES = 2.6, 0.42  # the latter: ticks, and the name of the axis along x
+BARE_INCHES = 0.12  # over the axes
+PAGE_AXES_INCHES = 1.75  # of one chart of a page
+TITLE_INCHES = style.WIDTH_INCHES - LEFT_INCHES - 0.4
+MANY = 3  # charts of a page, which then has no room for tables
+MOST_RATIO = 30.0  # of the largest value to the least, up to which an even axis shows both
+PERCENT_LOOK: Mapping[str, Any] = {"facecolor": style.ORANGE, "hatch": "////",
+                                   "edgecolor": "white", "linewidth": 0}
+
+
+def draw_bars(chart: BarChart) -> Figure:
+    """One chart: below each bucket its two values and n, above it the share of responses."""
+    return _draw_under_each_other(chart, [chart], AXES_INCHES)
+
+
+def draw_page(chart: BarPage) -> Figure:
+    """Charts under each other, like the paper's page, each with its title."""
+    return _draw_under_each_other(chart, chart.charts, PAGE_AXES_INCHES)
+
+
+def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
+    """height: of the axes of each, in inches; where there are many, values stand in tables."""
+    rows = [_rows_of(one) if len(charts) < MANY else [] for one in charts]
+    below = BELOW_INCHES + style.ROW_INCHES * max(map(len, rows))
+    titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
+              for one in charts]
+    above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
+    shared = charts if _share_scales(charts) else []
+    frame = style.frame(_with_words(chart, charts), (above + height + below) * len(charts),
+                        legend_of(charts))
+    for floor, one in enumerate(reversed(charts)):
+        left = draw_pair(frame, one, (above + height + below) * floor + below, height,
+                         shared or [one])
+        style.table(left, rows[len(charts) - 1 - floor])
+        style.write(left, (len(one.bars) - 1) / 2, 0.13 - below, one.axis, size=style.MEDIUM)
+        for line, text in enumerate(titles[len(charts) - 1 - floor]):
+            style.write(left, left.get_xlim()[0], above - 0.1 - 0.18 * line, text, align="left",
+                        size=style.MEDIUM)
+    return frame.figure
+
+
+def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
+    """The rows of the table below a chart's bars."""
+    return [(chart.unit or "value", [short(bar.absolute.value) for bar in chart.bars],
+             style.BLUE_TEXT),
+            ("%", [short(bar.percent.value) for bar in chart.bars], style.ORANGE_TEXT),
+            *counts_of(chart.bars)]
+
+
+def _share_scales(charts: Sequence[BarChart]) -> bool:
+    """Whether panels can have one scale; an even axis would hide the bars of another panel."""
+    return all(scale_of(one)[1] for one in charts)
+
+
+def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float,
+              scaled: Sequence[BarChart]) -> Axes:
+    """The two axes with their bars, intervals and published values; returns the left one.
+
+    low, height: in inches of the frame's body. scaled: the charts that share its scales.
+    """
+    left = frame.axes(LEFT_INCHES, low, style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, height)
+    right = left.twinx()
+    _, is_log = scale_of(chart)
+    lows, highs = zip(*(ends for one in scaled for ends, _ in [scale_of(one)]))
+    ends = min(lows), max(highs)
+    _set_absolute_axis(left, ends, is_log, chart.unit)
+    _set_percent_axis(right, [bar for one in scaled for bar in one.bars],
+                      0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
+    set_buckets(left, [bar.label for bar in chart.bars])
+    middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
+    values = [bar.absolute.value for bar in chart.bars]
+    bottom = ends[0] if is_log else 0.0
+    left.bar(middles, [max(value - bottom, 0.0) if is_log else value for value in values],
+             BAR_WIDTH, bottom=bottom, color=style.BLUE)
+    right.bar([middle + BAR_WIDTH for middle in middles],
+              [bar.percent.value for bar in chart.bars], BAR_WIDTH, **PERCENT_LOOK)
+    for middle, bar in zip(middles, chart.bars):
+        _mark(left, middle, bar.absolute.interval, bar.published, bar.alone)
+        _mark(right, middle + BAR_WIDTH, bar.percent.interval, bar.published_percent,
+              bar.alone_percent)
+    if not any(bar.absolute.value or bar.percent.value for bar in chart.bars):
+        left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
+                  color=style.FAINT, fontsize=style.MEDIUM)
+    for place, bar in enumerate(chart.bars):
+        above = bar.above if any(bar.above) else ("", "" if bar.share_percent is None else
+                                                  f"{bar.share_percent:.2f} %")
+        for text, inches in zip(above, (0.25, 0.1)):
+            style.write(left, place, inches, text)
+    if chart.above:
+        style.write(left, (len(chart.bars) - 1) / 2, _above(chart) - 0.11, chart.above, style.FAINT)
+    return left
+
+
+def _mark(axes: Axes, middle: float, interval: Ends | None, published: float | None,
+          alone: float | None) -> None:
+    """Beside each other, so that none hides another."""
+    style.whisker(axes, middle - ASIDE, interval)
+    for place, value, look in ((middle - NEAR, alone, style.FURTHER),
+                               (middle + ASIDE, published, style.PUBLISHED)):
+        if value is not None:
+            least = axes.get_ylim()[0]
+            axes.plot([place], [max(value, least)],
+                      **(look if value >= least else {**look, "marker": "v"}))
+
+
+def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
+    """What the charts hold; their publisher and unit are those of the first."""
+    bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
+    name = f"measured{f', {first.unit}' if first.unit else ''} (left axis)"
+    handles: list[Artist] = [
+        Patch(color=style.BLUE, label=name),
+        Patch(**PERCENT_LOOK, label="measured, % (right axis)")]
+    if any(bar.published is not None or bar.published_percent is not None for bar in bars):
+        handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {first.publisher}"))
+    if any(bar.alone is not None for bar in bars):
+        handles.append(Line2D([], [], **style.FURTHER, label="the window alone"))
+    if any(is_wide(bar.absolute.interval) or is_wide(bar.percent.interval) for bar in bars):
+        handles.append(style.interval_handle(_interval_of(first)))
+    return handles
+
+
+def _interval_of(chart: BarChart | TimeChart) -> str:
+    return f"95 % interval{f' over {chart.over}' if chart.over else ''}"
+
+
+def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
+    """Also what its marks compare, where bars on a logarithmic axis begin, what an arrow is."""
+    begin = {f"{low:g} {one.unit}" for one in charts
+             for (low, _), is_log in [scale_of(one)] if is_log}
+    words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}; on a logarithmic"
+             " axis only their ends count."] if begin else []
+    if any(value < low for one in charts for (low, _), is_log in [scale_of(one)] if is_log
+           for bar in one.bars for value in (
+               low if bar.alone is None else bar.alone,
+               low if bar.published is None else bar.published, *(bar.absolute.interval or ()))):
+        words.append("Arrow: goes on below.")
+    if len(charts) > 1 and not _share_scales(charts):
+        words.append("Each panel has scales of its own: its bars would else not be seen.")
+    triangles = any(bar.alone is not None for one in charts for bar in one.bars)
+    return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
+                   foot=" ".join(filter(None, (*words, chart.foot))))
+
+
+def _compared(chart: Chart, triangles: bool = False) -> list[str]:
+    """What its bars compare, and its triangles; [] where nothing is to be said of it."""
+    alone = ("; triangles: the same responses under both windows. Between them: the weeks"
+             if triangles else "")
+    return [f"Bars: {chart.compared}{alone}"] if chart.compared else []
+
+
+def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
+    """The axis along x, wide enough that a few bars are not broad blocks."""
+    axes.set_xlim(-_margin(len(labels)), len(labels) - 1 + _margin(len(labels)))
+    style.name_ticks(axes, list(enumerate(labels)))
+    axes.tick_params(axis="x", labelsize=style.SMALL if len(labels) > 5 else style.MEDIUM)
+
+
+def _margin(count: int) -> float:
+    return max(0.5, (5 - count) / 2)
+
+
+def _above(chart: BarChart) -> float:
+    """Inches over the axes: for up to two lines of words over bars, and one over these."""
+    lines = (2 if any(bar.above[0] for bar in chart.bars) else
+             1 if any(bar.above[1] or bar.share_percent is not None for bar in chart.bars) else 0)
+    return BARE_INCHES + style.ROW_INCHES * (lines + bool(chart.above))
+
+
+# The two axes ------------------------------------------------------------------------
+
+def scale_of(chart: BarChart) -> tuple[Ends, bool]:
+    """The ends of the left axis, and whether it is logarithmic.
+
+    Logarithmic as the paper's; else where all values are positive and too far apart. A published
+    zero is below it.
+    """
+    values = [value for bar in chart.bars for value in (
+        bar.absolute.value, bar.published, bar.alone, *(bar.absolute.interval or ()))
+        if value is not None]
+    low, high = min(values), max(values)
+    if low == 0 and all(bar.absolute.value > 0 for bar in chart.bars):
+        low = min(bar.absolute.value for bar in chart.bars)
+    if chart.is_like_the_papers or low > 0 and high > MOST_RATIO * low:
+        least = min(value for value in (*values, high, 10.0) if value > 0)
+        # From 1 like the paper, or less; of a value that is almost nothing only its number is left.
+        bottom = 10.0 ** math.floor(math.log10(max(least, high * 1e-4) * 0.7))
+        return (1.0 if chart.is_like_the_papers else min(bottom, 1.0), high * 1.6), True
+    room = 0.12 * max(max(high, 0.0) - min(low, 0.0), 1.0)
+    return (min(low, 0.0) - (room if low < 0 else 0.0), max(high, 0.0) + room), False
+
+
+def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
+    if is_log:
+        axes.set_yscale("log")
+    axes.set_ylim(*ends)
+    style.fix_ticks(axes.yaxis, style.decades() if is_log else style.even_ticks(*ends), ends)
+    if ends[0] < 0:
+        axes.axhline(0, color=style.INK, linewidth=0.8)
+    axes.grid(axis="y")
+    axes.tick_params(axis="y", colors=style.BLUE_TEXT)
+    style.name_y(axes, f"Improvement{f' ({unit})' if unit else ''}", NAME_INCHES,
+                 colour=style.BLUE_TEXT)
+
+
+def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
+    """The right axis, its zero at this part of the height: where the left one's is."""
+    values = [value for bar in bars for value in (
+        bar.percent.value, bar.published_percent, bar.alone_percent,
+        *(bar.percent.interval or ())) if value is not None]
+    high = 1.12 * max(*values, 0.5)
+    if zero > 0:
+        high = max(high, -1.12 * min(values) * (1 - zero) / zero)
+    ends = -high * zero / (1 - zero), high
+    axes.set_ylim(*ends)
+    style.fix_ticks(axes.yaxis, style.even_ticks(*ends), ends)
+    axes.tick_params(axis="y", colors=style.ORANGE_TEXT)
+    style.name_y(axes, "Improvement (%)", RIGHT_NAME_INCHES, colour=style.ORANGE_TEXT, right=True)
+
+
+def counts_of(bars: Iterable[Bar | TimeBar]) -> list[tuple[str, list[str], str]]:
+    """The rows of a table below: n, and what is left out where something is."""
+    bars = list(bars)
+    left_out = [str(bar.left_out or "") for bar in bars]
+    return [("n", [str(bar.n) for bar in bars], style.FAINT),
+            *([("excluded", left_out, style.ALARM)] if any(left_out) else [])]
+
+
+# A bar for each initial window -----------------------------------------------------
+
+def draw_times(chart: TimeChart) -> Figure:
+    """Below each window: its time, how much less than the baseline's that is, and n."""
+    saved = ["" if bar.percent is None else f"({short(bar.percent)} %)" if bar.unsure else
+             f"{short(bar.percent)} %" for bar in chart.bars]
+    rows = [(chart.unit or "value", [short(bar.time.value) for bar in chart.bars],
+             style.BLUE_TEXT),
+            *([(chart.improved, saved, style.INK)] if any(saved) else []), *counts_of(chart.bars)]
+    below = BELOW_INCHES + style.ROW_INCHES * len(rows)
+    brackets = ("In brackets: the 95 % interval of what is"
+                f" {chart.improved} holds zero.") if any(bar.unsure for bar in chart.bars) else ""
+    frame = style.frame(replace(chart, context=(*chart.context, *_compared(chart)),
+                                foot=" ".join(filter(None, (brackets, chart.foot)))),
+                        BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart))
+    axes = frame.axes(LEFT_INCHES, below, style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES,
+                      AXES_INCHES)
+    axes.bar(range(len(chart.bars)), [bar.time.value for bar in chart.bars], 1.6 * BAR_WIDTH,
+             color=[style.window_colour(bar.window) if bar.window else style.BLUE
+                    for bar in chart.bars])
+    style.from_zero(axes, 1.12 * max(value for bar in chart.bars for value in (
+        bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None))
+    for place, bar in enumerate(chart.bars):
+        _mark(axes, place, bar.time.interval, bar.published, None)
+    style.name_y(axes, f"Mean {chart.measured}{f' ({chart.unit})' if chart.unit else ''}",
+                 NAME_INCHES)
+    set_buckets(axes, [bar.label for bar in chart.bars])
+    style.table(axes, rows)
+    style.write(axes, (len(chart.bars) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
+    return frame.figure
+
+
+def _legend_of_times(chart: TimeChart) -> list[Artist]:
+    handles: list[Artist] = []
+    if any(bar.published is not None for bar in chart.bars):
+        handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {chart.publisher}"))
+    if any(is_wide(bar.time.interval) for bar in chart.bars):
+        handles.append(style.interval_handle(
+            f"{_interval_of(chart)} of what is {chart.improved}"))
+    return handles

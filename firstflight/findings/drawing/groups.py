@@ -1,0 +1,125 @@
+"""Bars of several kinds next to each other: windows in groups, and steps."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from firstflight.base.words import count, number, short
+from firstflight.findings.charts import GroupChart, StepChart, TimeBar, is_wide
+from firstflight.findings.drawing import bars, style
+
+# Striped bars between full ones, so that neighbouring windows differ in grey, too.
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "")
+GROUP_WIDTH = 0.8  # of the distance between groups
+
+
+def draw_groups(chart: GroupChart) -> Figure:
+    """Below each group a row for each window: the first one's value, what the others improve."""
+    windows = range(len(chart.windows))
+    rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
+            for window, name in zip(windows, chart.windows)]
+    left_out = [sum(bar.left_out for bar in group if bar) for _, group in chart.groups]
+    rows += [("excluded", [str(count or "") for count in left_out], style.ALARM)
+             ] if any(left_out) else []
+    below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
+    frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below,
+                        _legend_of_groups(chart))
+    axes = frame.axes(bars.LEFT_INCHES, below,
+                      style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, bars.AXES_INCHES)
+    width = GROUP_WIDTH / len(chart.windows)
+    for window, look in zip(windows, _looks(chart)):
+        for place, (_, group) in enumerate(chart.groups):
+            bar, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
+            if bar is not None:
+                axes.bar([middle], [bar.time.value], 0.94 * width, **look)
+                style.whisker(axes, middle, bar.time.interval)
+    style.from_zero(axes, 1.1 * max((
+        value for _, group in chart.groups for bar in group if bar
+        for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0))
+    style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
+    bars.set_buckets(axes, [label for label, _ in chart.groups])
+    style.table(axes, rows)
+    style.write(axes, (len(chart.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
+    return frame.figure
+
+
+def _looks(chart: GroupChart) -> list[dict[str, object]]:
+    return [{"facecolor": style.window_colour(window), "hatch": hatch, "edgecolor": "white",
+             "linewidth": 0} for window, hatch in zip(chart.windows, cycle(HATCHES))]
+
+
+def _legend_of_groups(chart: GroupChart) -> list[Artist]:
+    handles: list[Artist] = [Patch(**look, label=f"initial window {window}")
+                             for window, look in zip(chart.windows, _looks(chart))]
+    if any(bar and is_wide(bar.time.interval) for _, group in chart.groups for bar in group):
+        handles.append(style.interval_handle())
+    return handles
+
+
+def _written(bar: TimeBar | None) -> str:
+    """A bar in its table: what it improves, or else its value; – where nothing counts."""
+    if bar is None:
+        return "–"
+    if bar.percent is None:
+        return short(bar.time.value)
+    return f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
+
+
+# A waterfall: what each step adds to a number, a row for each ----------------------
+
+STEP_INCHES, STEP_BELOW_INCHES, STEP_LEFT_INCHES, STEP_RIGHT_INCHES = 0.36, 0.5, 2.4, 0.2
+STEP_HEIGHT = 0.62  # of a bar, as a part of its row
+# Distinguished without colour: full, striped, dotted.
+STEP_LOOKS = {"start": (style.GROUND, "", "to begin with"),
+         "code": (style.BLUE, "", "seen in their code"),
+         "kernel": (style.BLUE, "xxxx", "a property of that year's kernel or library"),
+         "calibrated": (style.SKY, "////", "calibrated: one number fitted"),
+         "inferred": ("white", "....", "inferred: it fits, and was not seen"),
+         "back": (style.VERMILION, "\\\\\\\\", "a step back, however it is known")}
+
+
+def draw_steps(chart: StepChart) -> Figure:
+    """Draw steps from the top down. A step back is a bar to the left, its number behind it."""
+    height = STEP_INCHES * len(chart.steps)
+    before = [0.0, *(step.value for step in chart.steps)]
+    looks = ["back" if step.value < value else step.sure
+             for step, value in zip(chart.steps, before)]
+    # A step that adds nothing has no bar to be explained.
+    seen = {look for step, value, look in zip(chart.steps, before, looks) if step.value != value}
+    frame = style.frame(chart, height + STEP_BELOW_INCHES + 0.25, [
+        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=label)
+        for look, (colour, hatch, label) in STEP_LOOKS.items() if look in seen])
+    axes = frame.axes(STEP_LEFT_INCHES, STEP_BELOW_INCHES,
+                      style.WIDTH_INCHES - STEP_LEFT_INCHES - STEP_RIGHT_INCHES, height)
+    high = 1.25 * max((*before, chart.most or 0.0, 1.0))
+    for row, (step, value, look) in enumerate(zip(chart.steps, before, looks)):
+        colour, hatch, _ = STEP_LOOKS[look]
+        # Nothing added is a line: still a row with its number.
+        axes.barh(row, step.value - value, STEP_HEIGHT, left=value, facecolor=colour, hatch=hatch,
+                  edgecolor=style.INK, linewidth=0.8)
+        added = f" ({number(step.value - value, 0, signed=True)})" if row else ""
+        axes.text(max(step.value, value) + 0.01 * high, row, f"{count(step.value)}{added}",
+                  va="center", fontsize=style.SMALL,
+                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+        if row + 1 < len(chart.steps):
+            axes.plot([step.value] * 2, [row + STEP_HEIGHT / 2, row + 1 - STEP_HEIGHT / 2],
+                      color=style.FAINT, linewidth=0.8)
+    if chart.most is not None:
+        axes.axvline(chart.most, color=style.INK, linewidth=1.0, linestyle="--", zorder=0.5)
+        style.write(axes, chart.most, 0.1, f"all {count(chart.most)}")
+    axes.set_xlim(0, high)
+    axes.set_ylim(len(chart.steps) - 0.5, -0.5)
+    style.fix_ticks(axes.xaxis, style.even_ticks(0, high), (0, high))
+    axes.set_yticks(range(len(chart.steps)), [style.literal("\n".join(style.fitted(
+        step.label, style.SMALL, STEP_LEFT_INCHES - 0.2))) for step in chart.steps],
+        fontsize=style.SMALL)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    # Long, and so below all of the figure.
+    frame.figure.text(0.5, (frame.bottom + 0.12) / frame.figure.get_size_inches()[1],
+                      style.literal(chart.axis), fontsize=style.SMALL, ha="center", va="center")
+    return frame.figure

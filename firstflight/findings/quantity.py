@@ -1,0 +1,224 @@
+"""What a quantity is: its range, its words for people, its flag; and those that are words.
+
+findings/quantities.py has a line for each.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from firstflight.base import typed
+from firstflight.base.errors import UsageError
+from firstflight.base.removed import REMOVED
+from firstflight.base.words import nearest, plain
+
+_MOST_WINDOW = 65_535  # segments: that of initcwnd
+
+
+# Units that have larger ones, and these, each a thousand times the one before.
+LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
+
+
+def _is_round(value: object) -> TypeGuard[float]:
+    """Whether it is a number that three digits write exactly."""
+    return isinstance(value, (int, float)) and float(f"{value:.3g}") == value
+
+
+def in_words(value: Any, unit: str) -> str:
+    """A value with its unit, or a larger one where three digits write it: "300 kB"."""
+    units, power = LARGER_UNITS.get(unit, (unit,)), 0
+    if not _is_round(value):
+        return f"{plain(value)} {unit}".rstrip()
+    while power < len(units) - 1 and abs(value) >= 1000:
+        value, power = value / 1000, power + 1
+    return f"{plain(value)} {units[power]}".rstrip()
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One quantity.
+
+    what: in a sentence, with its article. unit: "" for a plain number.
+    lowest, highest: the range of what may be requested, both ends included.
+    head: of a table's column. label: on an axis, and where there is room.
+    flag, flag_help: of the command line, "" for none. default: the values where none are
+    given, as on the command line: of a question of one's own, and of a trial. why:
+    behind the range in the message that refuses a value. more_is_better: an
+    improvement is a gain of it, not a saving. above: the least that is not 0, where 0 is none.
+    zero: what 0 is, on an axis.
+    """
+
+    name: str
+    what: str
+    unit: str = ""
+    lowest: float = -math.inf
+    highest: float = math.inf
+    whole: bool = False
+    head: str = ""
+    label: str = ""
+    flag: str = ""
+    flag_help: str = ""
+    default: str = ""
+    why: str = ""
+    more_is_better: bool = False
+    above: float = 0.0
+    zero: str = "0"
+
+    def check(self, value: object, where: str) -> Any:
+        """The value as a number; raises UsageError beginning with `where`."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise UsageError(f"{where}: {value!r} is not a number")
+        if isinstance(value, int) and value.bit_length() > 64:
+            raise UsageError(f"{where}: a number of {len(f'{value:x}')} hexadecimal digits is"
+                             " out of range")
+        if not math.isfinite(value):
+            raise UsageError(f"{where}: {value} is not a finite number")
+        if self.whole and value != int(value):
+            raise UsageError(f"{where}: {value:g} is not a whole number")
+        if not self.lowest <= value <= self.highest or 0 < value < self.above:
+            unit = f" {self.unit}" if self.unit else ""
+            raise UsageError(f"{where}: {self.what} of {plain(value)}{unit} is out of range; it"
+                             f" can be {self._ends}{unit}"
+                             f"{self.why}")
+        return int(value) if self.whole else float(value)
+
+    def listed(self, words: str) -> list[Any]:
+        """A list as typed on a command line, unchecked. Raises ValueError with an example."""
+        return [self.parsed(word) for word in typed.expand_range(words, self.unit, self.whole)]
+
+    def parsed(self, word: str) -> Any:
+        """One value of it. Raises ValueError."""
+        value = typed.number(word, self.unit)
+        if self.whole and value != int(value):
+            raise ValueError(f"{word!r} is not a whole number"
+                             f"{f' of {self.unit}' if self.unit else ''}")
+        return int(value) if self.whole else value
+
+    @property
+    def defaults(self) -> tuple[Any, ...]:
+        """The values of `default`."""
+        return tuple(self.check(self.parsed(word), self.flag or self.name)
+                     for word in self.default.split(","))
+
+    @property
+    def metavar(self) -> str:
+        """What --help writes behind the flag: "MS,…"."""
+        unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT",
+                "": "N" if self.whole else "PART"}.get(self.unit, self.unit.upper())
+        return f"{unit},…"
+
+    @property
+    def range(self) -> str:
+        """The unit and what may be requested: "ms, 0.1 to 100000"."""
+        return f"{self.unit}, {self._ends}" if self.unit else self._ends
+
+    @property
+    def _ends(self) -> str:
+        none = f"0, or {plain(self.above)}" if self.above else plain(self.lowest)
+        return f"{none} to {plain(self.highest)}"
+
+    @property
+    def help(self) -> str:
+        """The flag's line of --help."""
+        default = f" (default {self.default})" if self.default else ""
+        return f"{self.flag_help}: {self.range}{default}".replace("%", "%%")
+
+    @property
+    def improved(self) -> str:
+        """What an improvement of it is, in a word."""
+        return "gained" if self.more_is_better else "saved"
+
+    def with_unit(self, value: str) -> str:
+        """A value as text, with its unit if it has one."""
+        return f"{value} {self.unit}".rstrip()
+
+    def ticks(self, values: Sequence[str | float]) -> tuple[list[str], str]:
+        """Values as an axis has them, and its name: "300 kB", "1 Gbit/s" where they are round."""
+        if self.unit not in LARGER_UNITS or not all(map(_is_round, values)):
+            return [plain(value) for value in values], self.axis
+        return [in_words(value, self.unit) for value in values], self.axis.removesuffix(
+            f" ({self.unit})")
+
+    @property
+    def axis(self) -> str:
+        """Its name on a figure's axis: "RTT (ms)"."""
+        name = self.label or self.head or self.name.replace("_", " ")
+        name = name[0].upper() + name[1:]
+        return f"{name} ({self.unit})" if self.unit else name
+
+
+@dataclass(frozen=True)
+class Word(Quantity):
+    """One of some words, or a name that looks right; known: the words, () for any such name."""
+
+    known: tuple[str, ...] = ()
+
+    def check(self, value: object, where: str) -> str:
+        if self.known and value not in self.known:
+            gone = REMOVED.get(f"{self.flag} {value}")
+            raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
+                             f" known: {', '.join(self.known)}{f' ({gone})' if gone else ''}")
+        if self.known:
+            return str(value)
+        # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
+        if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
+            raise UsageError(f"{where}: {value!r} is not the name of an algorithm")
+        return value
+
+    def listed(self, words: str) -> list[str]:
+        return [word.strip().lower() for word in words.split(",")]
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def metavar(self) -> str:
+        return "NAME,…"
+
+    @property
+    def range(self) -> str:
+        return "|".join(self.known) or "a name that the kernel knows"
+
+
+@dataclass(frozen=True)
+class Sizes(Quantity):
+    """Sizes in bytes of several writes, as "17+38+2", "" for none."""
+
+    def check(self, value: object, where: str) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",
+                                                          value):
+            raise UsageError(f"{where}: {value!r} is not a list of write sizes; write the bytes"
+                             ' of each, like "17+38+2"')
+        return value
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def range(self) -> str:
+        return "bytes of each, 1 to 9999, like 17+38+2"
+
+
+@dataclass(frozen=True)
+class Windows(Quantity):
+    """Initial windows that act as others, as "10=7,16=8", "" for none."""
+
+    def check(self, value: object, where: str) -> str:
+        if not isinstance(value, str) or not re.fullmatch(
+                r"|\d{1,5}=\d{1,5}(,\d{1,5}=\d{1,5}){0,99}", value):
+            raise UsageError(f"{where}: {value!r} is not a list of windows that act as others;"
+                             ' write both of each pair, like "10=7,16=8"')
+        if any(not 0 < int(window) <= _MOST_WINDOW for window in re.findall(r"\d+", value)):
+            raise UsageError(f"{where}: {value!r}: a window can be 1 to {_MOST_WINDOW} segments")
+        return value
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def range(self) -> str:
+        return "segments, like 10=7,16=8"

@@ -1,0 +1,181 @@
+"""A report as data: as docs/results keeps it, of which RESULTS.md is made, and for others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Union
+
+from firstflight.base import files
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.stats import Estimate
+from firstflight.base.words import escaped, to_text
+from firstflight.findings.charts import Chart, Line, LineChart, Plot
+from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded,
+                                           Statement, Table)
+from firstflight.findings.render import markdown
+
+KINDS = {kind.__name__: kind for kind in (
+    Chart, Column, Estimate, Finding, Interval, Line, LineChart, Plot, Report, Rounded, Statement,
+    Table)}
+FACTS = ("engine", "kernel", "machine", "virtual_time", "seed", "started_at", "finished_at",
+         "emulated_s", "wall_s", "project", "partial")
+Json = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+KIND = "is"  # the key that names a value's class
+
+
+def dumps(report: Report) -> str:
+    """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
+    facts = {name: report.facts[name] for name in FACTS if name in report.facts}
+    findings = tuple(replace(finding, sentence="", answer=None,
+                             chart=Chart("", ()) if finding.chart else None)
+                     for finding in report.findings)
+    small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
+                   report.verified, report.count, findings, report.summary,
+                   opening=report.opening)
+    return escaped(json.dumps(_encoded(small), ensure_ascii=False, indent=0)) + "\n"
+
+
+def loads(text: str) -> Report:
+    """The report from its text. Raises ValueError, TypeError, LookupError where it is none."""
+    report = _decoded(json.loads(text))
+    if not isinstance(report, Report):
+        raise ValueError("is no report")
+    return report
+
+
+def read(path: Path) -> Report:
+    """A kept report. Raises FirstFlightError."""
+    try:
+        return loads(files.content(path).decode("utf-8"))
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise FirstFlightError(f"{path}: holds no findings: {error}") from error
+
+
+def _encoded(value: object) -> Json:
+    """Values of KINDS by their class and what of them is not the default. Raises TypeError."""
+    if is_dataclass(value):
+        return {KIND: type(value).__name__, **{
+            field.name: _encoded(getattr(value, field.name)) for field in fields(value)
+            if getattr(value, field.name) != field.default}}
+    if isinstance(value, Mapping):
+        return {name: _encoded(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_encoded(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} is not kept")
+
+
+def _decoded(value: Json) -> object:
+    if isinstance(value, dict):
+        decoded = {name: _decoded(item) for name, item in value.items() if name != KIND}
+        return KINDS[str(value[KIND])](**decoded) if KIND in value else decoded
+    return tuple(map(_decoded, value)) if isinstance(value, list) else value
+
+
+# For others: JSON with provenance, CSV with a line for each value, or Markdown -------
+
+_UNITS = {"%": "percent", "kbit/s": "kbps"}  # as names of columns have them
+_COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low", "high")
+
+
+def exported(form: str, report: Report) -> str:
+    """The findings of a report; form: of base.command_line.EXPORTS."""
+    forms: dict[str, Callable[[Report], str]] = {"json": _json, "md": markdown.chapter, "csv": _csv}
+    return forms[form](report)
+
+
+def _json(report: Report) -> str:
+    """Intervals are [low, high]; what is not known is null."""
+    return escaped(json.dumps({
+        "scenario": report.name, "title": report.title, "claim": report.claim,
+        "source": report.source, "run": report.path, "verified": report.verified,
+        "trials": report.count, "sentences": report.sentences,
+        "provenance": {fact.name: fact.value for fact in report.provenance},
+        "findings": [_finding(finding) for finding in report.findings]}, indent=1,
+        ensure_ascii=False)) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
+            "missing": finding.missing, "published": finding.published,
+            "statements": [{name: getattr(statement, name) for name in ("says", "found", "word")}
+                           for statement in finding.statements],
+            "tables": [{
+                "title": table.title, "notes": table.notes, "left_out": table.left_out,
+                "columns": [{"name": column.name, "unit": column.unit, "group": column.group}
+                            for column in table.columns],
+                "rows": [[_value(cell) for cell in row] for row in table.rows]}
+                for table in finding.tables]}
+
+
+def _value(cell: Cell) -> Json:
+    if isinstance(cell, Rounded):
+        return _value(cell.value)
+    if isinstance(cell, Interval):
+        return [cell.low, cell.high]
+    if isinstance(cell, Estimate):
+        return {"value": cell.value, "interval": cell.interval, "n": cell.n}
+    return cell
+
+
+def _csv(report: Report) -> str:
+    return _csv_of([_COLUMNS, *(map(_harmless, (finding.name, *line))
+                                for finding in report.findings
+                                for table in finding.tables for line in _lines(table))])
+
+
+def _csv_of(rows: Iterable[Iterable[Json]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _harmless(cell: Json) -> Json:
+    """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
+    return to_text(cell) if isinstance(cell, str) else cell
+
+
+def _lines(table: Table) -> Iterator[tuple[Json, ...]]:
+    for number, row in enumerate(table.rows, start=1):
+        for column, cell in zip(table.columns, row):
+            value, low, high = _bounded(cell)
+            if value is not None and (value != "" or low != ""):
+                yield (table.title, number, column.group, column.name, column.unit, value, low,
+                       high)
+
+
+def _bounded(cell: Cell) -> tuple[Json, Json, Json]:
+    """A value and its interval, "" for what there is not."""
+    if isinstance(cell, Rounded):
+        return _bounded(cell.value)
+    if isinstance(cell, Interval):
+        return "", cell.low, cell.high
+    if isinstance(cell, Estimate):
+        low, high = cell.interval or ("", "")
+        return cell.value, low, high
+    return cell, "", ""
+
+
+def table_csv(table: Table) -> str:
+    """A whole table as CSV; a column's name is followed by its unit and its group."""
+    heads = ["_".join(filter(None, (
+        column.name.replace(" ", "_"), _UNITS.get(column.unit, column.unit),
+        "" if column.group == "as seen" else column.group.replace(" ", "_"))))
+        for column in table.columns]
+    return _csv_of([heads, *(map(_in_one_cell, row) for row in table.rows)])
+
+
+def _in_one_cell(cell: Cell) -> Json:
+    """A value without its interval; of an interval alone both ends."""
+    value, low, high = _bounded(cell)
+    if value == "" and low != "":
+        return f"{low:.12g} … {high:.12g}"
+    return f"{value:.12g}" if isinstance(value, float) else _harmless(value)

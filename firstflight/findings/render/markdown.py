@@ -1,0 +1,155 @@
+"""docs/RESULTS.md and its pages, every published bar with ours, and docs/GALLERY.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.words import clean
+from firstflight.findings import claims
+from firstflight.findings.claims import in_full
+from firstflight.findings.findings import Finding, Report, Statement, Table
+from firstflight.findings.render.values import counted, head, quoted, shortened, written
+
+UNRENDERED = "The result cannot be rendered"
+
+
+def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str) -> str:
+    """A table with a line for each scenario, with a link to its page in `folder`.
+
+    unmeasured: scenarios of which there is no whole run.
+    """
+    return "\n".join([
+        "| scenario | what comes out | published bars and statements |", "|-|-|-|",
+        *(f"| [{report.name}]({folder}/{report.name}.md) | {_in_one_sentence(report)} |"
+          f" {escaped('; '.join(counted(report.findings, in_short=True)))} |"
+          for report in reports),
+        *(f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured)])
+
+
+def _in_one_sentence(report: Report) -> str:
+    """The first sentence of the scenario's result, else its claim."""
+    result = _opening(report)[0] if report.opening else escaped(report.claim)
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", result, maxsplit=1)[0]
+
+
+def page(report: Report, index: str, pictures: Sequence[str] = ()) -> str:
+    """A scenario's chapter as a document. index, pictures: their paths as seen from there."""
+    return f"[All results, and what the words mean]({index})\n\n{chapter(report, pictures)}"
+
+
+def chapter(report: Report, pictures: Sequence[str] = ()) -> str:
+    """One run as a document of its own; it ends in a newline.
+
+    pictures: their paths; who cannot see them reads the claim, which they show.
+    """
+    verified = (_joined([line.strip().rstrip(".") for line in report.summary])
+                or f"{report.verified} of {report.count} trials verified")
+    counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
+    parts = [f"# {escaped(report.name)}",
+             f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
+             *_opening(report), *(f"![{escaped(report.claim)}]({picture})" for picture in pictures),
+             f"{_run(report)}; {escaped(verified)}.", *counts]
+    for finding in report.findings:
+        parts += section(report.name, finding)
+    return "\n\n".join(parts) + "\n"
+
+
+def _joined(lines: Sequence[str]) -> str:
+    """Lines as running text: a sentence of its own is one, the others are its parts."""
+    return "".join(lines[:1]) + "".join(
+        f"{'. ' if line[:1].isupper() else '; '}{line}" for line in lines[1:])
+
+
+def _opening(report: Report) -> list[str]:
+    """The scenario's result with its numbers, or what could not be quoted."""
+    if not report.opening:
+        return []
+    try:
+        return [escaped(quoted(report.opening, [report]))]
+    except FirstFlightError as error:
+        return [f"{UNRENDERED}: {escaped(str(error))}."]
+
+
+def _run(report: Report) -> str:
+    """Which run it is from, in words."""
+    facts, project = report.facts, report.facts.get("project")
+    parts = [f"finished {facts.get('finished_at', 'at an unknown time')}",
+             f"engine {facts.get('engine')}", f"kernel {report.kernel or 'unknown'}"]
+    if isinstance(project, dict) and project.get("commit"):
+        parts.append(f"commit {str(project['commit'])[:12]}"
+                     + (" with changes" if project.get("changed") else ""))
+    if facts.get("wall_s") is not None:
+        parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
+    return f"Run {code(report.path)}, {escaped(', '.join(parts))}"
+
+
+def section(scenario: str, finding: Finding) -> list[str]:
+    """The paragraphs of a section of the second level."""
+    parts = [f"## {escaped(finding.name)}: {escaped(finding.title)}"]
+    if finding.missing:
+        parts.append(f"Not available: {escaped(finding.missing)}.")
+    bars = claims.summary(finding.bars)
+    about = [f"{bars}."] if bars else []
+    if finding.chart is not None:
+        about.append(f"Drawn in {code(f'figures/{scenario}_{finding.name}.png')}.")
+    parts += [" ".join(about)] if about else []
+    for table in finding.tables:
+        parts += _table(table, finding.title)
+    if finding.statements:
+        parts.append("\n".join(map(_statement, finding.statements)))
+    if finding.published:
+        parts.append(f"Published: {escaped(finding.published)}.")
+    return parts
+
+
+def _statement(statement: Statement) -> str:
+    if not statement.word:
+        return f"- {escaped(statement.says)} {escaped(statement.found)}"
+    return (f"- “{escaped(statement.says)}” Here: {escaped(statement.found)}"
+            f" **{escaped(in_full(statement.word))}**")
+
+
+def _table(table: Table, known: str) -> list[str]:
+    """A table, between its title, unless that is `known`, and its notes."""
+    title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
+    rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
+    lines = [_row(map(head, table.columns)), f"|{rule}|",
+             *(_row(written(cell, column) for cell, column in zip(row, table.columns))
+               for row in table.rows)]
+    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes]
+    return [*title, "\n".join(lines), *map(escaped, notes)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escaped, cells))} |"
+
+
+def escaped(text: str) -> str:
+    """Text of others that stays text: no HTML, no formula, no link, no end of a cell."""
+    return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", clean(text))
+
+
+def code(text: str) -> str:
+    """A path as it stands, in letters of one width."""
+    return f"`{clean(text).replace('`', ' ')}`"
+
+
+# docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
+
+def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) -> str:
+    """A section for each scenario; its page has the numbers of the picture.
+
+    pictures: by the name of the scenario, the paths of its figures as seen from
+    the document. A scenario without one is excluded.
+    """
+    return "\n".join(_entry(report, pictures[report.name])
+                     for report in reports if report.name in pictures)
+
+
+def _entry(report: Report, pictures: Sequence[str]) -> str:
+    """The pictures, with titles on their faces, each a link to its page."""
+    shown = [f"[![{escaped(report.name)}]({picture})](results/{report.name}.md)\n"
+             for picture in pictures]
+    return "\n".join([f"## {escaped(report.name)}\n", *shown])

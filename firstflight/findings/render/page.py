@@ -1,0 +1,105 @@
+"""report.html: all that a run shows, as one page that needs nothing else.
+
+Figures, style and script are inside, and nothing is loaded from anywhere. It
+depends on the report and the drawings only, so that another build gives
+the same bytes. The templates (page.html.j2 and what it includes) alone know
+HTML; whatever they are given is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from firstflight.base import files
+from firstflight.base.words import clean, tight
+from firstflight.findings.claims import in_full
+from firstflight.findings.findings import ON_THE_WIRE, Finding, Report, Table
+from firstflight.findings.render.text import answer_of
+from firstflight.findings.render.values import shortened, written
+
+PAGE = "report.html"
+TEMPLATE = "page.html.j2"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing inside the page. source: its data: address; text: for who cannot see it."""
+
+    title: str
+    source: str
+    text: str
+
+
+def page(report: Report, drawings: Mapping[str, bytes]) -> str:
+    """The whole page: the answer, its figure and the reasons, other figures, then all tables.
+
+    drawings: PNG or WebP files by name; one named as a finding stands with it, another one after
+    all findings.
+    """
+    shown = [finding for finding in report.findings if not finding.missing]
+    pictures = {finding.name: _picture_of(finding, drawings[finding.name])
+                for finding in shown if finding.name in drawings}
+    first = next((finding for finding in shown if finding.name in pictures), None)
+    later = [finding for finding in shown if finding.name in pictures and finding is not first]
+    answer = answer_of(report)
+    if not answer.sentence and first is not None:
+        answer = replace(answer, sentence=first.sentence)
+    others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
+    return _environment().get_template(TEMPLATE).render(
+        report=report, answer=answer, findings=shown, pictures=pictures,
+        first=first, later=later,
+        told_below=[finding for finding in shown
+                    if finding.tables or finding not in (first, *later)],
+        has_parts=bool(report.tiles or report.sentences),
+        others=[_picture(name.replace("_", " "), "", drawings[name]) for name in others],
+        missing=[finding for finding in report.findings if finding.missing],
+        packets=_picture("On the wire", "", drawings[ON_THE_WIRE])
+        if ON_THE_WIRE in drawings else None)
+
+
+def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
+    """Write the page into the run's folder; return its path. Raises FirstFlightError."""
+    return files.save(folder, PAGE, page(report, drawings))
+
+
+def _picture_of(finding: Finding, drawing: bytes) -> Picture:
+    numbers = "; its numbers are in the tables below" if finding.tables else ""
+    return _picture(finding.title, finding.sentence or f"{finding.title}{numbers}.", drawing)
+
+
+def _picture(title: str, text: str, drawing: bytes) -> Picture:
+    form = "png" if drawing.startswith(b"\x89PNG") else "webp"
+    address = f"data:image/{form};base64,{base64.b64encode(drawing).decode('ascii')}"
+    return Picture(title, address, text or title)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """The templates beside this file; every value is cleaned, then escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, finalize=_clean)
+    environment.filters.update(tight=tight, written=written, groups=_groups,
+                               in_full=in_full)
+    environment.globals.update(shortened=shortened)
+    return environment
+
+
+def _clean(value: Any) -> Any:
+    return clean(value) if type(value) is str else value  # Markup is our own
+
+
+def _groups(table: Table) -> list[tuple[str, int]]:
+    """Headings above the columns, each with the number of columns that it spans; [] for none."""
+    spans = [(name, len(list(columns))) for name, columns in
+             itertools.groupby(column.group for column in table.columns)]
+    return spans if any(name for name, _ in spans) else []

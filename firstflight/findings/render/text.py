@@ -1,0 +1,233 @@
+"""A report for the terminal: all of it in aligned columns, or in brief what a run comes to."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.words import clean, duration
+from firstflight.findings import claims
+from firstflight.findings.claims import in_full
+from firstflight.findings.findings import Answer, Cell, Column, Finding, Report, Statement, Table
+from firstflight.findings.render.values import (counted, counted_for_readers, head, quoted,
+                                                shortened, written)
+
+WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
+
+
+def text(report: Report, width: int = WIDTH) -> str:
+    """All that a run shows, but for its trials and its provenance, which a page has.
+
+    A part of a scenario does not speak for its claim, and leaves it out.
+    """
+    claim = ([] if report.facts.get("partial") else
+             [wrapped(f"{report.name}: {report.claim}", width)])
+    summary = ["\n".join(wrapped(line, width, "    ") for line in report.summary)]
+    counts = ["\n".join(counted(report.findings))]
+    parts = [*claim, *summary, *(_finding(finding, width) for finding in report.findings
+                                 if finding.missing or finding.tables or finding.statements),
+             *counts]
+    return lines_of("\n\n".join(part for part in parts if part))
+
+
+def lines_of(whole: str) -> str:
+    """Lines without invisible characters, the last one ended."""
+    return "\n".join(clean(line).rstrip() for line in whole.split("\n")) + "\n"
+
+
+def _finding(finding: Finding, width: int) -> str:
+    """A table without a title of its own is right under that of the finding."""
+    parts = [f"{finding.name}: {finding.title}"]
+    if finding.missing:
+        parts[0] += f"\nno table: {finding.missing}"
+    for table in finding.tables:
+        if table.title not in ("", finding.title):
+            parts.append(f"{table.title}\n{table_text(table, width)}")
+        elif len(parts) == 1:
+            parts[0] += f"\n{table_text(table, width)}"
+        else:
+            parts.append(table_text(table, width))
+    bars = claims.summary(finding.bars)
+    if bars:
+        parts[-1] += f"\n{bars}"
+    return "\n\n".join([*parts, *(wrapped(statement_text(statement), width, "  ")
+                                  for statement in finding.statements)])
+
+
+def statement_text(statement: Statement) -> str:
+    """Such as "“The claim” Here: what was measured → the result"."""
+    if not statement.word:
+        return f"{statement.says} {statement.found}"
+    return f"“{statement.says}” Here: {statement.found} → {in_full(statement.word)}"
+
+
+def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> str:
+    """first: before the first line, indent: before the others."""
+    return textwrap.fill(paragraph, width, initial_indent=first, subsequent_indent=indent,
+                         break_on_hyphens=False)
+
+
+# Tables ------------------------------------------------------------------------------
+
+def table_text(table: Table, width: int) -> str:
+    """The table with as many columns as fit. The lowest rank is left out first."""
+    rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
+            for row in table.rows]
+    if table.wraps:
+        rows = _wrapped(table.columns, rows, width)
+    shown = list(range(len(table.columns)))
+    while True:
+        lines = _aligned([table.columns[place] for place in shown],
+                         [[row[place] for place in shown] for row in rows])
+        lowest = min(table.columns[place].rank for place in shown)
+        others = [place for place in shown if table.columns[place].rank > lowest]
+        if not others or max(map(len, lines)) <= width:
+            break
+        shown = others
+    hidden = [head(column) for place, column in enumerate(table.columns) if place not in shown]
+    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes,
+             *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
+    return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
+
+
+def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+             ) -> list[list[str]]:
+    """Rows whose first cell takes several lines where a line would be too long."""
+    others = sum(2 + max(len(cell) for cell in (columns[place].name, *(row[place] for row in rows)))
+                 for place in range(1, len(columns)))
+    return [[line, *(row[1:] if number == 0 else [""] * (len(row) - 1))] for row in rows
+            for number, line in enumerate(textwrap.wrap(row[0], max(40, width - others)) or [""])]
+
+
+def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns two spaces apart under their groups, names and units, numbers to the right."""
+    heads = [[column.name for column in columns], [column.unit for column in columns]]
+    heads = heads if any(heads[1]) else heads[:1]
+    widths = [max(map(len, cells)) for cells in zip(*heads, *rows)]
+    groups = _groups(columns, widths)
+    return [*groups, *("  ".join(
+        cell.ljust(width) if column.is_text else cell.rjust(width)
+        for cell, width, column in zip(line, widths, columns)).rstrip()
+        for line in (*heads, *rows))]
+
+
+def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
+    """A line with each group over its columns, [] without groups; widens what is too narrow."""
+    spans = []
+    for group, places in itertools.groupby(range(len(columns)), lambda at: columns[at].group):
+        own = list(places)
+        width = sum(widths[place] for place in own) + 2 * (len(own) - 1)
+        widths[own[-1]] += max(0, len(group) - width)
+        spans.append(f" {group} ".center(width, "─") if 0 < len(group) <= width - 4
+                     else group.center(width))
+    line = "  ".join(spans).rstrip()
+    return [line] if line else []
+
+
+# In brief: a sentence, some rows, and what counts against it --------------------------
+
+MOST_ROWS = 20
+MOST_POINTS = 6  # of findings without a table of their own
+MOST_FAILURES = 3
+INDENT = "  "
+
+
+def brief(report: Report, width: int = WIDTH) -> str:
+    """The answer of a run, without any table that is longer than some 20 rows."""
+    answer = answer_of(report)
+    parts = [wrapped(_head(report), width, INDENT), *_paragraphs(report.about, width),
+             *_paragraphs(answer.sentence, width)]
+    if answer.table is not None and answer.table.rows:
+        parts.append(_indented(table_text(replace(answer.table, title="", notes=()),
+                                          width - len(INDENT))))
+    elif not report.answer.sentence:
+        points = _points(report, answer.sentence)
+        parts += [line for point in points for line in _paragraphs(point, width)]
+        if not points and not answer.sentence:
+            parts += _first_table(report, width)
+    for note in (*_failures(report), *answer.notes):
+        parts += _paragraphs(note, width)
+    if answer.command:
+        parts.append(f"{INDENT * 2}{answer.command}")  # on one line, however long: it is copied
+    for note in counted_for_readers(report.findings):
+        parts += _paragraphs(note, width)
+    return lines_of("\n".join(parts))
+
+
+def answer_of(report: Report) -> Answer:
+    """The run's own answer; else the scenario's words, the first statement, or the claim."""
+    answer = report.answer
+    if answer.sentence:
+        return answer
+    answers = [statement_text(statement) for finding in report.findings
+               for statement in finding.statements if not statement.word]
+    missing = [finding.missing for finding in report.findings if finding.missing]
+    nothing = missing[0] if missing and len(missing) == len(report.findings) else ""
+    sentence = _opening(report) or next(iter(answers), "") or nothing or (
+        "" if report.facts.get("partial") else f"Claim: {report.claim}")
+    return replace(answer, sentence=sentence)
+
+
+def _opening(report: Report) -> str:
+    """The scenario's own words with their numbers; "" where this run lacks one of them."""
+    try:
+        return quoted(report.opening, [report])
+    except FirstFlightError:
+        return ""
+
+
+def _head(report: Report) -> str:
+    """Such as "zhao2019 · 128 of 128 transfers verified · 350 s of network in 1.9 s"."""
+    parts = [report.name + (" (a part)" if report.facts.get("partial") else "")]
+    if report.count:
+        parts.append(f"{report.verified} of {report.count} trials verified")
+    emulated_s, wall_s = (report.facts.get(name) for name in ("emulated_s", "wall_s"))
+    if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)) and emulated_s:
+        parts.append(f"{duration(emulated_s)} of network in {duration(wall_s)}")
+    return " · ".join(parts)
+
+
+def _points(report: Report, sentence: str) -> list[str]:
+    """What each finding shows, or its statements, but for what the sentence has already."""
+    points = [point for finding in report.findings if not finding.missing
+              for point in ([f"{finding.title}: {finding.sentence}"] if finding.sentence else
+                            map(statement_text, finding.statements))
+              if not sentence or sentence.split("? ")[-1] not in point]
+    more = len(points) - MOST_POINTS
+    return [*points[:MOST_POINTS], *([f"… and {more} more"] if more > 0 else [])]
+
+
+def _failures(report: Report) -> list[str]:
+    """Why trials do not count: the most frequent reasons, each with its number of trials."""
+    failures: Table | None = report.failures
+    if failures is None:
+        return []
+    first: dict[tuple[Cell, Cell], Cell] = {}  # of each reason its first trial
+    for trial, *why in failures.rows:
+        first.setdefault((why[0], why[1]), trial)
+    counts = Counter((verdict, reason) for _, verdict, reason in failures.rows)
+    shown = counts.most_common(MOST_FAILURES)
+    more = len(failures.rows) + failures.left_out - sum(count for _, count in shown)
+    return [f"{len(failures.rows) + failures.left_out} of {report.count} trials do not count:",
+            *(f"- {verdict}{f', {count} trials' if count > 1 else ''}: {reason}"
+              f" ({'first ' if count > 1 else ''}{first[verdict, reason]})"
+              for (verdict, reason), count in shown),
+            *([f"… and {more} more; the page has all of them"] if more > 0 else [])]
+
+
+def _first_table(report: Report, width: int) -> list[str]:
+    tables = (table for finding in report.findings for table in finding.tables)
+    return [_indented(table_text(replace(table, notes=()).first(MOST_ROWS), width - len(INDENT)))
+            for table in tables if table.rows][:1]
+
+
+def _paragraphs(text: str, width: int) -> list[str]:
+    return [wrapped(text, width, INDENT * 2, INDENT)] if text else []
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"{INDENT}{line}" for line in text.split("\n"))

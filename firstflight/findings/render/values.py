@@ -1,0 +1,179 @@
+"""How values become text in the terminal, in Markdown and on a page, and sentences that quote them.
+
+Sentences that people write take their numbers from findings: nothing is typed twice. A quote
+stands in braces, its parts apart by " / ":
+
+    {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
+    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by every cells of the row
+    {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
+    {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
+                                             zero itself there is none
+    {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
+    {kb15 / Who keeps IW3 / result}          the result of the claim that begins like this
+    {fig5_rtt / bars}                        how many of its published bars have which result
+    {fig5_rtt + fig5_bw / bars}              the same of several figures together
+    {zhao2019 / minutes}                     how long the whole run of a scenario took
+
+A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.stats import Estimate
+from firstflight.base.words import MINUS, UNKNOWN, between, clean, number
+from firstflight.findings import claims
+from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Table,
+                                           bars, listed, words)
+
+
+def written(cell: Cell, column: Column) -> str:
+    """A cell as its column, or its Rounded, has numbers written.
+
+    An Estimate is "1205 ± 3", half of its interval, and an Interval
+    "1202 … 1208". Whole numbers have no decimals whatever the column has.
+    """
+    if isinstance(cell, Rounded):
+        return _value(cell.value, cell.digits, cell.signed)
+    return _value(cell, column.digits, column.signed)
+
+
+def _value(value: str | int | float | Estimate | Interval | None, digits: int,
+           signed: bool) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, bool):
+        return str(value).lower()  # as in trials.csv
+    if isinstance(value, int):
+        return f"{value:{'+' if signed else ''}d}".replace("-", MINUS)
+    if isinstance(value, Interval):
+        return between((value.low, value.high), digits)
+    if isinstance(value, Estimate):
+        text = number(value.value, digits, signed)
+        if value.interval is None:
+            return text
+        low, high = value.interval
+        return f"{text} ± {number((high - low) / 2, digits)}"
+    return number(value, digits, signed)
+
+
+def head(column: Column) -> str:
+    """Such as "published: saved, ms"."""
+    name = ", ".join(part for part in (column.name, column.unit) if part)
+    return ": ".join(part for part in (column.group, name) if part)
+
+
+def shortened(table: Table) -> str:
+    """That a table shows its first rows only; "" where it shows all."""
+    shown = len(table.rows)
+    return f"The first {shown} of {shown + table.left_out} rows" if table.left_out else ""
+
+
+def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
+    """How many published bars and how many statements have which result; held out ones apart.
+
+    in_short: without results that none has, "bars: 12 reproduced, 50 undecided".
+    """
+    every, of_bars = list(findings), listed if in_short else claims.summary
+    lines = (("bars", of_bars(bars(every))), ("bars held out", of_bars(bars(every, held_out=True))),
+             ("statements", listed(words(every))))
+    return [f"{what}: {how_many}" for what, how_many in lines if how_many]
+
+
+def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
+    """The same for who reads it first; what a result means stands where it is met first."""
+    every, lines = list(findings), []
+    unexplained = dict(claims.MEANINGS)
+    for what, counted in (
+            ("published bars", bars(every)), ("published statements", words(every)),
+            ("bars held out (no parameter was chosen by them)", bars(every, held_out=True))):
+        if total := sum(counted.values()):
+            what = what if total > 1 else re.sub(r"(bar|statement)s", r"\1", what)
+            lines.append(f"Of {total} {what}: {claims.explained(counted, unexplained)}.")
+        for word in [word for word in unexplained if counted.get(word)]:
+            del unexplained[word]
+    return lines
+
+
+# Quotes --------------------------------------------------------------------------------
+
+QUOTE = re.compile(r"\{([^{}]*)\}")
+
+
+def quoted(text: str, reports: Iterable[Report]) -> str:
+    """The text with what its quotes name. Raises FirstFlightError where there is no such thing.
+
+    reports: whose findings it may name; those of the first one without its scenario.
+    """
+    findings: dict[str, Finding] = {}
+    minutes: dict[str, str] = {}
+    for report in reports:
+        own = not minutes
+        wall_s = report.facts.get("wall_s")
+        minutes[f"{report.name} / minutes"] = (
+            str(math.ceil(wall_s / 60)) if isinstance(wall_s, (int, float)) else UNKNOWN)
+        for finding in report.findings:
+            findings[f"{report.name}.{finding.name}"] = finding
+            if own:
+                findings.setdefault(finding.name, finding)
+    return QUOTE.sub(lambda match: minutes.get(match[1]) or _quote(match[1], findings), text)
+
+
+def _quote(words: str, findings: dict[str, Finding]) -> str:
+    parts = words.split(" / ")
+    if parts[1:] == ["bars"]:
+        every = [findings.get(name) for name in parts[0].split(" + ")]
+        counted: Counter[str] = sum(
+            (Counter(dict(one.bars)) for one in every if one is not None), Counter())
+        if counted and None not in every:
+            return f"of {sum(counted.values())}: " + ", ".join(
+                f"{counted[word]} {word}" for word in claims.WORDS if counted[word])
+    finding = findings.get(parts[0])
+    if finding is not None and len(parts) == 3 and parts[2] == "result":
+        for statement in finding.statements:
+            if statement.word and statement.says.startswith(parts[1]):
+                return statement.word
+    if finding is not None and len(parts) == 3 and parts[2].isdecimal():
+        for statement in finding.statements:
+            if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
+                quotable = statement.numbers[int(parts[2]) - 1]
+                return number(bare(quotable), quotable.digits)
+    if finding is not None and len(parts) in (3, 4):
+        for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
+            return _formed(cell, parts[3], words) if parts[3:] else written(cell, column)
+    raise FirstFlightError(f"{{{words}}}: there is no such finding")
+
+
+def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, Column]]:
+    """The cells of a column in the rows that begin like this."""
+    for table in finding.tables:
+        for cells in table.rows:
+            known = list(zip(cells, table.columns))
+            if [written(*pair) for pair in known[:len(row)]] == row:
+                yield from (pair for pair in known if head(pair[1]) == name)
+
+
+def _formed(cell: Cell, form: str, words: str) -> str:
+    value = bare(cell)
+    if not isinstance(value, (int, float)):
+        raise FirstFlightError(f"{{{words}}}: is not a number")
+    above, _, below = form.partition("|")
+    if below and value:
+        return above if value > 0 else below
+    if not form.isdecimal():
+        raise FirstFlightError(f"{{{words}}}: {form!r} is not a form for {value:g}")
+    return number(abs(value), int(form))
+
+
+def bare(cell: Cell) -> Any:
+    """The value itself of a number with an interval or decimals of its own."""
+    value = cell.value if isinstance(cell, Rounded) else cell
+    return value.value if isinstance(value, Estimate) else value

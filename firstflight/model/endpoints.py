@@ -1,0 +1,237 @@
+"""Both ends of a connection and its path: the handshake, and how the server hears the client.
+
+The handshake loses nothing, also where its timers are shorter than the RTT: a SYN and a SYN-ACK
+are retransmitted after a second, whatever crosses the path meanwhile; the copies take their place
+on the link, and each copy of the SYN-ACK is answered. Times are integer nanoseconds since the
+first SYN left.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from firstflight.model.network import Events, Happening, SimulatedLink
+from firstflight.model.receiver import Receiver, receive_window
+from firstflight.model.sender import Sender
+from firstflight.model.transfer import Transfer
+from firstflight.net.path import Clock, Sent
+from firstflight.net.segments import HEADER_BYTES, SYN_BYTES, TIMESTAMP_BYTES
+
+FIRST_TIMEOUT = 1000  # jiffies (TCP_TIMEOUT_INIT)
+LINEAR_TIMEOUTS = 4  # so many SYNs are retransmitted before that doubles (tcp_syn_linear_timeouts)
+LEAST_BETWEEN = 500  # jiffies between answers to what is out of place (tcp_invalid_ratelimit)
+
+
+class Handshake:
+    """The handshake, from the first SYN to the first request at the server.
+
+    connected: when the client has the first SYN-ACK; accepted: when the server
+    has its acknowledgement; requested: when the server has the request, which left
+    with that. client_us, server_us: the RTT as each side takes it, in whole
+    milliseconds where it retransmitted. challenges: when each answer to a further
+    SYN-ACK left, and when it arrived.
+    """
+
+    def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
+                 request_bytes: int) -> None:
+        self.events, self.clock, self.up, self.down = events, clock, up, down
+        self.request_bytes = request_bytes
+        self.connected = self.accepted = self.requested = 0
+        self.challenges: list[tuple[int, int]] = []
+        self.syns = self.syn_acks = 0
+        self.timeouts = 0  # of the server's timer (num_timeout)
+        self.requested_at = 0  # when the first SYN reached the server
+        self.challenged: int | None = None  # jiffies
+        self.server_due: int | None = None
+        self._send_syn(0)
+        events.run()
+
+    @property
+    def client_us(self) -> int:
+        return self._round_trip_us(0, self.connected, self.syns)
+
+    @property
+    def server_us(self) -> int:
+        return self._round_trip_us(self.requested_at, self.accepted, self.syn_acks)
+
+    def _round_trip_us(self, sent: int, heard: int, times: int) -> int:
+        """The RTT in µs. After a retransmission only time stamps show it (tcp_rtt_tsopt_us)."""
+        if times > 1:
+            return 1000 * (self.clock.jiffies(heard) - self.clock.jiffies(sent))
+        return self.clock.us(heard) - self.clock.us(sent)
+
+    def _send_syn(self, now: int) -> None:
+        """The first SYN, and a retransmission when the timer fires (tcp_retransmit_timer)."""
+        if self.connected:
+            return
+        self.syns += 1
+        self.up.send(now, SYN_BYTES, self._take_syn)
+        wait = FIRST_TIMEOUT << max(0, self.syns - 1 - LINEAR_TIMEOUTS)
+        self.events.at(self.clock.expiry(now, self.clock.jiffies(now) + wait), self._send_syn)
+
+    def _take_syn(self, now: int) -> None:
+        """Every SYN is answered, and the timer starts anew (tcp_check_req)."""
+        self.requested_at = self.requested_at or now
+        self._send_syn_ack(now)
+
+    def _send_syn_ack(self, now: int) -> None:
+        self.syn_acks += 1
+        self.down.send(now, SYN_BYTES, self._take_syn_ack)
+        due = self.clock.jiffies(now) + (FIRST_TIMEOUT << self.timeouts)
+        self.server_due = self.clock.expiry(now, due)
+        self.events.at(self.server_due, self._expire)
+
+    def _expire(self, now: int) -> None:
+        """The server has heard nothing for the timer's time (reqsk_timer_handler)."""
+        if now == self.server_due and not self.accepted:
+            self.timeouts += 1
+            self._send_syn_ack(now)
+
+    def _take_syn_ack(self, now: int) -> None:
+        """The first one connects; of the others one in half a second is answered."""
+        if not self.connected:
+            self.connected = now
+            self.up.send(now, HEADER_BYTES, self._accept)
+            self.up.send(now, HEADER_BYTES + self.request_bytes, self._ask)
+            return
+        jiffies = self.clock.jiffies(now)
+        if self.challenged is None or jiffies - self.challenged >= LEAST_BETWEEN:
+            self.challenged = jiffies
+            self.up.send(now, HEADER_BYTES, partial(self._hear_challenge, now))
+
+    def _hear_challenge(self, left: int, now: int) -> None:
+        self.challenges.append((left, now))
+
+    def _accept(self, now: int) -> None:
+        self.accepted = now
+
+    def _ask(self, now: int) -> None:
+        self.requested = now
+
+
+# Both ends ----------------------------------------------------------------------------
+
+# As many segments as its buffer holds: no route sets what the server offers.
+SERVER_WINDOW = 64
+
+
+class Ends(Events):
+    """sender: the server; receiver: the client; server: what the former does with what it gets.
+
+    With TLS the client sends more than one message, and what answers may be late:
+    the server's kernel then acknowledges by itself.
+    """
+
+    def __init__(self, transfer: Transfer) -> None:
+        super().__init__()
+        self.transfer = transfer
+        self.clock = clock = Clock(transfer.clock_phase_ns)
+        self.down = SimulatedLink(self, transfer.path.down)
+        self.up = SimulatedLink(self, transfer.path.up)
+        self.shaken_hands = shaken = Handshake(self, clock, self.up, self.down,
+                                               transfer.first_request_bytes)
+        self.sender = Sender(
+            mss=transfer.mss, window=transfer.initcwnd,
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
+                                      transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
+            buffers=transfer.send_buffers,
+            handshake_us=transfer.handshake_us or shaken.server_us,
+            clock=clock, hystart=transfer.congestion_control == "cubic",
+            restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
+        self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
+                                 shaken.client_us, clock, transfer.receive_buffers,
+                                 transfer.window_unit, transfer.loss_probes)
+        self.server = Receiver(SERVER_WINDOW, transfer.mss, shaken.accepted, shaken.server_us,
+                               clock, transfer.receive_buffers, transfer.window_unit,
+                               transfer.loss_probes)
+        # One socket sends and receives.
+        self.server.sent_round_trip, self.server.timer = self.sender.round_trip, self.sender.timer
+        self.connected = shaken.connected
+        self.echo = shaken.connected  # when the client sent what the server heard last
+        self.timer_set: int | None = None
+        self.messages_sent_at = 0  # when the client sent its last messages
+        # Bytes of the client's, in all and those that it knows to be there.
+        self.message_bytes = transfer.first_request_bytes + transfer.request_bytes + (
+            transfer.secure.finished_bytes if transfer.secure else 0)
+        self.acknowledged_bytes = 0
+        self.retransmitted_ends: set[int] = set()  # where the client's end
+
+    def _take_first_message(self, now: int) -> None:
+        """The server's kernel acknowledges the first request before it is answered."""
+        size = self.transfer.first_request_bytes
+        self._read_message(size, now)
+        self.acknowledged_bytes = size
+        self.down.send(now, HEADER_BYTES, self._hear_first)
+
+    def _hear_first(self, now: int) -> None:
+        self.receiver.hear(self.clock.us(now) - self.clock.us(self.connected))
+
+    def _read_message(self, size: int, now: int) -> None:
+        self.server.take(now, Sent(size, True), now, now)
+        self.server.read(now, Sent(size, True))
+        self.server.acknowledge()
+
+    def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
+        """A further one, which acknowledges as well; what leaves at that takes its own along."""
+        segment = Sent(size, True)
+        self.server.take(now, segment, now, now)
+        acknowledged(now)
+        if self.server.received == self.server.acknowledged:
+            return
+        if self.server.read(now, segment):
+            self._acknowledge_message(now)
+        elif self.server.timer_at is not None:
+            self.at(self.server.timer_at, self._acknowledge_message_late)
+
+    def _acknowledge_message_late(self, now: int) -> None:
+        """Nothing has left in time that could take it along (tcp_delack_timer_handler)."""
+        if self.server.timer_at == now:
+            self.server.lose_patience()
+            self._acknowledge_message(now)
+
+    def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
+        self.server.acknowledge()
+        self.down.send(now, HEADER_BYTES + option_bytes, *self._acknowledging(),
+                       partial(self._see, self.server.received, self.echo))
+
+    def _ride(self, now: int, segment: Sent) -> None:
+        """What the server sends acknowledges what it has (tcp_event_data_sent)."""
+        if segment.payload:
+            self.server.ask(now)
+        else:
+            self.server.acknowledge()
+
+    def _acknowledging(self) -> tuple[Happening, ...]:
+        """What the server sends acknowledges what the client's further messages were."""
+        if not self.messages_sent_at:
+            return ()
+        return (partial(self._hear_server, self.server.received, self.echo),)
+
+    def _hear_server(self, upto: int, echo: int, now: int) -> None:
+        """If a retransmission is acknowledged only time stamps show the RTT.
+
+        After a timeout there is no probe while the next one was repeated too (tcp_try_keep_open).
+        """
+        if upto <= self.acknowledged_bytes:
+            return
+        before, self.acknowledged_bytes, timer = self.acknowledged_bytes, upto, self.receiver.timer
+        left = int(upto < self.message_bytes)
+        us = self.clock.us(now) - self.clock.us(self.messages_sent_at)
+        if any(before < end <= upto for end in self.retransmitted_ends):
+            us = 1000 * max(self.clock.jiffies(now) - self.clock.jiffies(echo), 1)
+        if not left:
+            timer.probed_upto = 0
+        timer.open = timer.backed_off_at is None or all(
+            end <= upto for end in self.retransmitted_ends)
+        self.receiver.hear(us)
+        timer.acknowledged(now, left)
+        if timer.at is not None:
+            self.at(timer.at, self._expire_client)
+
+    def _expire_client(self, now: int) -> None:
+        """The client's timer is due (Simulation)."""
+        raise NotImplementedError
+
+    def _see(self, upto: int, echo: int, now: int) -> None:
+        """Hear from the server without data; upto: how much of the client's data it has."""
+        self.receiver.note_echo(echo)

@@ -1,0 +1,119 @@
+"""The network of the model: what happens on a connection, in order of time, and its two links.
+
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from firstflight.net.link import Link
+from firstflight.net.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
+from firstflight.net.waiting import LATE_NS
+
+Happening = Callable[[int], None]  # given when it happens, in ns
+
+
+class Events:
+    """What is due, each with its time; of one time in the order in which it was set.
+
+    Qdiscs wait by timers: the guest has one clock for them all, which is set to the first
+    (clockevents_program_event) and handles all that are due by then.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, Happening]] = []
+        self.timers: list[tuple[int, int, Happening]] = []
+        self.fires = 0  # when the clock does, for the first of the timers
+        self.count = 0
+        self.is_over = False
+
+    def at(self, when: int, happen: Happening) -> None:
+        self.count += 1
+        heapq.heappush(self.events, (when, self.count, happen))
+
+    def set_timer(self, now: int, due: int, happen: Happening) -> None:
+        """Have this happen when the clock fires that is due then."""
+        self.count += 1
+        heapq.heappush(self.timers, (due, self.count, happen))
+        if self.timers[0][1] == self.count:
+            self._set_clock(now)
+
+    def run(self) -> None:
+        """Until nothing is due any more, or enough is known."""
+        while (self.events or self.timers) and not self.is_over:
+            if self.timers and not (self.events and self.events[0][0] < self.fires):
+                self._fire(self.fires)
+            else:
+                now, _, happen = heapq.heappop(self.events)
+                happen(now)
+
+    def _fire(self, now: int) -> None:
+        while self.timers and self.timers[0][0] <= now:
+            _, _, happen = heapq.heappop(self.timers)
+            happen(now)
+        if self.timers:
+            self._set_clock(now)
+
+    def _set_clock(self, now: int) -> None:
+        self.fires = max(self.timers[0][0] + LATE_NS, now + LEAST_TIMER_NS)
+
+
+class SimulatedLink:
+    """Its delay, then a rate stage, store and forward; each has a timer (qdisc_watchdog)."""
+
+    def __init__(self, events: Events, link: Link) -> None:
+        self.events = events
+        self.delay_ns = delay_ns(link.delay_ms)
+        self.bytes_per_s = bytes_per_s(link.rate_kbps)
+        self.free_at = 0  # when all that has come will have been sent
+        self.peak_queue = 0  # packets at once, the one being sent included
+        # When each is due, how long sending it takes, and what happens when it has arrived.
+        self.travelling: deque[tuple[int, int, Sequence[Happening]]] = deque()
+        self.leaving: deque[tuple[int, Sequence[Happening]]] = deque()
+        self.reaches_at = self.leaves_at = -1  # what the timers are set to
+
+    def send(self, now: int, frame_bytes: int, *happen: Happening) -> None:
+        """A frame leaves now; what happens when it has arrived."""
+        takes = int(frame_bytes * 1e9 / self.bytes_per_s)
+        self.travelling.append((now + self.delay_ns, takes, happen))
+        self._set_timers(now)
+
+    def _look(self, now: int) -> None:
+        """Either timer: what has come goes in before what is due goes out (netem_dequeue).
+
+        What comes with the last nanosecond finds that gone which was due before, as guests
+        showed by queues that were just long enough.
+        """
+        travelling, leaving = self.travelling, self.leaving
+        for due in (now - 2 * LATE_NS, now):
+            if travelling and travelling[0][0] <= due:
+                self._let_in(now, due)
+            while leaving and leaving[0][0] <= due:
+                for happening in leaving.popleft()[1]:
+                    happening(now)
+        self._set_timers(now)
+
+    def _let_in(self, now: int, due: int) -> None:
+        while self.travelling and self.travelling[0][0] <= due:
+            _, takes, happen = self.travelling.popleft()
+            if not takes:  # no rate, no stage
+                self._arrive(now, happen)
+                continue
+            self.free_at = max(now, self.free_at) + takes
+            self.leaving.append((self.free_at, happen))
+            self.peak_queue = max(self.peak_queue, len(self.leaving))
+
+    def _set_timers(self, now: int) -> None:
+        if self.travelling and self.reaches_at != self.travelling[0][0]:
+            self.reaches_at = self.travelling[0][0]
+            self.events.set_timer(now, self.reaches_at, self._look)
+        if self.leaving and self.leaves_at != self.leaving[0][0]:
+            self.leaves_at = self.leaving[0][0]
+            self.events.set_timer(now, self.leaves_at, self._look)
+
+    def _arrive(self, now: int, happen: Sequence[Happening]) -> None:
+        for happening in happen:
+            happening(now)

@@ -1,0 +1,333 @@
+"""Linux TCP's receiver on a path that loses nothing: its acknowledgements and its window.
+
+The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins;
+the kernel's functions are named where they are followed. Times are integer
+nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+from firstflight.model.timers import LossTimer
+from firstflight.net.path import Clock, RoundTrip, Sent
+from firstflight.net.segments import TIMESTAMP_BYTES
+
+SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
+LEAST_FULL = 524  # TCP_MSS_DEFAULT less the time stamps
+MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
+DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
+MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
+SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
+RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
+MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
+MOST_IN_A_HEADER = 65535  # in units of the window scale
+LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 before
+
+
+class Receiver:
+    """The client, which reads at once: when it acknowledges, what it offers (tcp_data_queue)."""
+
+    def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
+                 buffers: tuple[int, int], unit: int, probes: bool = True) -> None:
+        """connected: when it had the SYN-ACK; handshake_us: the RTT that it took that for.
+
+        buffers: bytes, at first and at most (tcp_rmem); unit: that the header counts the
+        window in, bytes; probes: as of LossTimer.
+        """
+        self.mss = mss
+        self.clock = clock
+        self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
+        self.timer = LossTimer(clock, self.sent_round_trip, probes)
+        self.hear(handshake_us)
+        self.received = self.acknowledged = 0
+        self.stamp = 0  # when what it echoes was sent (ts_recent)
+        self.scheduled = False  # an acknowledgement of data that came twice
+        self.unit = unit
+        self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES, unit)
+        self.buffer, self.most_buffer = buffers
+        self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
+        # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
+        self.clamp = max(self.buffer // 2 - mss, min(self.buffer // 2, 2 * mss))
+        self.threshold = min(first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
+                             self.clamp)  # rcv_ssthresh
+        # What counts as a full segment (tcp_initialize_rcv_mss).
+        self.full = max(min(mss, self.window // 2, 536), 88)
+        self.offer: int | None = None  # with what is acknowledged before it is read
+        self.quick: int | None = None
+        self.ended = self.repeated = False
+        self.last_size = 0  # of the last segment, if that was short (last_seg_size)
+        self.interactive = False  # pingpong mode: acknowledgements wait for a ride
+        self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
+        self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
+        self.last_ms = 0
+        self.timer_due = 0  # jiffies
+        self.timer_at: int | None = None
+        # What was read in the last round trip, and how long that is (tcp_rcv_space_adjust).
+        self.space = min(self.threshold, self.window, 10 * mss)
+        self.measured_at, self.measured_from = connected, 0
+        self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
+        self.window_round: tuple[int, int] | None = None
+        # The server's acknowledgement of the request has echoed it first.
+        self.last_echo_ms = self.clock.jiffies(connected)
+
+    def hear(self, us: int) -> None:
+        """What it sent has been acknowledged after that time (tcp_ack)."""
+        self.sent_round_trip.sample(us, new_round=bool(self.sent_round_trip.smoothed_8))
+        self.timer.sampled()
+
+    def take(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
+        """Take a segment (tcp_event_data_recv).
+
+        echo: when the client sent what the segment's time stamp echoes; sent_at:
+        its own time stamp.
+        """
+        payload = segment.payload
+        self.note_stamp(self.received, sent_at)
+        self._measure_echo(now, payload, echo)
+        self.received += payload
+        self._measure_full(payload)
+        self._measure_window(now)
+        self._adapt(now, payload)
+        if payload >= 128:
+            self._grow(payload)
+
+    def read(self, now: int, segment: Sent, upto: int = 0) -> bool:
+        """Read what was taken; whether to acknowledge at once (__tcp_ack_snd_check).
+
+        A short segment or one with PSH is acknowledged when it has been read,
+        and one that leaves less than half of the window that could be offered
+        (tcp_measure_rcv_mss, tcp_cleanup_rbuf). upto: how far the first of
+        several calls reads, 0 for one call.
+        """
+        # What is acknowledged before it is read still takes its memory (__tcp_select_window).
+        memory = segment.payload + SEGMENT_OVERHEAD
+        self.offer = self._offer(memory)
+        beyond = self.received + self.ended - self.acknowledged > self.full
+        at_once = ((bool(self.quick) and not self.interactive)
+                   or (beyond and self.offer >= self.window) or not self._delay(now))
+        self._read(now, upto or self.received)
+        self._note_short(segment)
+        return at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
+
+    def _is_due(self, beyond: bool, unread: int) -> bool:
+        """Whether a call that has read acknowledges (tcp_cleanup_rbuf), and what it offers then.
+
+        unread: memory of a segment that has more than the call read.
+        """
+        self.offer = self._offer(unread)
+        left = self.window - (self.received - self.acknowledged)
+        doubles = 2 * left <= self.clamp and self.offer >= 2 * left
+        due = beyond or doubles or not unread and (
+            self.short_or_pushed > 1 or (not self.interactive and self.short_or_pushed > 0))
+        self.offer = self.offer if due else None
+        return due
+
+    def _note_short(self, segment: Sent) -> None:
+        if segment.payload < self.full:
+            self.short_or_pushed += 1
+        elif segment.pushed and not self.repeated:
+            self.short_or_pushed = max(self.short_or_pushed, 1)
+
+    def _offer(self, unread: int) -> int:
+        """The window to offer while so much memory holds what is not read (__tcp_select_window)."""
+        return scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
+                      self.unit)
+
+    def note_stamp(self, begin: int, sent_at: int) -> None:
+        """A segment that begins there is echoed, unless one waits that was not acknowledged.
+
+        A copy of that one is echoed in its place (tcp_replace_ts_recent; RFC 7323, 4.3).
+        """
+        if begin <= self.acknowledged:
+            self.stamp = max(self.stamp, sent_at)
+
+    def receive_duplicate(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
+        """Take a segment that is there already; it is acknowledged now (tcp_enter_quickack_mode).
+
+        Before the window it is no more than that (tcp_validate_incoming); else
+        it is measured, and its acknowledgement counts as one of data.
+        """
+        self.hurry()
+        if segment.retransmitted >= self.acknowledged:
+            self.note_stamp(segment.retransmitted - segment.payload, sent_at)
+            self._measure_echo(now, segment.payload, echo)
+            self.scheduled = True
+
+    def end(self) -> None:
+        """What was taken has the FIN (tcp_fin), which counts as a byte more."""
+        self.interactive = self.ended = True
+
+    def hurry(self) -> None:
+        """What has come twice is acknowledged at once (tcp_enter_quickack_mode)."""
+        self.quick = max(self.quick or 0, self._quick_acks())
+        self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+
+    def ask(self, now: int) -> tuple[int, int]:
+        """Send a request, which acknowledges as well (tcp_event_data_sent)."""
+        if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.patience_ms:
+            self.interactive = True
+        return self.acknowledge()
+
+    def acknowledge(self) -> tuple[int, int]:
+        """Send an acknowledgement: what it acknowledges, and the end of the window."""
+        self.scheduled |= self.received > self.acknowledged
+        if self.quick and self.scheduled:  # tcp_dec_quickack_mode
+            self.quick -= 1
+            if not self.quick:
+                self.patience_ms = DELAYED_ACK_MS
+        offer, self.offer = self.offer, None
+        self.window = max(scaled(self.window - (self.received - self.acknowledged), self.unit),
+                          self._offer(0) if offer is None else offer)
+        self.acknowledged, self.scheduled = self.received, False
+        self.short_or_pushed = 0
+        self.timer_at = None
+        return self.acknowledged, self.acknowledged + self.window
+
+    def _delay(self, now: int) -> bool:
+        """Put the acknowledgement off, unless it is due too soon (tcp_send_delayed_ack)."""
+        patience_ms = min(self.patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS),
+                          MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
+        due = self.clock.jiffies(now) + patience_ms
+        if self.timer_at is not None:
+            if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:
+                return False
+            if self.timer_due <= due:
+                return True
+        self.timer_due = due
+        self.timer_at = self.clock.expiry(now, due)
+        return True
+
+    def lose_patience(self) -> None:
+        """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
+        if self.interactive:
+            self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+        else:
+            self.patience_ms = min(2 * self.patience_ms, self.timer.timeout, MAX_DELAYED_ACK_MS)
+
+    def _adapt(self, now: int, payload: int) -> None:
+        """How many acknowledgements are quick, and how late the others may be."""
+        gap_ms = self.clock.jiffies(now) - self.last_ms
+        self.last_ms += gap_ms
+        if self.quick is None:
+            self.quick = self._quick_acks()
+        elif gap_ms <= DELAYED_ACK_MS // 2:
+            self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
+        elif gap_ms < self.patience_ms:
+            self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
+        elif gap_ms > self.timer.timeout:
+            self.quick = max(self.quick, self._quick_acks())
+
+    @property
+    def _smoothed_ms(self) -> int:
+        return -(-(self.sent_round_trip.smoothed_8 >> 3) // 1000)
+
+    def _quick_acks(self) -> int:
+        """tcp_incr_quickack"""
+        return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
+
+    def _measure_full(self, payload: int) -> None:
+        """The largest segment shows how much of the memory is payload (tcp_measure_rcv_mss).
+
+        Two shorter ones of one length in a row count as full from then on.
+        """
+        last, self.last_size, self.repeated = self.last_size, 0, False
+        if payload > self.full:
+            self.full = payload
+            before = self.payload_share
+            self.payload_share = payload * 256 // (payload + SEGMENT_OVERHEAD)
+            if self.payload_share != before:  # else the segment in reserve stays
+                self.clamp = self.buffer * self.payload_share >> 8
+                self.space = min(self.space, self.clamp)
+        elif LEAST_FULL <= payload < self.full:
+            self.last_size, self.repeated = payload, payload == last
+            self.full = payload if self.repeated else self.full
+
+    def _grow(self, payload: int) -> None:
+        """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
+        free = self.buffer - payload - SEGMENT_OVERHEAD
+        room = min(self.clamp, free * self.payload_share >> 8) - self.threshold
+        if room > 0:
+            self.threshold += min(room, 2 * self.mss)
+            self.quick = (self.quick or 0) | 1
+
+    def note_echo(self, echo: int) -> bool:
+        """What a packet's time stamp echoes; whether that is new."""
+        echo_ms = self.clock.jiffies(echo)
+        is_new = echo_ms != self.last_echo_ms
+        self.last_echo_ms = echo_ms
+        return is_new
+
+    def _measure_echo(self, now: int, payload: int, echo: int) -> None:
+        """RTT by the time stamps, whole milliseconds (tcp_rcv_rtt_measure_ts)."""
+        if not self.note_echo(echo):
+            return
+        sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
+        if payload < self.full or sample_us <= 0:
+            return
+        if not self.round_trip_8 or sample_us * 8 < self.round_trip_8:
+            self.round_trip_8 = sample_us * 8
+        else:
+            self.round_trip_8 += sample_us - (self.round_trip_8 >> 3)
+
+    def _measure_window(self, now: int) -> None:
+        """RTT as the time that a window takes, if that is less (tcp_rcv_rtt_measure)."""
+        if self.window_round is not None:
+            end, since = self.window_round
+            if self.received < end:
+                return
+            sample_8 = max(self.clock.us(now) - self.clock.us(since), 1) * 8
+            if not self.round_trip_8 or sample_8 < self.round_trip_8:
+                self.round_trip_8 = sample_8
+        self.window_round = (self.received + self.window, now)
+
+    def _read(self, now: int, upto: int) -> None:
+        """Once a round trip, let the buffer follow what was read (tcp_rcv_space_adjust)."""
+        elapsed_us = self.clock.us(now) - self.clock.us(self.measured_at)
+        if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
+            return
+        copied = upto - self.measured_from - (self.received - upto)  # what waits counts against it
+        if copied > self.space:
+            self._enlarge(copied)
+        self.measured_at, self.measured_from = now, upto
+
+    def _enlarge(self, copied: int) -> None:
+        """Room for twice what came in a round trip, and its growth (tcp_rcvbuf_grow)."""
+        before, self.space = self.space, copied
+        window = 2 * copied
+        us = self.round_trip_8 >> 3
+        if us < 1000:  # tcp_rcvbuf_low_rtt
+            window += window * us // 1000
+        else:
+            window += 2 * window * (copied - before) // before
+        buffer = min((window << 8) // self.payload_share, self.most_buffer)
+        if buffer > self.buffer:
+            self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
+
+
+# The window -----------------------------------------------------------------------------
+
+def window_unit(buffers: tuple[int, int]) -> int:
+    """Bytes that a client's packets count the window in (tcp_select_initial_window).
+
+    Of older kernels the SYN has it: theirs may be less, by net.core.rmem_max.
+    """
+    space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
+    return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
+
+
+def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
+                   syn_mss: int = SYN_MSS, unit: int = 0) -> int:
+    """Bytes that the client's first acknowledgement offers, for a route's initrwnd.
+
+    unit: that its packets count in; 0 for window_unit's.
+    """
+    return scaled(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
+
+
+def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
+    """Half of the buffer in whole segments, or less by the route."""
+    return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
+
+
+def scaled(window: int, unit: int) -> int:
+    """A window as the header's 16 bits can express it, rounded up (__tcp_select_window)."""
+    return min(-(-window // unit), MOST_IN_A_HEADER) * unit

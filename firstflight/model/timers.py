@@ -1,0 +1,107 @@
+"""The timer of a Linux TCP sender: tail loss probe and retransmission share one.
+
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from firstflight.net.path import LEAST_TIMEOUT_US, Clock, RoundTrip
+
+FIRST_PROBE = 1000  # jiffies, without a sample of the RTT (TCP_TIMEOUT_INIT)
+LONGEST_TIMEOUT = 120_000  # jiffies (TCP_RTO_MAX)
+# Milliseconds after the first of a row of timeouts, when a connection is given up: as long as 15
+# of them take that begin with the least timeout (tcp_retries2, tcp_model_timeout).
+GIVEN_UP_MS = 924_600
+
+
+@dataclass
+class LossTimer:
+    """When a sender that hears nothing retransmits, or sends a probe (ICSK_TIME_LOSS_PROBE).
+
+    probes: whether there are any (tcp_early_retrans). timeout: jiffies
+    (icsk_rto); at: when it fires, None while it does not run; probe: whether
+    it is a probe's; due: in jiffies, before the timer wheel rounds it up.
+    probed_upto: what was sent when the last probe left, 0 once that is
+    acknowledged (tlp_high_seq); repeated: whether it was nothing new. open:
+    whether the sender takes nothing for lost or sent in vain (TCP_CA_Open).
+    backed_off_at: when the first of a row of timeouts retransmitted, jiffies
+    (retrans_stamp).
+    """
+
+    clock: Clock
+    round_trip: RoundTrip
+    probes: bool
+    timeout: int = 0
+    at: int | None = None
+    probe: bool = False
+    due: int = 0
+    probed_upto: int = 0
+    repeated: bool = False
+    open: bool = True
+    backed_off_at: int | None = None
+
+    def sampled(self) -> None:
+        """The estimate of the RTT is new (tcp_set_rto)."""
+        self.timeout = min(-(-self.round_trip.timeout_us // 1000), LONGEST_TIMEOUT)
+
+    def restart(self, now: int) -> None:
+        """The whole retransmission timeout from now on (tcp_rearm_rto)."""
+        self._start(now, self.timeout, probe=False)
+
+    def resume(self, now: int, oldest_sent_at: int) -> None:
+        """What is left of the timeout, after a probe that was not sent (tcp_rearm_rto)."""
+        self._start(now, -(-max(self._left_us(now, oldest_sent_at), 1) // 1000), probe=False)
+
+    def sent(self, now: int, was_idle: bool, packets: int, oldest_sent_at: int) -> None:
+        """New data left; packets: now under way (tcp_event_new_data_sent, tcp_write_xmit)."""
+        if was_idle:
+            self.restart(now)
+        elif self.probe and self.at is not None:
+            self.resume(now, oldest_sent_at)
+        if self.probes and self.open:
+            self._start_probe(now, packets, self._left_us(now, oldest_sent_at))
+
+    def acknowledged(self, now: int, packets: int) -> None:
+        """New data was acknowledged; packets: still under way (tcp_set_xmit_timer)."""
+        self.backed_off_at = None
+        if not packets:
+            self.at = None
+        elif self.probes and self.open:
+            self._start_probe(now, packets, self.timeout * 1000)
+        else:
+            self.restart(now)
+
+    def back_off(self, now: int) -> None:
+        """It fired and data was retransmitted (tcp_retransmit_timer)."""
+        if self.backed_off_at is None:
+            self.backed_off_at = self.clock.jiffies(now)
+        self.timeout = min(2 * self.timeout, LONGEST_TIMEOUT)
+        self.restart(now)
+
+    def gives_up(self, now: int) -> bool:
+        """Whether it fires for the last time, and the connection ends (tcp_write_timeout)."""
+        return (self.backed_off_at is not None
+                and self.clock.jiffies(now) - self.backed_off_at >= GIVEN_UP_MS)
+
+    def _start_probe(self, now: int, packets: int, until_timeout_us: int) -> None:
+        """tcp_schedule_loss_probe"""
+        wait = FIRST_PROBE
+        if self.round_trip.smoothed_8:
+            # Alone, the segment may wait for its acknowledgement as well.
+            spare_us = LEAST_TIMEOUT_US if packets == 1 else 2000
+            wait = -(-((self.round_trip.smoothed_8 >> 2) + spare_us) // 1000)
+        if until_timeout_us > 0:
+            wait = min(wait, -(-until_timeout_us // 1000))
+        self._start(now, wait, probe=True)
+
+    def _start(self, now: int, wait: int, probe: bool) -> None:
+        due = self.clock.jiffies(now) + wait
+        self.probe = probe
+        if self.at is None or due != self.due:  # else it stays in its slot (__mod_timer)
+            self.due, self.at = due, self.clock.expiry(now, due)
+
+    def _left_us(self, now: int, oldest_sent_at: int) -> int:
+        """tcp_rto_delta_us"""
+        return self.clock.us(oldest_sent_at) + self.timeout * 1000 - self.clock.us(now)

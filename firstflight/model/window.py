@@ -1,0 +1,269 @@
+"""The congestion window of a Linux TCP sender: how it grows, and shrinks when it is not used.
+
+The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins.
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from firstflight.model.timers import LossTimer
+from firstflight.model.writer import MAX_BATCH_BYTES, Writer
+from firstflight.net.path import NEVER, Clock, RoundTrip
+from firstflight.net.segments import MS
+
+HYSTART_WINDOW = 16  # hystart_low_window, segments
+HYSTART_SAMPLES = 8  # HYSTART_MIN_SAMPLES
+HYSTART_SPACING_US = 2000  # hystart_ack_delta_us
+
+
+@dataclass
+class Cubic:
+    """CUBIC as far as it goes without loss: HyStart, then growth from there (tcp_cubic.c).
+
+    hystart: whether there is any; without, slow start never ends, as Reno's.
+    threshold: ssthresh, segments. ended_at: the window at which HyStart ended
+    slow start, 0 before; has_ended: whether it ended since the last timeout.
+    """
+
+    hystart: bool = True
+    threshold: int = 1 << 30
+    ended_at: int = 0
+    has_ended: bool = False
+    least_us: int = 0
+    round_end: int = 0
+    round_start_us: int = 0
+    last_ack_us: int = 0
+    samples: int = 0
+    round_least_us: int = NEVER
+    epoch_ms: int | None = None
+    origin: int = 0
+    counted: int = 0
+    friendly: int = 0
+    updated_window: int = 0
+    updated_ms: int = 0
+    per_segment: int = 0
+    credit: int = 0
+
+    def sample(self, now_us: int, us: int, window: int, acknowledged: int, sent: int,
+               pacing: int) -> None:
+        """An acknowledgement's RTT (cubictcp_acked, hystart_update).
+
+        acknowledged, sent: bytes; pacing: bytes a second.
+        """
+        if self.epoch_ms is not None and now_us // 1000 - self.epoch_ms < 1000:
+            return
+        us = max(us, 1)
+        self.least_us = min(self.least_us, us) if self.least_us else us
+        if window >= self.threshold or self.has_ended or not self.hystart:
+            return
+        if acknowledged > self.round_end:
+            self.round_start_us = self.last_ack_us = now_us
+            self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
+        if window >= HYSTART_WINDOW:
+            train, delay = self._is_train(now_us, pacing), self._is_delayed(us)
+            if train or delay:
+                self.has_ended, self.threshold, self.ended_at = True, window, window
+
+    def shift(self, now_ms: int, idle_ms: int) -> None:
+        """Sending resumes after a pause (cubictcp_cwnd_event_tx_start).
+
+        The epoch moves by the pause, but never beyond now: the pause counts
+        from what was sent last, and the epoch may have begun after that.
+        """
+        if self.epoch_ms is not None:
+            self.epoch_ms = min(self.epoch_ms + idle_ms, now_ms)
+
+    def reset(self, now_us: int, sent: int) -> None:
+        """A timeout forgets all but the threshold (bictcp_reset, bictcp_hystart_reset)."""
+        self.epoch_ms, self.least_us, self.per_segment = None, 0, 0
+        self.origin = self.counted = self.friendly = self.credit = 0
+        self.has_ended = False
+        self.updated_window = self.updated_ms = 0
+        self.round_start_us = self.last_ack_us = now_us
+        self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
+
+    def _is_train(self, now_us: int, pacing: int) -> bool:
+        """Whether closely spaced acknowledgements last for half an RTT."""
+        if now_us - self.last_ack_us > HYSTART_SPACING_US:
+            return False
+        self.last_ack_us = now_us
+        cushion_us = min(1000, MAX_BATCH_BYTES * 4_000_000 // pacing)
+        return now_us - self.round_start_us > (self.least_us + cushion_us) // 2
+
+    def _is_delayed(self, us: int) -> bool:
+        """Whether even the quickest of a round's acknowledgements was late."""
+        self.round_least_us = min(self.round_least_us, us)
+        if self.samples < HYSTART_SAMPLES:
+            self.samples += 1
+            return False
+        return self.round_least_us > self.least_us + min(max(self.least_us // 8, 4000), 16000)
+
+    def grow(self, now_ms: int, window: int, acknowledged: int) -> int:
+        """The window after so many segments were acknowledged (cubictcp_cong_avoid)."""
+        if window < self.threshold:
+            grown = min(window + acknowledged, self.threshold)
+            acknowledged -= grown - window
+            window = grown
+            if not acknowledged:
+                return window
+        self._update(now_ms, window, acknowledged)
+        if self.credit >= self.per_segment:  # tcp_cong_avoid_ai
+            self.credit = 0
+            window += 1
+        self.credit += acknowledged
+        window += self.credit // self.per_segment
+        self.credit %= self.per_segment
+        return window
+
+    def _update(self, now_ms: int, window: int, acknowledged: int) -> None:
+        """How many acknowledged segments grow the window by one (bictcp_update)."""
+        self.counted += acknowledged
+        if self.updated_window == window and now_ms - self.updated_ms <= 31:  # HZ / 32
+            return
+        if self.epoch_ms is None or now_ms != self.updated_ms:
+            self.updated_window, self.updated_ms = window, now_ms
+            if self.epoch_ms is None:
+                self.epoch_ms, self.counted = now_ms, acknowledged
+                self.friendly = self.origin = window
+            elapsed = ((now_ms - self.epoch_ms - -self.least_us // 1000) << 10) // 1000
+            target = self.origin + (410 * elapsed ** 3 >> 40)
+            # As nothing was lost yet, by 5 % a round trip at least.
+            self.per_segment = min(window // (target - window) if target > window else 20, 20)
+        step = window * 15 >> 3  # beta_scale
+        while self.counted > step:
+            self.counted -= step
+            self.friendly += 1
+        if self.friendly > window:
+            self.per_segment = min(self.per_segment, window // (self.friendly - window))
+        self.per_segment = max(self.per_segment, 2)
+
+
+@dataclass(kw_only=True)
+class Windowed(Writer):
+    """A writer with a congestion window.
+
+    handshake_us: SYN-ACK to its acknowledgement; hystart: whether CUBIC has
+    it; restart_after_idle: tcp_slow_start_after_idle; probes: whether there
+    are tail loss probes (tcp_early_retrans).
+    """
+
+    clock: Clock
+    handshake_us: int
+    hystart: bool
+    restart_after_idle: bool = True
+    probes: bool = True
+    round_trip: RoundTrip = field(default_factory=RoundTrip)
+    cubic: Cubic = field(init=False)
+    timer: LossTimer = field(init=False)
+    # Whether the window is what limits the sender (tcp_cwnd_validate).
+    limited: bool = False
+    most_in_flight: int = 0
+    usage_end: int = 0
+    used: int = 0  # snd_cwnd_used, segments
+    used_at: int = 0  # snd_cwnd_stamp, jiffies
+    round_end: int = 0
+    pacing: int = 0  # bytes a second: nothing paces, but sizes follow it
+    last_sent_at: int = -MS
+    # The window and threshold before a timeout, until an acknowledgement undoes that.
+    before_timeout: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.initial_window = self.window
+        self.cubic = Cubic(self.hystart)
+        self.round_trip.sample(self.handshake_us, new_round=False)
+        self.timer = LossTimer(self.clock, self.round_trip, self.probes)
+        self.timer.sampled()
+        self._pace()
+
+    def restart_idle(self, now: int) -> None:
+        """RFC 5681's restart window, halved for every timeout of silence (tcp_cwnd_restart)."""
+        if self.in_flight or not self.sent:
+            return
+        timeout_ms = self.timer.timeout
+        idle_ms = self.clock.jiffies(now) - self.clock.jiffies(self.last_sent_at)
+        self.cubic.shift(self.clock.us(now) // 1000, idle_ms)
+        if idle_ms <= timeout_ms or not self.restart_after_idle:
+            return
+        self.cubic.threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
+        restart = min(self.initial_window, self.window)
+        while (idle_ms := idle_ms - timeout_ms) > 0 and self.window > restart:
+            self.window >>= 1
+        self.window = max(self.window, restart)
+        self.used, self.used_at = 0, self.clock.jiffies(now)
+
+    def time_out(self, now: int) -> None:
+        """Nothing was heard for the timer's time (tcp_enter_loss)."""
+        if self.before_timeout is None:
+            threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
+            self.before_timeout = self.window, threshold
+        self.cubic.reset(self.clock.us(now), self.sent)
+
+    def grow(self, now: int, count: int, first_sent: int, last_sent: int) -> None:
+        new_round = self.acknowledged > self.round_end
+        if new_round:
+            self.round_end = self.sent
+        now_us = self.clock.us(now)
+        self.round_trip.sample(now_us - self.clock.us(first_sent), new_round)
+        self.timer.sampled()
+        self.cubic.sample(now_us, now_us - self.clock.us(last_sent),
+                          1 if self.before_timeout else self.window, self.acknowledged,
+                          self.sent, self.pacing)
+        if self.before_timeout:  # tcp_try_undo_loss: the time stamp shows that it was in vain
+            self.window, self.cubic.threshold = self.before_timeout
+            self.before_timeout = None
+        self.timer.acknowledged(now, self.in_flight)
+        if self._is_limited():
+            self.window = self.cubic.grow(now_us // 1000, self.window, count)
+        self.used_at = self.clock.jiffies(now)  # tcp_cong_avoid
+        self._pace()
+
+    def _pace(self) -> None:
+        """tcp_update_pacing_rate"""
+        percent = 200 if self.window < self.cubic.threshold // 2 else 120
+        self.pacing = (self.mss * percent * max(self.window, self.in_flight) * 80_000
+                       // self.round_trip.smoothed_8)
+
+    def batch_segments(self) -> int:
+        """Segments that may leave as one skb (tcp_tso_autosize)."""
+        share = self.pacing >> 10
+        shift = self.round_trip.least_us >> 9
+        if shift < 32:
+            share += MAX_BATCH_BYTES >> shift
+        return max(min(share, MAX_BATCH_BYTES) // self.mss, 2)
+
+    def note_use(self, now: int, limited: bool) -> None:
+        """Whether the window was used up (tcp_cwnd_validate)."""
+        if (self.acknowledged >= self.usage_end or limited
+                or (not self.limited and self.in_flight > self.most_in_flight)):
+            self.limited = limited
+            self.most_in_flight = self.in_flight
+            self.usage_end = self.sent
+        jiffies = self.clock.jiffies(now)
+        if self._is_limited():
+            self.used, self.used_at = 0, jiffies
+            return
+        self.used = max(self.used, self.in_flight)
+        if not self.restart_after_idle or jiffies - self.used_at < self.timer.timeout:
+            return
+        if not self.starved:  # tcp_cwnd_application_limited (RFC 2861)
+            used = max(self.used, self.initial_window)
+            if used < self.window:
+                self.cubic.threshold = max(self.cubic.threshold,
+                                           (self.window >> 1) + (self.window >> 2))
+                self.window = (self.window + used) >> 1
+            self.used = 0
+        self.used_at = jiffies
+
+    def _is_limited(self) -> bool:
+        """tcp_is_cwnd_limited"""
+        return self.limited or (self.window < self.cubic.threshold
+                                and self.window < 2 * self.most_in_flight)
+
+    def make_room(self, now: int) -> bool:
+        grows = super().make_room(now)
+        if grows:
+            self.used_at = self.clock.jiffies(now)
+        return grows

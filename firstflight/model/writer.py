@@ -1,0 +1,222 @@
+"""What a server writes and TCP has not sent: skbs, and the send buffer that limits them.
+
+The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from firstflight.net.path import Sent
+from firstflight.net.segments import MSS, TIMESTAMP_BYTES
+
+# sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 in a kernel
+# without wireless networks and tunnels, as the guest's is; 320 in a distribution's.
+MAX_BATCH_BYTES = 65536 - 192 - 1
+SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
+HEAD_BYTES, SKB_BYTES = 192 + 320, 256  # MAX_TCP_HEADER and skb_shared_info; sk_buff
+USUAL_MSS = 536  # TCP_MSS_DEFAULT
+SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
+
+
+def buffer_per_segment(mss: int) -> int:
+    """Bytes of the send buffer for a segment of the window (tcp_sndbuf_expand)."""
+    most = mss + TIMESTAMP_BYTES + HEAD_BYTES  # what the client's SYN allows, with headers
+    return 2 * ((1 << (most - 1).bit_length()) + SKB_BYTES)
+
+
+BUFFER_PER_SEGMENT = buffer_per_segment(MSS)
+
+
+@dataclass
+class Waiting:
+    """Written and not sent: one skb.
+
+    call_end: where the last of the server's calls ends that end in it, 0 for none.
+    """
+
+    size: int = 0
+    pushed: bool = False
+    call_end: int = 0
+
+
+@dataclass
+class Batch:
+    """Segments that left together as one skb: where those not acknowledged end.
+
+    retransmitted: whether it was, last at sent_at. call_end: as of Waiting.
+    """
+
+    ends: deque[int]
+    sent_at: int
+    retransmitted: bool = False
+    call_end: int = 0
+
+
+@dataclass
+class Writer:
+    """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
+
+    mss: at most; less where the largest window that was offered is small.
+    window: initcwnd at first, segments; window_end: what the receiver offers;
+    buffers: bytes that the send buffer has at first and at most (tcp_wmem).
+    Counts of bytes but where a unit is named.
+    """
+
+    mss: int
+    window: int
+    window_end: int
+    buffers: tuple[int, int] = SEND_BUFFERS
+    written: int = 0
+    sent: int = 0
+    acknowledged: int = 0
+    in_flight: int = 0  # segments
+    waiting: deque[Waiting] = field(default_factory=deque)
+    batches: deque[Batch] = field(default_factory=deque)
+    closed: bool = False  # the FIN waits behind the last byte
+    fin_waiting: bool = False  # alone: the last byte has left; it counts as a byte more
+    fin_sent: bool = False
+    largest_offer: int = 0
+    pushed_at: int = 0
+    calls: deque[int] = field(default_factory=deque)  # of the server's, what each has to write yet
+    starved: bool = False  # SOCK_NOSPACE
+    call_acknowledged: bool = False  # the server has not heard of it yet
+    last_write: bool = False
+    buffer: int = 0
+    full_mss: int = 0
+    per_segment: int = 0  # bytes of the buffer
+
+    def __post_init__(self) -> None:
+        self.buffer = self.buffers[0]
+        self.full_mss = self.mss
+        self.per_segment = buffer_per_segment(self.mss)
+        self._expand_buffer()
+        self.note_offer(self.window_end)
+
+    def note_offer(self, window: int) -> None:
+        """Bytes that the receiver offers (tcp_sync_mss)."""
+        self.largest_offer = max(self.largest_offer, window)
+        self.mss = min(self.full_mss, self._most_at_once)
+
+    @property
+    def _most_at_once(self) -> int:
+        """Half of the largest window, or all of a small one (tcp_bound_to_half_wnd)."""
+        return self.largest_offer // 2 if self.largest_offer > USUAL_MSS else self.largest_offer
+
+    def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
+        """Send what the windows allow (Sender)."""
+        raise NotImplementedError
+
+    def copy(self, now: int) -> list[Sent]:
+        """Copy what is to be written, call by call, as far as the send buffer goes."""
+        out: list[Sent] = []
+        while self.calls:
+            sent, done = self._copy_call(now)
+            out += sent
+            if not done:
+                return out
+            if len(self.calls) == 1:
+                self.closed = self.last_write
+            self._note_call()
+            self.calls.popleft()
+        self._is_writable()  # the server's next wait checks (tcp_poll)
+        return out
+
+    def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
+        """One call of the server's; whether all of it was copied (tcp_sendmsg_locked)."""
+        half = self.largest_offer // 2
+        most = min(self._most_at_once, MAX_BATCH_BYTES)
+        goal = max(most // self.mss, 1) * self.mss  # tcp_xmit_size_goal
+        out: list[Sent] = []
+        call_began = self.written
+        while self.calls[0]:
+            if not self.waiting or self.waiting[-1].size >= goal:
+                if self._memory() >= self.buffer:
+                    self.starved = True
+                    if self.written == call_began:
+                        return out, False
+                    out += self._push(now)  # once for want of memory, once at the end
+                    self._note_call()
+                    out += self._push(now)
+                    # The server's next call fills up the last skb if that gave of its bytes.
+                    call_began = self.written
+                    continue
+                self.waiting.append(Waiting())
+            tail = self.waiting[-1]
+            taken = min(goal - tail.size, self.calls[0])
+            tail.size += taken
+            tail.pushed = tail.pushed and self.written > call_began  # a call's first bytes clear it
+            self.written += taken
+            self.calls[0] -= taken
+            if not self.calls[0] or self.written > self.pushed_at + half:
+                out += self._push(now)
+            elif len(self.waiting) == 1:
+                out += self.transmit(now, only_one=True)
+        return out, True
+
+    def wakes(self, now: int) -> bool:
+        """Whether an acknowledgement wakes up a server that has more to write (tcp_check_space).
+
+        A buffer in which there was room is not looked at, unless a time stamp wakes the server up
+        (tcp_poll), for whom selectors then has a writable socket.
+        """
+        self.make_room(now)
+        acknowledged, self.call_acknowledged = self.call_acknowledged, False
+        return ((self.starved or acknowledged) and (self._is_writable() or acknowledged)
+                and bool(self.calls))
+
+    def make_room(self, now: int) -> bool:
+        """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""
+        grows = self.starved and self.in_flight < self.window
+        if grows:
+            self._expand_buffer()
+        return grows
+
+    def fill(self, wanted: int) -> None:
+        """Top the first skb up from the one behind it (tcp_grow_skb)."""
+        if self.waiting[0].size >= wanted or len(self.waiting) == 1:
+            return
+        first, second = self.waiting[0], self.waiting[1]
+        moved = min(wanted - first.size, second.size)
+        first.size += moved
+        second.size -= moved
+        if not second.size:
+            first.pushed = second.pushed
+            first.call_end = second.call_end or first.call_end  # tcp_skb_collapse_tstamp
+            del self.waiting[1]
+
+    def split(self, size: int) -> None:
+        """Cut the first skb after so many bytes (tso_fragment)."""
+        first = self.waiting[0]
+        if first.size > size:
+            rest = Waiting(first.size - size, first.pushed)
+            if first.call_end > self.sent + size:  # tcp_fragment_tstamp
+                first.call_end, rest.call_end = 0, first.call_end
+            self.waiting.insert(1, rest)
+            first.size, first.pushed = size, False
+
+    def _push(self, now: int) -> list[Sent]:
+        if self.waiting:
+            self.waiting[-1].pushed, self.pushed_at = True, self.written
+        return self.transmit(now)
+
+    def _note_call(self) -> None:
+        """A call's last byte requests a time stamp when acknowledged (tcp_tx_timestamp)."""
+        (self.waiting or self.batches)[-1].call_end = self.written
+
+    def _is_writable(self) -> bool:
+        """Whether the server learns that there is room (sk_stream_is_writeable)."""
+        memory = self._memory()
+        self.starved = self.buffer - memory < memory // 2
+        return not self.starved
+
+    def _expand_buffer(self) -> None:
+        """tcp_sndbuf_expand"""
+        wanted = max(self.window, 10) * self.per_segment
+        self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
+
+    def _memory(self) -> int:
+        """What is written and not acknowledged takes (sk_wmem_queued)."""
+        skbs = len(self.waiting) + len(self.batches)
+        return self.written - self.acknowledged + skbs * SENDING_OVERHEAD

@@ -1,0 +1,38 @@
+"""pcap files of Ethernet with stamps in nanoseconds: their header, and their records."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from firstflight.net.headers import ETHERNET_BYTES
+
+SNAP_BYTES = 96  # that a tap keeps of a packet: Ethernet, IPv4 and TCP headers with all options
+_MAGIC_NS, _LINKTYPE_ETHERNET = 0xA1B23C4D, 1
+HEADER = struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, SNAP_BYTES, _LINKTYPE_ETHERNET)
+RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
+
+
+def has_header(pcap: bytes) -> bool:
+    return pcap.startswith(HEADER[:4])
+
+
+def frames(pcap: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
+
+    pcap: with or without the file's header. Raises ValueError where it is cut or damaged.
+    """
+    position = len(HEADER) if has_header(pcap) else 0
+    while position < len(pcap):
+        if position + RECORD.size > len(pcap):
+            raise ValueError("ends within a packet's header")
+        seconds, nanoseconds, stored_bytes, on_wire = RECORD.unpack_from(pcap, position)
+        position += RECORD.size
+        if stored_bytes > on_wire or stored_bytes > SNAP_BYTES or nanoseconds >= 1_000_000_000:
+            raise ValueError(f"is damaged at byte {position}")
+        if position + stored_bytes > len(pcap):
+            raise ValueError("ends within a packet")
+        if stored_bytes < ETHERNET_BYTES:
+            raise ValueError(f"holds a broken packet: {stored_bytes} bytes")
+        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + stored_bytes], on_wire
+        position += stored_bytes

@@ -1,0 +1,206 @@
+"""Queueing disciplines as netlink has them: requests to a kernel, and what it reports.
+
+The bytes are those that `tc` (iproute2) sends for the commands that
+testbed/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h. netem, with all
+its parameters, has a file of its own (net/netem.py).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from firstflight.net.netlink import attribute, attributes, text_attribute, u32, u64
+from firstflight.net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, htb_ticks
+
+NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38  # types of messages: RTM_…
+NEWTCLASS, GETTCLASS = 40, 42
+ROOT = 0xFFFFFFFF  # TC_H_ROOT, the parent of a root qdisc and of a class at the root of its own
+_TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
+_TCA_STATS_BASIC, _TCA_STATS_QUEUE = 1, 3
+_TCMSG = struct.Struct("=BxxxiIII")  # family, interface, handle, parent, info
+_BASIC = struct.Struct("=QI")  # struct gnet_stats_basic: bytes, packets
+_QUEUE = struct.Struct("=III")  # struct gnet_stats_queue: packets queued, bytes, drops
+
+_RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
+_LINKLAYER_ETHERNET = 1
+_TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
+_TBF_LIMITS = struct.Struct("=III")  # of struct tc_tbf_qopt, behind its two rates: limit, buffer
+_HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
+_HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
+_HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
+_FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
+(_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
+ _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12
+CAKE_FLOWS = 4
+
+
+@dataclass(frozen=True)
+class InstalledQdisc:
+    """One qdisc or class, as a kernel reports it.
+
+    handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets: sent; queued: packets.
+    """
+
+    interface: int
+    handle: int
+    parent: int
+    kind: str
+    options: bytes
+    bytes: int = 0
+    packets: int = 0
+    drops: int = 0
+    queued: int = 0
+
+    @property
+    def major(self) -> int:
+        """1 for `1:`, and for its class 1:1."""
+        return self.handle >> 16
+
+    @property
+    def is_root(self) -> bool:
+        return self.parent == ROOT
+
+
+def request(interface: int, number: int, kind: str, options: bytes) -> bytes:
+    """Replace qdisc `number`: of an interface, counted from the root, 1, each in the one before."""
+    parent = ROOT if number == 1 else (number - 1) << 16 | 1
+    return (_TCMSG.pack(0, interface, number << 16, parent, 0)
+            + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
+
+
+def class_request(interface: int, number: int, kind: str, options: bytes) -> bytes:
+    """Replace class 1 of qdisc `number`: of an interface."""
+    return (_TCMSG.pack(0, interface, number << 16 | 1, number << 16, 0)
+            + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
+
+
+def class_question(interface: int) -> bytes:
+    """The request for all classes of an interface."""
+    return _TCMSG.pack(0, interface, 0, 0, 0)
+
+
+def removal(interface: int) -> bytes:
+    """Remove all qdiscs of an interface."""
+    return _TCMSG.pack(0, interface, 0, ROOT, 0)
+
+
+def question() -> bytes:
+    """The request for all qdiscs of a namespace: kernels take no narrower one."""
+    return _TCMSG.pack(0, 0, 0, 0, 0)
+
+
+def read_qdisc(answer: bytes) -> InstalledQdisc:
+    """The qdisc or class of one answer to a question. Raises ValueError where it is cut."""
+    if len(answer) < _TCMSG.size:
+        raise ValueError("a qdisc that is cut")
+    _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
+    fields = attributes(answer[_TCMSG.size:])
+    counters = attributes(fields.get(_TCA_STATS2, b""))
+    sent_bytes, packets = _BASIC.unpack_from(counters.get(_TCA_STATS_BASIC, b"").ljust(_BASIC.size,
+                                                                                      b"\0"))
+    queued, _, drops = _QUEUE.unpack_from(counters.get(_TCA_STATS_QUEUE, b"").ljust(_QUEUE.size,
+                                                                                    b"\0"))
+    kind = fields.get(_TCA_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
+    return InstalledQdisc(interface, handle, parent, kind, fields.get(_TCA_OPTIONS, b""),
+                          sent_bytes, packets, drops, queued)
+
+
+# Token buckets -------------------------------------------------------------------------
+
+class Bucket(NamedTuple):
+    """The options of a class of HTB, or of tbf. Rates in bytes a second, bursts in ticks.
+
+    level: of HTB's, above 0 where there are classes below; limit_bytes: of tbf's queue, peak_rate,
+    mtu: of its second bucket, 0 for none.
+    """
+
+    rate: int
+    ceiling: int
+    burst: int
+    ceiling_burst: int
+    level: int = 0
+    limit_bytes: int = 0
+    peak_rate: int = 0
+    mtu: int = 0
+
+
+def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
+    """The options of a token bucket. rate: bytes a second."""
+    parameters = (_ratespec(rate) + bytes(_RATESPEC.size)
+                  + _TBF_LIMITS.pack(limit_bytes, 0, 0))
+    return (attribute(_TBF_PARMS, parameters) + u32(_TBF_BURST, burst_bytes)
+            + (u64(_TBF_RATE64, rate) if rate > MOST_U32 else b""))
+
+
+def read_tbf(options: bytes) -> Bucket:
+    """Raises ValueError where they are no tbf's."""
+    fields = attributes(options)
+    parameters = fields.get(_TBF_PARMS, b"")
+    if len(parameters) < 2 * _RATESPEC.size + _TBF_LIMITS.size:
+        raise ValueError(f"{len(options)} bytes are not options of tbf")
+    limit_bytes, burst, mtu = _TBF_LIMITS.unpack_from(parameters, 2 * _RATESPEC.size)
+    rate = _rate(parameters, fields.get(_TBF_RATE64))
+    return Bucket(rate, rate, burst, 0, limit_bytes=limit_bytes,
+                  peak_rate=_rate(parameters[_RATESPEC.size:], None), mtu=mtu)
+
+
+HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default class 1
+
+
+def htb_class(rate: int, burst_bytes: int) -> bytes:
+    """The options of HTB's class as `rate … burst …`: the ceiling is the rate.
+
+    rate: bytes a second. The ceiling's own burst is tc's MTU, so that this is what
+    limits (htb_class_mode): a packet leaves while neither bucket is overdrawn.
+    """
+    buffers = (htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES))
+    large = u64(_HTB_RATE64, rate) + u64(_HTB_CEIL64, rate) if rate > MOST_U32 else b""
+    return attribute(_HTB_PARMS, _ratespec(rate) * 2 + _HTB_BUFFERS.pack(*buffers, 0, 0, 0)) + large
+
+
+def has_htb_class(options: bytes) -> bool:
+    """Whether options hold those of a class."""
+    return _HTB_PARMS in attributes(options)
+
+
+def htb_default(options: bytes) -> int:
+    """The class that takes what no filter names; 1 where the options are a class's alone."""
+    held = attributes(options)
+    return int(_HTB_GLOB.unpack_from(held[_HTB_INIT])[2]) if _HTB_INIT in held else 1
+
+
+def read_htb_class(options: bytes) -> Bucket:
+    """Raises ValueError where they are no class's."""
+    fields = attributes(options)
+    parameters = fields.get(_HTB_PARMS, b"")
+    if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
+        raise ValueError(f"{len(options)} bytes are not options of a class of HTB")
+    burst, ceiling_burst, _, level, _ = _HTB_BUFFERS.unpack_from(parameters, 2 * _RATESPEC.size)
+    return Bucket(_rate(parameters, fields.get(_HTB_RATE64)),
+                  _rate(parameters[_RATESPEC.size:], fields.get(_HTB_CEIL64)),
+                  burst, ceiling_burst, level)
+
+
+def _ratespec(rate: int) -> bytes:
+    return _RATESPEC.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, MOST_U32))
+
+
+def _rate(spec: bytes, rate64: bytes | None) -> int:
+    """Bytes a second, by a struct tc_ratespec or the 64-bit attribute with it."""
+    return int.from_bytes(rate64, "little") if rate64 else int(_RATESPEC.unpack_from(spec)[-1])
+
+
+# Queues that choose --------------------------------------------------------------------
+
+def fq_codel(limit_packets: int) -> bytes:
+    """The options of fq_codel that drops and does not mark."""
+    return u32(_FQ_CODEL_LIMIT, limit_packets) + u32(_FQ_CODEL_ECN, 0)
+
+
+def cake(rate: int, memory_bytes: int) -> bytes:
+    """The options of cake as `bandwidth … raw flows memlimit …`. rate: bytes a second."""
+    return (u64(_CAKE_BASE_RATE64, rate) + u32(_CAKE_ATM, 0)
+            + u32(_CAKE_FLOW_MODE, CAKE_FLOWS) + u32(_CAKE_OVERHEAD, 0) + u32(_CAKE_RAW, 0)
+            + u32(_CAKE_AUTORATE, 0) + u32(_CAKE_MEMORY, memory_bytes))

@@ -1,0 +1,301 @@
+"""What a packet is: TCP segments as a tap recorded them, read from captures and written to them.
+
+A trial leaves two captures, one at each host's interface (testbed/worker/tap.py),
+stamped by the same kernel clock in nanoseconds: what left the server can be
+looked for at the client, and the time between is the network's.
+
+Sequence and acknowledgement numbers are given relative to each side's SYN, as
+Wireshark shows them: the SYN is 0 and the first byte of data is 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Union
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.net import headers, pcap
+from firstflight.net.headers import (ACK, ETHERNET_BYTES, FIN, OPTION_SACK, OPTION_SCALE,
+                                     OPTION_TIMESTAMP, RST, SYN, TCP)
+
+CapturedFrame = tuple[int, bytes, int]  # its time, ns, what was kept of it, its bytes on the wire
+Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or its frames, parsed once for many
+
+# Where servers listen, HTTP and with TLS: server.py, and those of others.
+SERVER_PORTS = (80, 443, 8080, 8443)
+
+# IPv4, TCP and the timestamp option, with padding (RFC 7323).
+HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
+# IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
+SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
+MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
+TIMESTAMP_BYTES = 12  # of those that a side advertises as its MSS, the option's
+
+MS = 1_000_000  # nanoseconds
+
+_STAMPS = struct.Struct(">II")
+_ONLY_STAMPS = bytes((1, 1, 8, 10))  # two of padding, then kind and length (RFC 7323, appendix A)
+_ONLY_STAMPS_BYTES = len(_ONLY_STAMPS) + _STAMPS.size
+_NOTHING: tuple[tuple[int, int], ...] = ()
+_SEQUENCE_SPACE, _HALF = 1 << 32, 1 << 31
+
+
+class CaptureError(FirstFlightError):
+    """A capture is cut, damaged, or does not hold the connection that was requested."""
+
+
+class Segment(NamedTuple):
+    """One TCP segment as one tap recorded it.
+
+    time_ns: since the epoch, by the kernel's clock.
+    seq, ack: relative to the SYN of the side that they count; ack is None
+        where the segment acknowledges nothing.
+    frame_bytes: on the wire, Ethernet header included, as netem counts.
+    window: as the header has it, before scaling.
+    stamp, echo: the timestamp option (RFC 7323), None without it.
+    sacked: relative (start, end) of each SACK block; a first block below
+        `ack` reports a duplicate (RFC 2883).
+    identification: of the IPv4 header; a retransmission has a new one.
+    scale: of a SYN's own side, the bits that later windows are to be shifted
+        by (RFC 7323, 2); 0 without the option.
+    options: of a SYN, as bytes; nothing of others.
+    """
+
+    time_ns: int
+    to_client: bool
+    client_port: int
+    seq: int
+    ack: int | None
+    payload_bytes: int
+    frame_bytes: int
+    flags: int
+    window: int
+    stamp: int | None
+    echo: int | None
+    sacked: tuple[tuple[int, int], ...]
+    identification: int
+    scale: int = 0
+    options: bytes = b""
+
+    @property
+    def end(self) -> int:
+        """The sequence number after its last byte of data."""
+        return self.seq + self.payload_bytes
+
+    @property
+    def end_with_fin(self) -> int:
+        """`end`, and one more for a FIN, which takes a number too."""
+        return self.end + bool(self.flags & FIN)
+
+    @property
+    def is_fin(self) -> bool:
+        return bool(self.flags & FIN)
+
+    @property
+    def kind(self) -> str:
+        """SYN, SYN-ACK, RST, data, request (data to the server), FIN or ACK."""
+        if self.flags & SYN:
+            return "SYN-ACK" if self.flags & ACK else "SYN"
+        if self.flags & RST:
+            return "RST"
+        if self.payload_bytes:
+            return "data" if self.to_client else "request"
+        return "FIN" if self.is_fin else "ACK"
+
+    def ms_after(self, other: Segment) -> float:
+        """How much later than the other the tap recorded it."""
+        return (self.time_ns - other.time_ns) / 1e6
+
+
+@dataclass(frozen=True)
+class Connection:
+    """All segments of one connection, as either tap recorded them, in order of time."""
+
+    client_port: int
+    at_client: tuple[Segment, ...]
+    at_server: tuple[Segment, ...]
+
+
+class RawSegment(NamedTuple):
+    """A segment as it stands in the packet: absolute numbers, options as bytes.
+
+    to_client: to the side that sent the first SYN.
+    """
+
+    time_ns: int
+    to_client: bool
+    client_address: str
+    client_port: int
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    options: bytes
+    payload_bytes: int
+    frame_bytes: int
+    identification: int
+
+
+def read_connection(client_pcap: Packets, server_pcap: Packets, client_port: int = 0) -> Connection:
+    """The connection from `client_port`, or the only one there is if that is 0.
+
+    client_pcap, server_pcap: the packets of one trial as they stand in a pcap
+    file, with or without the file's header. Raises CaptureError.
+    """
+    at_client, at_server = _packets(client_pcap, "client"), _packets(server_pcap, "server")
+    port = client_port or _only_port(at_client + at_server)
+    at_client = [packet for packet in at_client if packet.client_port == port]
+    at_server = [packet for packet in at_server if packet.client_port == port]
+    if not at_client and not at_server:
+        raise CaptureError(f"no packet from or to client port {port} in the captures")
+    return connection_of(port, at_client, at_server)
+
+
+def read_connections(client_pcap: Packets, server_pcap: Packets
+                     ) -> dict[tuple[str, int], Connection]:
+    """All connections of captures of many, by the client's address and port.
+
+    A port that was used more than once is excluded. Raises CaptureError.
+    """
+    ends: dict[tuple[str, int], tuple[list[RawSegment], list[RawSegment]]] = {}
+    for side, packets in enumerate((client_pcap, server_pcap)):
+        for packet in _packets(packets, ("client", "server")[side]):
+            client = packet.client_address, packet.client_port
+            ends.setdefault(client, ([], []))[side].append(packet)
+    connections = {}
+    for (address, port), (at_client, at_server) in ends.items():
+        syns = {packet.seq for packet in at_client
+                if packet.flags & SYN and not packet.to_client}
+        if len(syns) <= 1:
+            connections[address, port] = connection_of(port, at_client, at_server)
+    return connections
+
+
+def client_ports(pcap: bytes) -> list[int]:
+    """The client ports of all connections in a capture, in order of appearance."""
+    return list(dict.fromkeys(packet.client_port for packet in _packets(pcap, "the")))
+
+
+def capture_file(packets: bytes) -> bytes:
+    """The packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
+    return packets if pcap.has_header(packets) else pcap.HEADER + packets
+
+
+def _packets(packets: Packets, side: str) -> list[RawSegment]:
+    segments = (_raw_segment(*frame) for frame in frames(packets, side))
+    return [segment for segment in segments if segment is not None]
+
+
+def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
+    """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
+
+    packets: a capture, or its frames, which come back. side: in messages. Raises CaptureError.
+    """
+    if not isinstance(packets, bytes):
+        yield from packets
+        return
+    try:
+        yield from pcap.frames(packets)
+    except ValueError as error:
+        raise CaptureError(f"{side} capture {error}") from error
+
+
+def frames_of(client_pcap: bytes, server_pcap: bytes
+              ) -> tuple[list[CapturedFrame], list[CapturedFrame]]:
+    """The frames of a trial's two captures, for all that read them. Raises CaptureError."""
+    return list(frames(client_pcap, "client")), list(frames(server_pcap, "server"))
+
+
+def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
+    """One captured frame; None for what is not TCP to or from the HTTP server."""
+    parsed = headers.headers(frame, frame_bytes)
+    if parsed is None or parsed.protocol != TCP:
+        return None
+    to_client = parsed.from_port in SERVER_PORTS
+    if not (to_client or parsed.to_port in SERVER_PORTS):
+        return None
+    return RawSegment(time_ns, to_client, parsed.destination if to_client else parsed.source,
+                      parsed.to_port if to_client else parsed.from_port, parsed.seq, parsed.ack,
+                      parsed.flags, parsed.window, parsed.options, parsed.payload_bytes,
+                      frame_bytes, parsed.identification)
+
+
+def _only_port(packets: list[RawSegment]) -> int:
+    ports = sorted({packet.client_port for packet in packets})
+    if not ports:
+        raise CaptureError("the captures hold no connection")
+    if len(ports) > 1:
+        raise CaptureError(f"the captures hold {len(ports)} connections, from client ports"
+                           f" {', '.join(map(str, ports))}: name one of them")
+    return ports[0]
+
+
+def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSegment]
+                  ) -> Connection:
+    """Its segments with relative numbers. Raises CaptureError for more than one connection."""
+    starts = initial_numbers(at_client + at_server, port)
+    return Connection(port, tuple(_segment(packet, starts) for packet in at_client),
+                      tuple(_segment(packet, starts) for packet in at_server))
+
+
+def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
+    """The sequence number of each side's SYN, by direction (True: to the client).
+
+    Without a SYN it is taken to be one below the first number observed.
+    """
+    starts: dict[bool, int] = {}
+    for to_client in (False, True):
+        sent = [packet for packet in packets if packet.to_client == to_client]
+        numbers = {packet.seq for packet in sent if packet.flags & SYN}
+        if len(numbers) > 1:
+            raise CaptureError(f"client port {port} was used for more than one connection")
+        if numbers:
+            starts[to_client] = numbers.pop()
+        elif sent:
+            starts[to_client] = min(sent, key=lambda packet: packet.time_ns).seq - 1
+    for to_client in (False, True):
+        if to_client not in starts:  # nothing sent: go by what the other side acknowledges
+            acks = [packet.ack for packet in packets if packet.flags & ACK]
+            starts[to_client] = acks[0] - 1 if acks else 0
+    return starts
+
+
+def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
+    own, other = starts[packet.to_client], starts[not packet.to_client]
+    options = packet.options
+    if len(options) == _ONLY_STAMPS_BYTES and options.startswith(_ONLY_STAMPS):
+        stamp, echo = _STAMPS.unpack_from(options, len(_ONLY_STAMPS))  # nearly every packet
+        sacked, scale = _NOTHING, 0
+    else:
+        stamp, echo, sacked, scale = _read_options(options, other)
+    return Segment(packet.time_ns, packet.to_client, packet.client_port,
+                   distance(packet.seq, own),
+                   distance(packet.ack, other) if packet.flags & ACK else None,
+                   packet.payload_bytes, packet.frame_bytes, packet.flags, packet.window,
+                   stamp, echo, sacked, packet.identification, scale,
+                   options if packet.flags & SYN else b"")
+
+
+def _read_options(options: bytes, other: int
+                  ) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
+    """stamp, echo, sacked and scale of a Segment; other: the other side's first number."""
+    stamp, echo, sacked, scale = None, None, _NOTHING, 0
+    try:
+        for kind, data in headers.tcp_options(options):
+            if kind == OPTION_TIMESTAMP and len(data) == 8:
+                stamp, echo = _STAMPS.unpack(data)
+            elif kind == OPTION_SCALE and len(data) == 1:
+                scale = data[0]
+            elif kind == OPTION_SACK and len(data) % 8 == 0:
+                sacked = tuple((distance(start, other), distance(end, other))
+                               for start, end in _STAMPS.iter_unpack(data))
+    except ValueError as error:
+        raise CaptureError(f"a capture holds a broken packet: {error}") from error
+    return stamp, echo, sacked, scale
+
+
+def distance(number: int, start: int) -> int:
+    """number − start in TCP's 32-bit circle (RFC 9293, 3.4), −2³¹ … 2³¹−1."""
+    return (number - start + _HALF) % _SEQUENCE_SPACE - _HALF

@@ -1,0 +1,340 @@
+"""What window does a server use, measured from here? One connection to it, and one request.
+
+The client acknowledges nothing of the response until the server has retransmitted: whatever came
+until then is all that it may send without an acknowledgement, however slow the link is (Padhye
+and Floyd 2001, On Inferring TCP Behavior, section 4.1; Rüth, Bormann and Hohlfeld 2017,
+Large-Scale Scanning of TCP's Initial Window). A filter on the socket does that: what it drops,
+TCP has never seen (tcp_v4_rcv, tcp_filter). It needs no right. With CAP_NET_RAW a tap sees the
+packets; without it the kernel's count of what the filter dropped is read (SK_MEMINFO_DROPS),
+which counts segments, not bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import ssl
+import struct
+import time
+from contextlib import ExitStack, suppress
+from itertools import islice
+from urllib.parse import SplitResult, quote
+
+from firstflight.net.bpf import attach, detach
+from firstflight.probe.tap import ConnectionTap, Packet
+from firstflight.probe.verdict import Observed, Response
+
+CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the response
+RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
+LEAST_PAUSE_S = 0.002  # without a capture: what ends the flight, or a round trip
+REST_S, MOST_BYTES = 20.0, 4 << 20  # of the response that is read after that
+ALL_S = 60.0  # whatever the server does: from the first packet to the last
+MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096  # of TLS; that nobody has acknowledged
+POLL_S = 0.0005
+HEAD_END, MOST_HEAD_BYTES = b"\r\n\r\n", 65536
+SAFE = "/%:@!$&'()*+,;=~?-._[]"  # of a path: what stays as it is
+
+_SO_MEMINFO, _DROPS = 55, 8
+_TCP_INFO_BYTES = 240
+_FIN_OR_RST = 0x05
+CLOSED = "closes the connection without an answer"
+THIS_MACHINE = ("is this machine itself: over loopback a packet is as large as 64 kB and no window"
+                " counts, so nothing can be seen; probe the server from another machine")
+# Payload or a FIN: dropped. The packet begins with TCP's header here.
+_NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 0),
+            (0x80, 0, 0, 0), (0x1C, 0, 0, 0), (0x15, 0, 3, 0), (0x30, 0, 0, 13),
+            (0x45, 1, 0, 1), (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 0)]
+
+
+class NoAnswer(Exception):
+    """The server was not reached, or sent nothing that can be judged; the message is the reason."""
+
+
+class NotAllowed(NoAnswer):
+    """This machine does not let this user probe; the message is what would."""
+
+
+class Deadline:
+    """The end of all waiting for one server."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic() + ALL_S
+
+    def left_s(self, at_most_s: float = ALL_S) -> float:
+        """How long a step may take. Raises NoAnswer past the end."""
+        left_s = min(self.at - time.monotonic(), at_most_s)
+        if left_s <= 0:
+            raise NoAnswer(f"is not done within {ALL_S:g} s")
+        return left_s
+
+
+class PlainProbe:
+    """Bytes as they are."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
+        self.socket, self.deadline = connection, deadline
+
+    def open(self) -> None:
+        """Nothing comes before the request."""
+
+    def send(self, data: bytes) -> None:
+        self.socket.settimeout(self.deadline.left_s(CONNECT_S))
+        self.socket.sendall(data)
+
+    def decoded(self, data: bytes) -> bytes:
+        """What of the response these bytes of the connection hold."""
+        return data
+
+
+class SecuredProbe(PlainProbe):
+    """TLS. The certificate is not checked: nothing that is secret is sent, nothing believed."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline, name: str) -> None:
+        super().__init__(connection, deadline)
+        self.handshake_bytes = 0
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["http/1.1"])
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
+
+    def open(self) -> None:
+        """The handshake, and what the server sends of its own after it, such as tickets."""
+        while True:
+            try:
+                self.tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self._flush()
+                self._feed()
+        self._flush()
+        quiet_s = max(0.1, 2 * rtt_s(self.socket))
+        while select.select([self.socket], [], [], self.deadline.left_s(quiet_s))[0]:
+            self._feed()
+            with suppress(ssl.SSLWantReadError):
+                self.tls.read(1)
+
+    def send(self, data: bytes) -> None:
+        self.tls.write(data)
+        self._flush()
+
+    def decoded(self, data: bytes) -> bytes:
+        self.incoming.write(data)
+        got = b""
+        with suppress(ssl.SSLWantReadError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            while more := self.tls.read(65536):
+                got += more
+        return got
+
+    def _feed(self) -> None:
+        self.socket.settimeout(self.deadline.left_s(CONNECT_S))
+        data = self.socket.recv(65536)
+        if not data:
+            raise NoAnswer("closed the connection before the request")
+        self.handshake_bytes += len(data)
+        if self.handshake_bytes > MOST_HANDSHAKE_BYTES:
+            raise NoAnswer(f"sends more than {MOST_HANDSHAKE_BYTES} bytes before the request")
+        self.incoming.write(data)
+
+    def _flush(self) -> None:
+        super().send(self.outgoing.read())
+
+
+def observe(url: SplitResult, capture: bool = True) -> Observed:
+    """Fetch a URL as described above; what was observed.
+
+    url: http or https with a host. capture: whether to tap the connection, where that is
+    allowed. Raises NoAnswer.
+    """
+    stack = ExitStack()
+    try:
+        return _observe(url, capture, stack)
+    except socket.gaierror as error:
+        raise NoAnswer(f"{url.hostname} has no address: {error.strerror}") from error
+    except socket.timeout as error:
+        raise NoAnswer("does not answer") from error
+    except ssl.SSLError as error:
+        raise NoAnswer(f"does not speak TLS as this machine does: {error.reason}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name that TLS does not take
+        reason = getattr(error, "strerror", None) or error
+        raise NoAnswer(f"cannot be reached: {reason}") from error
+    finally:
+        stack.close()
+
+
+def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> Observed:
+    deadline = Deadline()
+    connection, tap = _connected(url, capture, stack, deadline)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    round_trip_s = rtt_s(connection)
+    channel = (SecuredProbe(connection, deadline, url.hostname or "") if url.scheme == "https"
+               else PlainProbe(connection, deadline))
+    channel.open()
+    before = list(islice(tap.packets(), MOST_PACKETS)) if tap else []
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    (segments_before,), (window_bytes,) = (
+        struct.unpack_from("=I", info.ljust(_TCP_INFO_BYTES, b"\0"), place)
+        for place in (152, 232))  # tcpi_data_segs_in, tcpi_rcv_wnd
+    try:
+        attach(connection, _NO_DATA)
+    except PermissionError as error:
+        raise NotAllowed("cannot be probed: this kernel lets only root set a filter on a socket;"
+                         " run it as root") from error
+    channel.send(request(url))
+    started = time.monotonic()
+    packets, counts = ((_until_retransmitted(tap, started, deadline), []) if tap else
+                       ([], _counted(connection, started, round_trip_s, deadline)))
+    detach(connection)
+    came = [packet for packet in packets if packet.to_client and packet.payload_bytes]
+    held = sum(packet.payload_bytes for packet in came)
+    largest = max((packet.segment_bytes or packet.payload_bytes for packet in came), default=0)
+    rest = _rest(connection, channel, held + largest)
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    mss, least_rtt_us = (struct.unpack_from("=I", info, place)[0]
+                         for place in (20, 148))  # tcpi_rcv_mss, of what came; tcpi_min_rtt
+    return Observed(least_rtt_us / 1000, segments_before, window_bytes, info[6] >> 4, mss, before,
+                    packets, tap is not None, counts, rest)
+
+
+def _connected(url: SplitResult, capture: bool, stack: ExitStack,
+               deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
+    """A connection to the first address of the host that takes one, and its tap, if allowed."""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    addresses = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
+    for place, (family, _, _, _, address) in enumerate(addresses, start=1):
+        connection = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        connection.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", 0))
+        tap = None
+        if capture:
+            with suppress(PermissionError):
+                tap = ConnectionTap(family, (str(address[0]), port), connection.getsockname()[1])
+                stack.callback(tap.close)
+        connection.settimeout(deadline.left_s(CONNECT_S))
+        try:
+            connection.connect(address)
+        except OSError:
+            if place == len(addresses):
+                raise
+            continue
+        return connection, tap
+    raise NoAnswer(f"{url.hostname} has no address")
+
+
+def is_this_machine(url: SplitResult) -> bool:
+    """Whether the host of a URL is the machine that asks; nothing is sent."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(url.hostname, url.port or 80,
+                                                      type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as asking:
+            asking.connect(address)
+            return bool(asking.getsockname()[0] == asking.getpeername()[0])
+    except (OSError, ValueError):  # no such name or network: connecting reports it
+        return False
+
+
+def request(url: SplitResult) -> bytes:
+    """One request, after which the server closes; no header is longer than it must be."""
+    path = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=SAFE)
+    return (f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: first-flight-probe\r\n"
+            "Accept: */*\r\nConnection: close\r\n\r\n").encode("ascii", "ignore")
+
+
+def rtt_s(connection: socket.socket) -> float:
+    """The RTT of the handshake, by TCP_INFO."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    rtt_us: int = struct.unpack_from("=I", info, 68)[0]
+    return rtt_us / 1e6
+
+
+def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
+    """All packets up to the first that repeats data. Raises NoAnswer where none comes."""
+    packets: list[Packet] = []
+    data: list[Packet] = []
+    heard = started
+    while True:
+        deadline.left_s()
+        for packet in tap.packets():
+            packets.append(packet)
+            if len(packets) > MOST_PACKETS:
+                raise NoAnswer(f"sends more than {MOST_PACKETS} packets without an acknowledgement")
+            if packet.to_client and packet.payload_bytes:
+                if any(_overlap(packet, before) for before in data):
+                    return packets
+                data.append(packet)
+                heard = time.monotonic()
+            elif packet.to_client and packet.flags & _FIN_OR_RST and not data:
+                raise NoAnswer(CLOSED)
+        now = time.monotonic()
+        if not data and now - started > ANSWER_S:
+            raise NoAnswer(f"says nothing for {ANSWER_S:g} s")
+        if data and now - heard > RESEND_S:
+            return packets
+        tap.wait(0.1)
+
+
+def _overlap(packet: Packet, before: Packet) -> bool:
+    """Whether they hold the same byte; numbers are those of a circle."""
+    return ((packet.seq - before.seq) % (1 << 32) < before.payload_bytes
+            or (before.seq - packet.seq) % (1 << 32) < packet.payload_bytes)
+
+
+def _counted(connection: socket.socket, started: float, round_trip_s: float,
+             deadline: Deadline) -> list[tuple[float, int]]:
+    """(ms after the request, segments so far) up to the first pause. Raises NoAnswer."""
+    counts: list[tuple[float, int]] = []
+    first, pause_s, heard = _drops(connection), max(LEAST_PAUSE_S, round_trip_s), started
+    while True:
+        deadline.left_s()
+        count, now = _drops(connection) - first, time.monotonic()
+        if count > (counts[-1][1] if counts else 0):
+            counts.append((1000 * (now - started), count))
+            heard = now
+        elif counts and now - heard > pause_s:
+            return counts
+        elif now - started > ANSWER_S:
+            raise NoAnswer(f"says nothing for {ANSWER_S:g} s")
+        time.sleep(POLL_S)
+
+
+def _drops(connection: socket.socket) -> int:
+    raw = connection.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36)
+    drops: int = struct.unpack_from("=I", raw, 4 * _DROPS)[0]
+    return drops
+
+
+def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response:
+    """Read the rest of the response.
+
+    Ends when it is plain that there is more than the `held` bytes that came first, with a
+    segment behind them.
+    """
+    head, count, ended, until = b"", 0, False, min(time.monotonic() + REST_S, channel.deadline.at)
+    while not ended and time.monotonic() < until and count < MOST_BYTES:
+        if HEAD_END in head and held and count > held:
+            break
+        connection.settimeout(max(POLL_S, until - time.monotonic()))
+        try:
+            data = connection.recv(65536)
+        except socket.timeout:
+            break
+        except ConnectionError:
+            break
+        ended, count = not data, count + len(data)
+        if len(head) < MOST_HEAD_BYTES:
+            head += channel.decoded(data)
+        if HEAD_END in head and (length := _content_length(head)) is not None:
+            ended = ended or len(head) >= length  # also where the server keeps it open
+    match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
+    if not match:
+        raise NoAnswer(CLOSED if not head else "does not answer in HTTP/1.1")
+    location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
+    return Response(int(match[1]), location[1].decode("latin-1") if location else "", count, ended,
+                    _content_length(head) or (count if ended else None))
+
+
+def _content_length(head: bytes) -> int | None:
+    """How long head and body are together; None where the head has no length."""
+    text, _, _ = head.partition(HEAD_END)
+    match = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
+    return len(text) + len(HEAD_END) + int(match[1]) if match else None

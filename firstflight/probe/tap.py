@@ -1,0 +1,148 @@
+"""The packets of one connection of this machine, TCP over IPv4 or IPv6, as its interface had them.
+
+A packet socket with a filter for the connection's addresses and ports, so that
+nothing of anybody else is read. Needs CAP_NET_RAW.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from firstflight.net.bpf import Instruction, attach
+from firstflight.net.headers import IPV4, IPV6, OPTION_TIMESTAMP, TCP, ip_headers, tcp_options
+
+_SO_TIMESTAMPNS = 35
+_SOL_PACKET, _PACKET_VNET_HDR, _PACKET_OUTGOING, _ETH_P_ALL = 263, 15, 4, 3
+_SNAP_BYTES = 256  # all headers
+_VIRTIO = struct.Struct("=BBHHHH")  # struct virtio_net_hdr: flags, kind, head, size, checksum
+_LINK_BYTES = {1: 14, 772: 14}  # ARPHRD_ETHER, ARPHRD_LOOPBACK; other links have no header here
+_IPV6_BYTES = 40
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Packet(NamedTuple):
+    """One frame; segment_bytes: of the segments that it merges, 0 where it is a single one.
+
+    seq, ack: absolute; window: unscaled; stamp: of the timestamp option, None without.
+    """
+
+    time_ns: int
+    to_client: bool
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    payload_bytes: int
+    segment_bytes: int
+    stamp: int | None
+
+
+class ConnectionTap:
+    """Open it before the connection's first packet. Raises PermissionError without the right."""
+
+    def __init__(self, family: int, server: tuple[str, int], client_port: int) -> None:
+        self.family, self.server_port, self.client_port = family, server[1], client_port
+        self.interface = ""  # the one that the first packet left by
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.socket.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self.socket.setblocking(False)
+        attach(self.socket, connection_filter(family, server, client_port))
+        _bind_everywhere(self.socket)  # only now does it see any
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def wait(self, seconds: float) -> None:
+        """Until there may be a packet."""
+        select.select([self.socket], [], [], seconds)
+
+    def packets(self) -> Iterator[Packet]:
+        """What has come since."""
+        while True:
+            try:
+                data, control, _, address = self.socket.recvmsg(_VIRTIO.size + _SNAP_BYTES, 256)
+            except BlockingIOError:
+                return
+            interface, _, kind, link, *_ = address
+            packet = self._packet(data, control, _LINK_BYTES.get(link, 0))
+            # Each is taken at its end of the way through this machine: once, and not by a bridge.
+            if packet is None or packet.to_client == (kind == _PACKET_OUTGOING):
+                continue
+            self.interface = self.interface or interface
+            if interface == self.interface:
+                yield packet
+
+    def _packet(self, data: bytes, control: list[tuple[int, int, bytes]],
+                link_bytes: int) -> Packet | None:
+        _, merged, _, segment_bytes, _, _ = _VIRTIO.unpack_from(data)
+        frame = data[_VIRTIO.size + link_bytes:]
+        parsed = ip_headers(frame, 0, IPV6 if self.family == socket.AF_INET6 else IPV4, len(frame))
+        if parsed is None or parsed.protocol != TCP:
+            return None
+        seconds, nanoseconds = next((struct.unpack("=qq", value) for level, what, value in control
+                                     if (level, what) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS)),
+                                    (0, 0))
+        return Packet(seconds * 1_000_000_000 + nanoseconds, parsed.from_port == self.server_port,
+                      parsed.seq, parsed.ack, parsed.flags, parsed.window, parsed.payload_bytes,
+                      segment_bytes if merged else 0, stamp_of(parsed.options))
+
+
+def _bind_everywhere(tap: socket.socket) -> None:
+    """Bind to every interface, which Python's bind has no word for. Raises OSError."""
+    # struct sockaddr_ll: family, protocol, interface 0, the rest is of no meaning here
+    address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(_ETH_P_ALL), 0, 0, 0, 0)
+    if _libc.bind(tap.fileno(), address, len(address)):
+        raise OSError(ctypes.get_errno(), "a packet socket cannot be bound")
+
+
+def stamp_of(options: bytes) -> int | None:
+    """The sender's time stamp (RFC 7323) among TCP's options; None without."""
+    try:
+        return next((int.from_bytes(value[:4], "big") for kind, value in tcp_options(options)
+                     if kind == OPTION_TIMESTAMP and len(value) >= 4), None)
+    except ValueError:
+        return None
+
+
+def connection_filter(family: int, server: tuple[str, int],
+                      client_port: int) -> list[Instruction]:
+    """A classic BPF program: TCP from or to the server, of this client's port.
+
+    Loads are relative to the network header, whatever link is below it (SKF_NET_OFF).
+    """
+    network = -0x100000
+    load_byte, load_half_x, load_word, header_x, x_is = 0x30, 0x48, 0x20, 0xB1, 0x01
+    equal, give = 0x15, 0x06
+    address = socket.inet_pton(family, server[0])
+    words = [int.from_bytes(address[place:place + 4], "big")
+             for place in range(0, len(address), 4)]
+    six = family == socket.AF_INET6
+    protocol_at, source_at, destination_at = (6, 8, 24) if six else (9, 12, 16)
+
+    def part(address_at: int, ports: tuple[int, int]) -> list[tuple[int, int | None, bool]]:
+        """(code, value, whether to go on only where it is equal) of one direction."""
+        steps: list[tuple[int, int | None, bool]] = []
+        for number, word in enumerate(words):
+            steps += [(load_word, network + address_at + 4 * number, False), (equal, word, True)]
+        steps.append((x_is, _IPV6_BYTES, False) if six else (header_x, network, False))
+        for place, port in enumerate(ports):
+            steps += [(load_half_x, network + 2 * place, False), (equal, port, True)]
+        return [*steps, (give, _SNAP_BYTES, False)]
+
+    from_server = part(source_at, (server[1], client_port))
+    to_server = part(destination_at, (client_port, server[1]))
+    steps = [(load_byte, network + protocol_at, False), (equal, TCP, True),
+             *from_server, *to_server, (give, 0, False)]
+    second, last = 2 + len(from_server), len(steps) - 1
+    program = []
+    for place, (code, value, decides) in enumerate(steps):
+        otherwise = (second if 2 <= place < second else last) - place - 1
+        program.append((code, 0, otherwise if decides else 0, (value or 0) % (1 << 32)))
+    return program

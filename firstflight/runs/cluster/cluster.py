@@ -1,0 +1,222 @@
+"""Batches to the machines of a Dask cluster, their results back in order.
+
+The scheduler and its workers are the user's, started by Dask's own commands
+(docs/CLUSTER.md). Dask deals the batches, and gives what a dead worker was to measure to another
+one. Who holds a certificate is trusted, and nobody else is: Dask's ends unpickle what they send
+each other. Dask is optional: it is imported here, and only where it is requested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import socket
+import sys
+import uuid
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.files import PROJECT
+from firstflight.base.untrusted import quoted
+from firstflight.runs import batches
+from firstflight.runs.cluster import node
+from firstflight.runs.kinds import AnyTrial, Study
+from firstflight.runs.measuring import JudgedTrial
+from vtime.console import EngineCannot, EngineError
+
+# What a machine needs of the project to measure a batch.
+SENT = ("*.py", "install.sh", "firstflight/*.py", "firstflight/commands/*.py", "vtime/**/*.py",
+        *(f"firstflight/{room}/**/*.py" for room in (
+            "base", "findings", "model", "net", "runs", "study", "testbed", "wire")))
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DASK_PORT = 8786  # of a scheduler whose address names none
+CONNECT_S, WORKERS_S, CLOSE_S = 10.0, 10.0, 5.0
+RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
+RETRIES = 2  # of a batch that failed
+PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
+DIED = "the workers that measured it died (of too little memory?)"
+
+
+@contextmanager
+def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Cluster]:
+    """A Dask cluster; every worker, also those that come later, is given the project.
+
+    tools: the versions that workers have to have. Raises EngineCannot.
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
+        raise EngineCannot(f"{address}: whoever reaches its port may run anything on your"
+                           " machines: use tls:// (docs/CLUSTER.md)")
+    try:
+        dask, config, cloudpickle = map(import_module, ("distributed", "dask.config",
+                                                        "cloudpickle"))
+    except ImportError as error:
+        raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
+    for name in ("distributed", "distributed.client", "asyncio", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is reported here
+    warnings.filterwarnings("ignore", module=r"distributed\b")
+    # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
+    getattr(dask.Client, "_default_event_handlers", {}).clear()
+    config.set({"distributed.comm.compression": None})
+    cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
+    security = dask.Security(require_encryption=parts.scheme == "tls")
+    try:
+        # Dask tries again until its time is over, and then may not know why.
+        socket.create_connection((parts.hostname or "", parts.port or DASK_PORT),
+                                 CONNECT_S).close()
+        if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
+            raise ValueError("no certificate is given to Dask")
+        client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
+                             security=security)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise EngineCannot(f"no scheduler answers at {address}"
+                           f" ({quoted(str(error.__cause__ or error))}): start one with"
+                           " dask-scheduler, and give both ends a certificate of one"
+                           " authority (docs/CLUSTER.md)") from error
+    cluster = Cluster(client, address, kernel.parent.name,
+                      {"address": address, "dask": str(dask.__version__)})
+    try:
+        cluster.prepare(node.Node(pack(kernel), tools))
+        yield cluster
+    finally:
+        with suppress(Exception):  # of Dask's client without a scheduler
+            if client.status == "running":
+                client.unregister_worker_plugin(cluster.name)  # which ends what is measured
+        with suppress(Exception):
+            client.close(CLOSE_S)
+
+
+class Cluster:
+    """A Dask cluster. name: of its plugin on the workers.
+
+    client: distributed.Client, whose types are not annotated.
+    """
+
+    def __init__(self, client: Any, address: str, build: str, facts: dict[str, str]) -> None:
+        self.client, self.address, self.build, self.facts = client, address, build, facts
+        self.name = f"first-flight-{uuid.uuid4().hex}"
+
+    def prepare(self, plugin: node.Node) -> None:
+        """The project to every worker. Raises EngineCannot where one of them cannot measure."""
+        try:
+            self.client.wait_for_workers(1, timeout=WORKERS_S)
+        except asyncio.TimeoutError as error:
+            raise EngineCannot(f"{self.address}: the scheduler has no worker; start one with"
+                               " dask-worker (docs/CLUSTER.md)") from error
+        try:
+            for worker, versions in self.client.get_versions()["workers"].items():
+                version = versions["host"]["python"]
+                if version.split(".")[:2] != PYTHON_VERSION.split("."):
+                    raise EngineCannot(f"{quoted(worker)} cannot measure: its Dask runs on Python"
+                                       f" {quoted(version)}, this one's on {PYTHON_VERSION}")
+            self.client.register_worker_plugin(plugin, self.name)
+            refused = self.client.run(node.why_refused, self.name)
+        except EngineCannot:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a worker raises comes through Dask
+            raise EngineCannot(f"{self.address}: a worker could not take the project:"
+                               f" {quoted(str(error))}") from error
+        for worker, why in refused.items():
+            if why:
+                raise EngineCannot(f"{quoted(worker)} cannot measure: {quoted(str(why))}")
+
+    @property
+    def guests(self) -> int:
+        """How many batches are measured at a time."""
+        threads: dict[str, int] = self.client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+        """The host that measured each batch, and its result, in order.
+
+        Raises EngineError where a batch failed RETRIES times more, or the cluster is lost.
+        """
+        measure = node.measure
+
+        def task(name: str, payload: bytes) -> tuple[str, bytes]:
+            """Sent by value, as a nested function is: newer Dasks send others by name."""
+            return measure(name, payload)
+        futures = self.client.map(task, [self.name] * len(payloads), payloads, pure=False,
+                                  retries=RETRIES)[::-1]
+        try:
+            while futures:
+                worker, result = futures.pop().result(timeout=RESULT_S)
+                yield urlsplit(worker).hostname or worker, result
+        except asyncio.TimeoutError as error:
+            raise EngineError(f"{self.address}: no result came in {RESULT_S:.0f} s: has it a"
+                              " worker?") from error
+        except (CancelledError, OSError) as error:
+            raise EngineError(f"{self.address}: the scheduler is lost") from error
+        except Exception as error:  # noqa: BLE001  Dask hands on whatever a worker raised
+            reason = DIED if "KilledWorker" in repr(error) else quoted(str(error))
+            raise EngineError(f"{self.address}: {reason}") from error
+
+
+class ManyMachines:
+    """A cluster, as measuring sees it (runs.measuring.Measurer).
+
+    Its name is that of the engine that each machine runs: a run that was begun
+    on one machine is resumed on many, and the other way round.
+    """
+
+    name, exact = "uml", True
+
+    def __init__(self, cluster: Cluster, kernel: Mapping[str, object]) -> None:
+        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
+        self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
+        self.kernel = kernel
+        self.reported: dict[str, object] = {}
+        self.machines: dict[str, dict[str, Any]] = {}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        cluster: dict[str, object] = {**self.cluster.facts, "machines": self.machines}
+        return {**self.reported, **self.kernel, "cluster": cluster}
+
+    @property
+    def doing(self) -> str:
+        return f"{self.jobs} guests on {len(self.machines)} machines"
+
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        """The judged trials, in the order in which one guest would measure them all.
+
+        Raises FirstFlightError where what comes back is no result.
+        """
+        sent = list(batches.deal(study, trials, captured, self.jobs,
+                                 bool(self.kernel["kernel_known"])))
+        results = self.cluster.results([batch.payload() for batch in sent])
+        for batch, (name, result) in zip(sent, results):
+            try:
+                judged, facts = batch.read(result)
+            except ValueError as error:
+                raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
+                                       ) from error
+            machine = self.machines.setdefault(name, {"trials": 0})
+            machine["trials"] += len(judged)
+            for what, value in facts.items():
+                if what == "machine":
+                    machine.update(facts["machine"])
+                elif what != "confined" or self.reported.get(what) is not False:  # of any machine
+                    self.reported[what] = value
+            yield from judged
+
+
+def pack(kernel: Path) -> bytes:
+    """The project's programs and the guest kernel, as a zip file."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)
+                            if path.is_file() and "__pycache__" not in path.parts}):
+            archive.write(path, f"{node.CODE}/{path.relative_to(PROJECT)}")
+        archive.write(kernel, node.KERNEL)
+    return stream.getvalue()

@@ -1,0 +1,412 @@
+"""Measuring a study: trials to an engine, observations judged, records appended one by one."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import Any, Protocol
+
+from firstflight.base import files
+from firstflight.base.command_line import Progress, say
+from firstflight.base.errors import FirstFlightError, note_kept
+from firstflight.findings.render import data
+from firstflight.net.segments import capture_file
+from firstflight.runs import earlier, runs, scenario_file
+from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study
+from firstflight.runs.results.records import Record, requested_fields
+from firstflight.runs.runs import Run
+from firstflight.testbed.messages import Job, ObservedTrial
+
+CAPTURES, FILES = "captures", "files"  # folders of a run
+SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
+MOST_RUNS = 20  # stored ones that are looked at, for the expected time
+KEPT = files.PROJECT / "docs" / "results"  # of whole scenarios: docs/update.py
+FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
+MOST_ROUNDS = 3  # of trials that show reasons, each with what the one before has shown
+
+
+class Engine(Protocol):
+    """What runs trials here (testbed.engine).
+
+    build: what identifies its kernel, before it runs. exact: its clock is virtual, so
+    times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
+    jobs: how many workers it runs side by side. facts: what its kernel reports of itself, once
+    trials run.
+    """
+
+    name: str
+    build: str
+    exact: bool
+    known_kernel: bool
+    jobs: int
+    facts: dict[str, object]
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[ObservedTrial]:
+        """One observation per trial. folder: for the engine's own files while it runs."""
+        ...
+
+
+@dataclass(frozen=True)
+class JudgedTrial:
+    """A trial as it goes into a run.
+
+    captures: its packets at each side, where they were requested; files: what is kept beside
+    them, by name; emulated_s: how long it took on its network.
+    """
+
+    record: Record
+    captures: Mapping[str, bytes]
+    files: Mapping[str, bytes]
+    emulated_s: float
+
+
+class Measurer(Protocol):
+    """Who measures and judges: this machine (OneMachine), or many (runs.cluster).
+
+    name, build, exact, jobs, facts: as of an engine. doing: for the line of progress.
+    """
+
+    name: str
+    build: str
+    exact: bool
+    jobs: int
+
+    @property
+    def facts(self) -> dict[str, object]: ...
+
+    @property
+    def doing(self) -> str: ...
+
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
+        ...
+
+
+class OneMachine:
+    """An engine of this machine's; what it observes is judged here."""
+
+    doing = ""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name, self.build = engine.name, engine.build
+        self.exact, self.jobs = engine.exact, engine.jobs
+        self.known_kernel = engine.known_kernel
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return self.engine.facts
+
+    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial]:
+        waiting = {trial.id: trial for trial in trials}
+        jobs = [trial.job() for trial in trials]
+        for observed in self.engine.run(jobs, study.head.sysctls, folder):
+            yield judge(study.kind, waiting.pop(observed.trial_id), observed, self.exact,
+                        study.head.sysctls, observed.trial_id in captured, self.known_kernel)
+
+
+def judge(kind: Kind, trial: AnyTrial, observed: ObservedTrial, exact: bool,
+          sysctls: Mapping[str, str], with_captures: bool, known_kernel: bool) -> JudgedTrial:
+    """A trial as an engine observed it, judged."""
+    record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
+    captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
+                if with_captures else {})
+    return JudgedTrial(record, captures, files_kept, observed.content.get("duration_s", 0.0))
+
+
+@dataclass(frozen=True)
+class Refining:
+    """A long measurement that answers from the beginning on.
+
+    content: equal for trials with the same outcome: what an earlier run has is not measured again.
+    order: what to measure first, a key by which trials are sorted. answer: of the records so far,
+    "" for none yet.
+    """
+
+    content: Callable[[Any], Hashable]
+    order: Callable[[Any], Any]
+    answer: Callable[[Sequence[Any]], str]
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How a study is to be measured: where results go, with which seed, what is kept.
+
+    facts: what else run.json is to hold. quiet: without progress. reasons: whether trials are added
+    that show the reasons of what was measured.
+    """
+
+    results: Path
+    seed: int
+    fresh: bool
+    keep_captures: bool
+    facts: Mapping[str, object]
+    quiet: bool = False
+    refining: Refining | None = None
+    reasons: bool = True
+
+
+def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
+    """Measure what has no record yet; return the whole run.
+
+    Raises FirstFlightError where something cannot be written: that is never
+    the fault of a trial, which has no record then.
+    """
+    request = runs.request(study, measurer.name, measurer.build, requested.seed)
+    run = runs.open_run(requested.results, study, request, requested.fresh)
+    try:
+        if run.resumed:
+            if not requested.quiet:
+                say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials"
+                    " are there")
+            run.facts.setdefault("resumed", []).append(
+                {"at": runs.now_text(), "project": requested.facts.get("project"),
+                 "tools": requested.facts.get("tools")})
+        else:
+            run.facts.update(described(study, measurer, requested))
+        run.save()
+        if requested.refining and not (run.resumed or requested.fresh):
+            _take_earlier(run, study, requested, requested.refining)
+        _measure_missing(run, study, measurer, requested)
+        asked = _ask(run, study, measurer, requested)
+        run.order([*study.trials, *asked])
+        run.finish()
+        return RunData(run.folder, run.facts, run.records())
+    except BaseException as error:
+        if run.holds_records():
+            note_kept(error)
+        raise
+    finally:
+        run.close()
+
+
+def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: Refining) -> None:
+    """Append what earlier runs have measured, with the packets that this run is to keep."""
+    captured, file, taken = _captured(study, requested), run.open_records(), 0
+    try:
+        for record, folder, there in earlier.records(study, run, run.missing(study.trials),
+                                                     refining.content):
+            packets = {side: kept(path) for side in ("client", "server")
+                       if (path := capture_of(folder, there, side)).is_file()}
+            if record.trial.id in captured and not packets:
+                continue
+            keep(run.folder, JudgedTrial(record, packets if record.trial.id in captured else {},
+                                         {}, 0.0))
+            file.append(record)
+            run.measured.add(record.trial)
+            taken += 1
+        run.seal(file)
+    finally:
+        file.close()
+    if taken and not requested.quiet:
+        say(f"{taken} of {len(study.trials)} trials are measured already (--fresh measures them"
+            " again)")
+
+
+def _ask(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
+         ) -> list[AnyTrial]:
+    """Measure the trials that show reasons, round after round; all of them, in their order.
+
+    A round sees what was requested and what the rounds before it asked, in that order, whatever
+    is measured besides: a run that was interrupted asks the same again, and measures the rest.
+    """
+    asked: dict[AnyTrial, None] = {}
+    for _ in range(MOST_ROUNDS if requested.reasons and measurer.exact else 0):
+        measured = {record.trial: record for record in run.records()}
+        more = study.kind.ask(study, [measured[trial] for trial in (*study.trials, *asked)
+                                      if trial in measured])
+        if not more:
+            break
+        asked |= dict.fromkeys(more)
+        if missing := [trial for trial in more if trial not in measured]:
+            _append(run, study, measurer, missing)
+    return list(asked)
+
+
+def _append(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTrial]) -> None:
+    """Append the records of a few trials, without progress and without their packets."""
+    file = run.open_records()
+    try:
+        for judged in measurer.judged(study, trials, set(), run.work_folder):
+            file.append(judged.record)
+    finally:
+        run.seal(file)
+        file.close()
+
+
+def _captured(study: Study, requested: MeasureOptions) -> set[str]:
+    """The ids of the trials whose packets are kept."""
+    return ({trial.id for trial in study.trials}
+            if requested.keep_captures or study.kind.all_captures else sample_of(study.trials))
+
+
+def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
+    """Append the record of each trial as it comes, and add up what run.json has of them."""
+    started, emulated_s = time.monotonic(), 0.0
+    missing, refining = run.missing(study.trials), requested.refining
+    if refining:
+        missing.sort(key=refining.order)
+    captured, answer_after_s = _captured(study, requested), FIRST_ANSWER_S
+    file, sealed = run.open_records(), started
+    try:
+        with Progress(len(study.trials), len(run.measured), study.head.name,
+                      requested.quiet) as progress:
+            for judged in measurer.judged(study, missing, captured, run.work_folder):
+                keep(run.folder, judged)
+                file.append(judged.record)
+                if file.rows == 1 and not study.whole:
+                    run.point_partial()
+                if time.monotonic() - sealed > SEAL_INTERVAL_S:
+                    run.seal(file)
+                    sealed = time.monotonic()
+                run.facts.setdefault("first_record_after_s",
+                                     round(time.monotonic() - started, 3))
+                emulated_s += judged.emulated_s
+                progress.step(measurer.doing)
+                if refining and time.monotonic() - started > answer_after_s:
+                    answer_after_s *= 2
+                    progress.note(refining.answer(run.records()))
+    finally:
+        for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
+            run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
+        run.seal(file)
+        file.close()
+    run.facts.update(measurer.facts)
+
+
+def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:
+    """What run.json holds of a run before it starts."""
+    return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
+            "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
+            **requested.facts}
+
+
+def keep(folder: Path, judged: JudgedTrial) -> None:
+    """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
+    trial_id = judged.record.trial.id
+    for side, packets in judged.captures.items():
+        if packets:
+            files.save(folder, str(capture_of(folder, trial_id, side).relative_to(folder)),
+                       capture_file(packets))
+    for name, content in judged.files.items():
+        files.save(folder, str(file_of(folder, trial_id, name).relative_to(folder)), content)
+
+
+def capture_of(folder: Path, trial_id: str, side: str) -> Path:
+    """Where the packets of a trial at one side are, if they were kept. Raises FirstFlightError."""
+    return files.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
+
+
+def file_of(folder: Path, trial_id: str, name: str) -> Path:
+    """Where a file that was recorded of a trial is. Raises FirstFlightError."""
+    return files.inside(folder / FILES, f"{trial_id}-{name}")
+
+
+def kept(path: Path) -> bytes:
+    """A file that was kept of a trial. Raises FirstFlightError where it cannot be read."""
+    try:
+        return files.content(path)
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
+    """How long measuring will take, in words: what the last such run took, or unknown.
+
+    That is of the same engine and scenario, or of the same question, and of the number of trials
+    that is nearest, at least half as many. Without one it is the run of docs/results, of a whole
+    scenario.
+    """
+    count, took, named = len(study.trials), [], study.head.name in scenario_file.names()
+    for folder in runs.newest_first(results / study.head.name)[:MOST_RUNS]:
+        facts = runs.read_facts(folder)
+        rows = facts.get("trials", {}).get("rows")
+        if isinstance(rows, int) and 2 * rows >= count > 0 and (
+                facts.get("state"), facts.get("engine")) == (runs.COMPLETE, engine) and (
+                    named or facts.get("scenario_file") == study.head.text):
+            each_s = facts.get("wall_s", 0) * min(facts.get("jobs", 1), rows) / rows
+            took.append((abs(rows - count), each_s * count / min(jobs, count)))
+    if took:
+        return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
+    if named and study.whole:
+        with suppress(FirstFlightError):
+            kept_facts: Mapping[str, Any] = data.read(KEPT / f"{study.head.name}.json").facts
+            if kept_facts.get("engine") == engine and "wall_s" in kept_facts:
+                return (f"about {kept_facts['wall_s']:.0f} s, as the run of docs/results took on"
+                        f" {kept_facts.get('machine', {}).get('cpus', 'other')} processors")
+    return "unknown, since no such run is stored; progress shows it once trials are measured"
+
+
+# Which trials' packets are kept: a few, across the whole range of networks and sizes -
+
+CAPTURES_KEPT = 8  # trials or a few more, unless all are requested
+MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
+# What differs between two trials of one cell: the windows that are compared.
+WITHIN_A_CELL = ("initcwnd", "window", "clients")
+NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
+
+Cell = tuple[object, ...]  # the values that its trials have in common
+
+
+def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
+    """The ids of some trials, of each chosen cell the first and the last window.
+
+    The next cell is the one with most of the ends of quantities that none
+    has yet, and of several the one that is farthest from those chosen. It
+    depends on all trials, not on which are missing: a resumed run keeps the
+    same.
+    """
+    if not trials:
+        return set()
+    names = [column.name for column in requested_fields(type(trials[0]))
+             if column.name not in WITHIN_A_CELL]
+    cell_of = attrgetter(*names)
+    first: dict[Cell, AnyTrial] = {}
+    last: dict[Cell, AnyTrial] = {}
+    for trial in trials:
+        cell = cell_of(trial)
+        first.setdefault(cell, trial)
+        last[cell] = trial
+    places = _places(names, evenly(list(first), MOST_LOOKED_AT))
+    chosen: set[str] = set()
+    ends: set[tuple[str, float]] = set()
+    distance = dict.fromkeys(places, 0.0)
+    while distance and len(chosen) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
+        chosen |= {first[cell].id, last[cell].id}
+        ends |= _ends(places[cell])
+        del distance[cell]
+        for other in distance:
+            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            distance[other] = min(distance[other] or apart, apart)
+    return chosen
+
+
+def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
+    """No more than so many of the cells, evenly spread from the first on."""
+    return cells[::max(1, math.ceil(len(cells) / most))]
+
+
+def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
+
+
+def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+    for name, column in zip(names, zip(*cells)):
+        values = set(column)
+        if name not in NO_AXIS and len(values) > 1:
+            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
+            for cell, value in zip(cells, column):
+                places[cell][name] = axis[value]
+    return places

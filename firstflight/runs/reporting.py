@@ -1,0 +1,163 @@
+"""What the report of every kind has: verified trials, failures, checks, provenance, settings."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from firstflight.base import words
+from firstflight.findings.charts import Timeline
+from firstflight.findings.claims import REPRODUCED, UNDECIDED, in_full
+from firstflight.findings.findings import Answer, Column, Fact, Finding, Report, Table, Tile, bars
+from firstflight.runs import runs, scenario_file, stated
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import Record
+
+MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person reads no more
+
+
+def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
+              summary: Sequence[str] = (), sentences: Sequence[str] = (),
+              tiles: Sequence[Tile] = (), answer: Answer = Answer(),
+              timelines: tuple[Timeline, ...] = (), trials: Table | None = None,
+              causes: Table | None = None) -> Report:
+    """The report of a run, with what else of a Report its kind has."""
+    head, records = study.head, run.records
+    path = f"{head.name}/{run.folder.resolve().name}"
+    is_whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
+    warnings = (run.changed,) if run.changed else ()  # before anything that rests on the records
+    under_way = () if run.facts.get("state") == runs.COMPLETE else (
+        "The run is under way or was interrupted: this page shows what it had measured when the"
+        " page was built.",)
+    report = Report(
+        name=head.name, title=head.title, claim=head.claim, source=head.source, path=path,
+        facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
+        findings=tuple(findings), tiles=(*verified_tiles(run, findings), *tiles),
+        summary=(*warnings, *summary), sentences=(*warnings, *sentences, *under_way),
+        about=head.about if is_whole else "", opening=head.result if is_whole else "",
+        checks=checks.table(study.kind.checks(), records, run.exact), failures=failures(records),
+        settings=settings(run.facts),
+        provenance=tuple(provenance(run.facts, head.name, path, head.text)), answer=answer,
+        timelines=timelines, trials=trials, causes=causes)
+    if not is_whole:
+        return report
+    report = stated.with_stated(report, head.sentences)
+    return replace(report, sentences=(*report.sentences, *stated.contradicted(report)))
+
+
+def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:
+    """The numbers that a reader of any run wants first."""
+    if not run.records:
+        return ()
+    counting = sum(record.counts for record in run.records)
+    tiles = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
+    for held_out, which in ((False, "published bars"), (True, "held-out bars")):
+        counted = bars(findings, held_out)
+        if counted:
+            more = f"; {counted[UNDECIDED]} {in_full(UNDECIDED)}" if counted[UNDECIDED] else ""
+            tiles.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
+                              f"{which} reproduced{more}"))
+    emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
+    if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
+        tiles.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",
+                          "network time, and the time it took"))
+    return tuple(tiles)
+
+
+def failures(records: Sequence[Record]) -> Table | None:
+    """Every trial that does not count, with its reason; None where all count."""
+    failed = sorted((record for record in records if not record.counts),
+                    key=lambda record: str(record.trial.id))
+    if not failed:
+        return None
+    return Table("Trials that do not count",
+                 (Column("trial", is_text=True),
+                  Column("verdict", is_text=True, is_filter=True),
+                  Column("reason", is_text=True)),
+                 tuple((record.trial.id, record.outcome, record.why_not) for record in failed)
+                 ).first(MOST_ROWS)
+
+
+def settings(facts: Mapping[str, object]) -> Table | None:
+    """The TCP settings of both hosts; None where run.json has none."""
+    hosts = {host: mapping(values) for host, values in
+             sorted(mapping(facts.get("sysctls")).items())}
+    names = sorted({name for values in hosts.values() for name in values})
+    if not names:
+        return None
+    return Table("TCP settings", (Column("sysctl", is_text=True),
+                                  *(Column(host, is_text=True) for host in hosts)),
+                 tuple((name, *(text(values.get(name)) for values in hosts.values()))
+                       for name in names))
+
+
+# Provenance --------------------------------------------------------------------------
+
+def provenance(facts: Mapping[str, object], scenario: str, path: str, text_now: str) -> list[Fact]:
+    """What run.json holds, in a reader's order, without what it lacks.
+
+    path: of the run's folder, as seen from where results are; text_now: the
+    scenario's file as it is today.
+    """
+    machine, tools, project = (mapping(facts.get(key)) for key in
+                               ("machine", "tools", "project"))
+    engine = {"uml": "User-Mode Linux guest", "host": "this machine's kernel", "none": ""}.get(
+        str(facts.get("engine")), text(facts.get("engine")))
+    kernel = "" if facts.get("engine") == "none" else facts.get("kernel") or machine.get("kernel")
+    clock = ", virtual time" if facts.get("virtual_time") is True else ", real time"
+    changed = facts.get("scenario_file", text_now) != text_now
+    rows = [
+        ("command", command(facts, scenario)), ("run", path), ("state", facts.get("state")),
+        ("kernel under test", kernel),
+        ("engine", f"{engine}{clock}" if engine else ""),
+        ("network time", seconds(facts.get("emulated_s"))),
+        ("wall time", seconds(facts.get("wall_s"))), ("started", facts.get("started_at")),
+        ("finished", facts.get("finished_at")), ("seed", facts.get("seed")),
+        ("jobs", facts.get("jobs")), ("machine", machine.get("system")),
+        ("machine's kernel", machine.get("kernel")),
+        ("processor", joined(machine.get("processor"),
+                             f"{machine['cpus']} cores" if machine.get("cpus") else "")),
+        *sorted(tools.items()),
+        *((f"packages of {name}", joined(*(f"{package} {version}" for package, version in
+                                           sorted(mapping(versions).items()))))
+          for name, versions in sorted(mapping(facts.get("systems")).items())),
+        ("version", project.get("version")),
+        ("commit", joined(project.get("commit"),
+                          "with local changes" if project.get("changed") else "")),
+        ("scenario file", f"scenarios/{scenario}.toml{', changed since the run' if changed else ''}"
+         if scenario in scenario_file.names() else "one of its own, kept in run.json"),
+    ]
+    return [Fact(name, text(value)) for name, value in rows if text(value)]
+
+
+def command(facts: Mapping[str, object], scenario: str) -> str:
+    """The command line that repeats this, without where its files went."""
+    given = facts.get("arguments")
+    arguments = [str(word) for word in given] if isinstance(given, list) else []
+    kept = [word for place, word in enumerate(arguments)
+            if not word.startswith(("--results", "--figures"))
+            and not (place and arguments[place - 1] in ("--results", "--figures"))]
+    # It stands there by its name or as a file of one's own, or a default chose it; or flags did.
+    if (not kept or scenario in scenario_file.names()) and not any(
+            Path(word.removeprefix("--scenario=")).stem == scenario for word in kept):
+        kept = ["--scenario", scenario, *kept]
+    return f"./run.sh {shlex.join(kept)}"
+
+
+def mapping(value: object) -> dict[str, object]:
+    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
+
+
+def text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def joined(*parts: object) -> str:
+    return ", ".join(text(part) for part in parts if part)
+
+
+def seconds(value: object) -> str:
+    return f"{value:g} s" if isinstance(value, (int, float)) else ""

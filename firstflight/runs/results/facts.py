@@ -1,0 +1,45 @@
+"""run.json and command.json: what a stored folder says of itself, read as a stranger's.
+
+Types, sizes and depth are checked once, here; whoever uses a fact meets its type or lacks it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from firstflight.base import files
+from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, by_name, described,
+                                        items, number, read, whole, yes_or_no)
+from firstflight.runs.results.records import RecordsError
+
+MOST_BYTES = 16 << 20  # of such a file; one with the text of a large scenario has a tenth of it
+
+_TEXT, _TEXTS = any_text(1 << 20), items(any_text(1 << 20), 100_000)
+_INTEGER, _VALUES = whole(-MOST_WHOLE), by_name(anything(1), 1000, any_text(1000))
+_TEXTS_BY_NAME = by_name(_TEXT, 1000, any_text(1000))
+_KERNEL: dict[str, Schema[object]] = {"kernel_source": _TEXT, "kernel_origin": _TEXT,
+                              "kernel_known": yes_or_no}
+RUN = described({
+    **dict.fromkeys(("scenario", "state", "engine", "kernel", "started_at", "finished_at"), _TEXT),
+    **dict.fromkeys(("wall_s", "emulated_s", "first_record_after_s"), number),
+    **dict.fromkeys(("virtual_time", "partial"), yes_or_no),
+    **dict.fromkeys(("machine", "project", "trials"), _VALUES),
+    **dict.fromkeys(("tools", "asked"), _TEXTS_BY_NAME),
+    **dict.fromkeys(("sysctls", "systems"), by_name(_TEXTS_BY_NAME, 1000, any_text(1000))),
+    "scenario_file": any_text(MOST_BYTES), "arguments": _TEXTS, "seed": _INTEGER,
+    "jobs": _INTEGER, "resumed": items(anything(), 100_000), **_KERNEL})
+COMMAND = described({
+    "command": _TEXTS, "folder": _TEXT, "seed": _INTEGER, "status": _INTEGER, "files": _INTEGER,
+    "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS,
+    "namespaces": _TEXTS, "hints": _TEXTS, **_KERNEL})
+
+
+def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:
+    """The facts of such a file. Raises RecordsError."""
+    try:
+        return read(files.content(path, MOST_BYTES), schema, MOST_BYTES)
+    except OSError as error:
+        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # also bytes that are no text
+        raise RecordsError(f"{path}: is damaged ({error})") from error

@@ -1,0 +1,87 @@
+"""What a run was measured with: machine, kernels, tools, project version."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from firstflight.base import __version__
+
+
+def of_this_machine(project: Path) -> dict[str, Mapping[str, object]]:
+    """Facts for run.json that hold for the whole run; "" where one cannot be had."""
+    return {
+        "machine": machine(),
+        "tools": tools(),
+        "project": {"version": __version__,
+                    "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
+                    # Without locks it does not write its index, after sudo as root's.
+                    "changed": bool(first_line(["git", "--no-optional-locks", "-C", str(project),
+                                                "status", "--porcelain",
+                                                "--untracked-files=no"]))},
+    }
+
+
+def machine() -> dict[str, str | int | None]:
+    """What this machine is."""
+    return {"kernel": platform.release(), "processor": processor(), "cpus": os.cpu_count(),
+            "system": system()}
+
+
+def tools() -> dict[str, str]:
+    """The versions that a measurement in a guest depends on, beside its kernel's."""
+    return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
+            "openssl": openssl(), "iproute2": first_line(["ip", "-V"]), "nginx": nginx()}
+
+
+def nginx() -> str:
+    """The server of --server nginx, with the OpenSSL that it runs with; "" where it is missing."""
+    try:
+        done = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=True,
+                              timeout=10, env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"})
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    version, *built = done.stderr.splitlines() or [""]
+    library = next((line for line in built if "OpenSSL" in line), "")
+    running = library.rpartition("running with ")[2].rstrip(")")
+    return ", ".join(part for part in (version.rpartition(": ")[2], running) if part)
+
+
+def openssl() -> str:
+    """The library that server.py speaks TLS with."""
+    import ssl  # slow, and of a measurement only
+    return ssl.OPENSSL_VERSION
+
+
+def first_line(command: list[str]) -> str:
+    """The first line that a command prints, "" if it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.partition("\n")[0].strip()
+
+
+def processor() -> str:
+    return value_of(Path("/proc/cpuinfo"), "model name", ":")
+
+
+def system() -> str:
+    return value_of(Path("/etc/os-release"), "PRETTY_NAME", "=").strip('"')
+
+
+def value_of(path: Path, key: str, separator: str) -> str:
+    """The first value of `key` in a file of keys and values, "" if there is none."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        name, separated, value = line.partition(separator)
+        if separated and name.strip() == key:
+            return value.strip()
+    return ""

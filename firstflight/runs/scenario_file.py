@@ -1,0 +1,227 @@
+"""Scenario files: TOML, read once; what a scenario of every kind has at its head."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firstflight.base import files
+from firstflight.base.errors import UsageError
+from firstflight.base.removed import REMOVED
+from firstflight.base.words import near_words
+from firstflight.runs import schema, stated
+from firstflight.runs.sysctls import sysctls_of
+
+SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
+HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls", "sentence")
+OWN_SERVER = "own_server"  # the table that names a command
+MOST_LEVELS = 20  # of tables and lists; no key has more than four
+# A key of many parts between dots: a TOML reader takes the square of their number. Parts stand at
+# the beginning of a line, and in a table within one line.
+_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?:^|[{{,])[ \t]*\[{{0,2}}[ \t]*{_PART}"
+                       rf"(?:[ \t]*\.[ \t]*{_PART}){{{MOST_LEVELS}}}", re.MULTILINE | re.ASCII)
+MOST_BYTES = 16 << 20  # of a file; half a million users take as many
+MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
+MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
+
+
+@dataclass(frozen=True)
+class ScenarioFile:
+    """A scenario's file as it was read: its text, and what stands in it.
+
+    path: as the user named it, "" for one of scenarios/.
+    """
+
+    name: str
+    text: str
+    raw: dict[str, Any]
+    path: str = ""
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return self.path or f"scenarios/{self.name}.toml"
+
+    @property
+    def names_command(self) -> bool:
+        """Whether it names a program to be run, which a stranger's file may not."""
+        return OWN_SERVER in self.raw
+
+    @property
+    def claim(self) -> str:
+        """The first line, a comment: the claim in one sentence. Raises UsageError."""
+        first = self.text.partition("\n")[0].strip()
+        if not first.startswith("#") or not first.lstrip("# "):
+            raise UsageError(f"{self.where}: line 1: has to be a comment, the claim in one"
+                             " sentence")
+        return first.lstrip("# ")
+
+    def sampled(self, one_in: int) -> ScenarioFile:
+        """A scenario of its own: one in so many cells, evenly spread. Its kind reads the key."""
+        first, _, rest = self.text.partition("\n")
+        return ScenarioFile(f"{self.name}_1in{one_in}", f"{first}\n\none_in = {one_in}\n{rest}",
+                            {**self.raw, "one_in": one_in}, f"{self.where}, one in {one_in}")
+
+    def head(self) -> Head:
+        """What every scenario has, whatever its kind. Raises UsageError."""
+        given = {name: value for name, value in self.raw.items() if name in (
+            "kind", "title", "source", "note", "about", "result")}
+        return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
+                           text=self.text, sysctls=sysctls_of(self.raw, self.where),
+                           sentences=self._sentences())
+
+    def _sentences(self) -> tuple[stated.Sentence, ...]:
+        """Those of a whole scenario; one in so many cells does not speak for them."""
+        sentences = stated.read(self.raw, self.where)
+        return () if "one_in" in self.raw else sentences
+
+
+@dataclass(frozen=True)
+class Head:
+    """title: one line; source: who published it, where; note: for its readers; kind: of study
+    (study.registry.KINDS).
+
+    about: what is measured, what was published, and what of it is expected to agree, for who reads
+    the answer first. result: what was measured, in words; its numbers are quotes of findings
+    (findings/render/values.py).
+
+    claim: in one sentence. text: the whole file. sysctls: by name, what
+    differs from testbed.network.kernel.TCP_SYSCTLS. sentences: with their tests on the findings.
+    """
+
+    title: str
+    source: str
+    name: str = schema.key(absent=True)
+    claim: str = schema.key(absent=True)
+    text: str = schema.key(absent=True)
+    sysctls: dict[str, str] = schema.key(absent=True)
+    note: str = ""
+    about: str = ""
+    result: str = ""
+    kind: str = "fetches"
+    sentences: tuple[stated.Sentence, ...] = schema.key((), absent=True)
+
+
+def names(folder: Path = SCENARIOS) -> list[str]:
+    """The scenarios that there are, sorted."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
+    """The scenario of a name, or a file of one's own by its path, read. Raises UsageError."""
+    if name.endswith(".toml"):
+        return _own(Path(name), folder)
+    path, known = folder / f"{name}.toml", names(folder)
+    if name not in known:
+        raise UsageError(_unknown(name, known, folder))
+    return read(path)
+
+
+def _unknown(name: str, known: list[str], folder: Path) -> str:
+    """What is wrong with a name that is no scenario's, and what is meant, as far as one can see."""
+    if name in REMOVED:
+        return f"{name}: {REMOVED[name]}"
+    if os.path.isdir(name):
+        return f"{name!r} is a folder: name a scenario, or a file in it that ends in .toml"
+    if os.path.exists(name):
+        return f"{name!r} is a file that does not end in .toml, as scenarios do"
+    if figure := re.fullmatch(r"fig(?:ure)?[ _-]?(\d+)", name.lower()):
+        its = f"paper_figure{figure[1]}."
+        near = [other for other in known if its in (folder / f"{other}.toml").read_text("utf-8")]
+    else:
+        near = near_words(name.lower(), known, most=3)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"unknown scenario {name!r}; {meant}./run.sh --list shows all {len(known)}"
+
+
+def of_run(name: str, text: str) -> ScenarioFile:
+    """The scenario of a stored run: the file of its name, or the text that the run kept.
+
+    Raises UsageError.
+    """
+    if name in names() or not text:
+        return find(name)
+    return parsed(name, text, f"the scenario of the run, {name}")
+
+
+def _own(path: Path, folder: Path) -> ScenarioFile:
+    """A file of one's own; its name is that of its results. Raises UsageError."""
+    if not re.fullmatch(r"[a-z0-9_]{1,100}", path.stem):
+        raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only, at"
+                         " most 100 of them")
+    if not os.path.lexists(path):
+        known = (f"; the scenario {path.stem} is named without .toml"
+                 if path.stem in names(folder) else "")
+        raise UsageError(f"{path}: there is no such file{known}")
+    if path.stem in names(folder) and \
+            os.path.realpath(path.parent) != os.path.realpath(folder):
+        raise UsageError(f"{path}: there is a scenario {path.stem} already, whose results these"
+                         " would mix with; give the file another name")
+    return read(path, str(path))
+
+
+def read(path: Path, named: str = "") -> ScenarioFile:
+    """A scenario's file; named: in messages, if it is not one of scenarios/. Raises UsageError."""
+    try:
+        return parsed(path.stem, files.content(path, MOST_BYTES).decode("utf-8"),
+                      named)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"is not UTF-8 text: {error}"
+        raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error
+
+
+def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
+    """A scenario's text. Raises UsageError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # a package that run.sh installs, once it has read its flags
+        import tomli as tomllib
+    where = named or f"scenarios/{name}.toml"
+    try:
+        if _LONG_KEY.search(text):
+            raise RecursionError
+        raw = tomllib.loads(text)
+        if _is_deeper(raw, MOST_LEVELS):
+            raise RecursionError
+    except ValueError as error:  # also for a number of thousands of digits
+        raise UsageError(f"{where}: {toml_fault(error, text)}") from error
+    except RecursionError:
+        raise UsageError(f"{where}: has tables or lists more than {MOST_LEVELS} deep in each"
+                         " other") from None
+    return ScenarioFile(name, text, raw, named)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether tables and lists stand in each other deeper than this."""
+    inner = (value.values() if isinstance(value, dict) else
+             value if isinstance(value, list) else ())
+    return levels < 0 or any(_is_deeper(part, levels - 1) for part in inner)
+
+
+def check_count(count: int, what: str = "trials", many: bool = False) -> None:
+    """Raises UsageError for more trials than one run takes; many: for more than MOST_TRIALS only.
+
+    To be called before the trials are made: a slip can request billions.
+    """
+    if count > MOST_TRIALS:
+        raise UsageError(f"{count} {what} are requested, at most {MOST_TRIALS} fit in one run")
+    if count > MANY_TRIALS and not many:
+        raise UsageError(f"{count} {what} are requested, more than {MANY_TRIALS}; allow them with"
+                         " --yes")
+
+
+def toml_fault(error: Exception, text: str) -> str:
+    """What is wrong in a TOML file, with the line in front."""
+    message = str(error)
+    if "at end of document" in message:
+        return f"line {text.count(chr(10)) + 1}: {message.partition(' (at')[0]} (end of file)"
+    match = re.search(r" \(at line (\d+), column (\d+)\)", message)
+    if match is None:
+        return message
+    return (f"line {match[1]}: {message.replace(match[0], '')}"
+            f" (column {match[2]})")

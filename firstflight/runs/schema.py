@@ -1,0 +1,218 @@
+"""Dataclasses read from TOML tables: the class is the list of keys, with types, ranges, defaults.
+
+A field's annotation and its `key(...)` are what a table may hold:
+
+    str, bool                  a string, true or false
+    Literal["a", "b"]          one of these words
+    int, float                 a number; its range is the quantity of the field's name
+    tuple[int, ...]            a list of such values, none twice
+    T | None                   as T, and may be missing
+
+Every fault is one line that names file, table and key. A class may have a
+method `check(where)` for what one field cannot express; it raises UsageError.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import nearest
+from firstflight.findings.quantities import QUANTITIES
+
+T = TypeVar("T")
+Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
+_KEY = "firstflight.runs.schema"
+
+
+def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
+        reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
+    """A field that is not read by its annotation alone.
+
+    default: where the table lacks it; without one the key is required.
+    quantity: whose range a number has, if not the field's; quantity_in: the
+    field above that names it. reader: reads the value in place of the
+    annotation. name: of the key, if not the field's. absent: no key at all:
+    the value is given by who reads the table.
+    """
+    return field(default=default, metadata={_KEY: {
+        "quantity": quantity, "quantity_in": quantity_in, "reader": reader, "name": name,
+        "absent": absent}})
+
+
+def keys_of(kind: type[object]) -> tuple[str, ...]:
+    """The keys that a table of this class may have, in the order of its fields."""
+    return tuple(_name(attribute) for attribute in fields(kind) if not _option(attribute, "absent"))
+
+
+def name_of(kind: type[object], attribute: str) -> str:
+    """The key under which a table holds a field."""
+    return next(_name(candidate) for candidate in fields(kind) if candidate.name == attribute)
+
+
+def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
+    """A table as an instance of the dataclass; given: fields that stand elsewhere.
+
+    Raises UsageError that begins with `where`.
+    """
+    known_keys(table, keys_of(kind), where)
+    hints = get_type_hints(kind)
+    values = dict(given)
+    for attribute in fields(kind):
+        if attribute.name in values or _option(attribute, "absent"):
+            continue
+        name = _name(attribute)
+        if name in table:
+            above = values.get(_option(attribute, "quantity_in") or "")
+            quantity = str(above or _option(attribute, "quantity") or name)
+            reader = _option(attribute, "reader") or _of_hint(hints[attribute.name], quantity)
+            values[attribute.name] = reader(table[name], f"{where}: {name}")
+        elif attribute.default is MISSING and attribute.default_factory is MISSING:
+            raise UsageError(f"{where}: {name} is missing")
+    instance = kind(**values)
+    if hasattr(instance, "check"):
+        instance.check(where)
+    return instance
+
+
+def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str, *,
+                called: str = "name", defaults: Mapping[str, object] | None = None,
+                **given: object) -> tuple[T, ...]:
+    """The [[name]] tables of a document.
+
+    called: the key that distinguishes two of them. defaults: keys that each has
+    unless it has its own. Raises UsageError.
+    """
+    return tuple(read(kind, {**(defaults or {}), **table}, place, **given)
+                 for table, place in tables(raw, name, where, called=called,
+                                            known=keys_of(kind)))
+
+
+def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "name",
+           known: Sequence[str]) -> list[tuple[dict[str, object], str]]:
+    """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
+    named: list[tuple[dict[str, object], str]] = []
+    words: set[object] = set()
+    for number, table in enumerate(as_tables(raw, name, where), start=1):
+        word = table.get(called)
+        place = f"{where}: [[{name}]] {number}"
+        if isinstance(word, str):
+            place = f'{where}: [[{name}]] "{word}"'
+        known_keys(table, known, place)
+        if (word := word if isinstance(word, str) else repr(word)) in words:
+            raise UsageError(f"{place}: there are two of them")
+        words.add(word)
+        named.append((table, place))
+    return named
+
+
+def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str, Any]]:
+    """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
+    tables_read = raw.get(name, [])
+    if not isinstance(tables_read, list) or not all(
+            isinstance(inner, dict) for inner in tables_read):
+        raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
+    return tables_read
+
+
+def table(raw: Mapping[str, object], name: str, where: str) -> dict[str, Any]:
+    """The [name] table of a document, {} where it has none. Raises UsageError."""
+    inner = raw.get(name, {})
+    if not isinstance(inner, dict):
+        raise UsageError(f"{where}: {name} has to be a table, [{name}]")
+    return inner
+
+
+def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
+    for name in table:
+        if name not in known:
+            raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
+                             f" known: {', '.join(known)}")
+
+
+# Readers ---------------------------------------------------------------------------
+
+def text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where} has to be a string, it is {value!r}")
+    return value
+
+
+def flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where} has to be true or false, it is {value!r}")
+    return value
+
+
+def file_name(value: object, where: str) -> str:
+    """A name that becomes a part of file names."""
+    if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
+        raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
+    return str(value)
+
+
+def number(quantity: str) -> Reader:
+    """A value of a quantity, in its range; of some it is a word."""
+    return QUANTITIES[quantity].check
+
+
+def word(known: Sequence[str]) -> Reader:
+    """One of some words, or the like of strings."""
+    return lambda value, where: one_of(value, known, where)
+
+
+def one_of(value: object, known: Sequence[str], where: str) -> str:
+    if value not in known:
+        raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), known)};"
+                         f" known: {', '.join(known)}")
+    return str(value)
+
+
+def none_for(name: str, reader: Reader) -> Reader:
+    """A value, or a word that stands for none."""
+    return lambda value, where: None if value == name else reader(value, where)
+
+
+def values(read_item: Reader, what: str = "numbers", empty: bool = False,
+           distinct: bool = True) -> Reader:
+    """A list of values, none of them twice if distinct; empty: it may have none."""
+    def read_list(value: object, where: str) -> tuple[object, ...]:
+        if not isinstance(value, list) or not (value or empty):
+            raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
+        checked = tuple(read_item(item, where) for item in value)
+        if distinct and len(set(checked)) != len(checked):
+            raise UsageError(f"{where}: has a value twice")
+        return checked
+    return read_list
+
+
+def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
+    """A list of values, or a single value without brackets."""
+    several = values(read_item, what)
+    return lambda value, where: several(value if isinstance(value, list) else [value], where)
+
+
+def _of_hint(hint: object, quantity: str) -> Reader:
+    """What reads a value of an annotation."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _of_hint(arguments[0], quantity)  # T | None
+    if origin is Literal:
+        return word(arguments)
+    if origin is tuple:
+        inner = arguments[0]
+        return values(_of_hint(inner, quantity), "strings" if inner is str else "numbers")
+    readers: dict[object, Reader] = {str: text, bool: flag}
+    return readers.get(hint) or number(quantity)
+
+
+def _name(attribute: Field[Any]) -> str:
+    return str(_option(attribute, "name") or attribute.name)
+
+
+def _option(attribute: Field[Any], option: str) -> Any:
+    return attribute.metadata.get(_KEY, {}).get(option)

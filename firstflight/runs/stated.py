@@ -1,0 +1,337 @@
+"""What a scenario states in its own words, tested on all cells of the tables of its findings.
+
+A [[sentence]] of a scenario's file has the words, and [[sentence.test]]s, all of which have to
+hold in every row that they name:
+
+    [[sentence]]
+    says = "From ten segments on, the larger chain never has the earlier first byte"
+    [[sentence.test]]
+    figure = "steps"
+    columns = ["first byte: IW10, ms", "first byte: IW2*"]
+    is = "never falls"
+
+Nothing of it is evaluated as code. A cell with an interval is compared by that interval. A row or
+column that is not there is a fault in whole runs, so that a sentence does not hold for lack of
+cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.base.stats import Estimate
+from firstflight.base.words import MINUS, joined, plain
+from firstflight.findings import claims, relations
+from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Rounded, Table
+from firstflight.findings.relations import ALONG, BESIDE, BOTH_WAYS, EXTREMES, Compared, Known
+from firstflight.findings.render.values import bare, head, quoted, written
+from firstflight.runs import schema
+
+NAME = "sentences"  # of the finding, and of no figure
+TITLE = "What is stated here, tested in all rows of the tables"
+HOLDS, OPEN, CONTRADICTED, NOT_TESTED = "holds", "undecided", "contradicted", "not tested"
+INTERVAL = "95 % interval"  # of the column before it
+EXACT = "exact"
+_NUMBER = re.compile(rf"[+\-{MINUS}]?\d+(?:\.\d+)?")
+
+
+def _texts(value: object, where: str) -> tuple[str, ...]:
+    return tuple(plain(item) if isinstance(item, (int, float)) else schema.text(item, where)
+                 for item in (value if isinstance(value, list) else [value]))
+
+
+def _rows(value: object, where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict) or not value:
+        raise UsageError(f'{where} has to be a table like {{"chain, bytes" = ["2000"]}}')
+    return tuple((name, _texts(values, f"{where}: {name}")) for name, values in value.items())
+
+
+def _than(value: object, where: str) -> float | str:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise UsageError(f"{where} has to be a number, or the head of a column")
+    return value if isinstance(value, str) else float(value)
+
+
+def _within(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
+        raise UsageError(f"{where} has to be a number of at least 0, it is {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Test:
+    """One relation in the tables of a figure.
+
+    columns: their heads as in quotes, all that begin like one with * behind it. relation: of
+    findings.relations. than: a number or a column, for those of two. minus: a column whose cells
+    are subtracted. rows, without: only, or all but, the rows with one of these values in a column.
+    each: columns whose values split the rows into groups, in each of which they are ordered. at:
+    the rows of the highest, by the column `by`, or their first cell. within: how far apart is still
+    equal, or no rise. table: how its title begins; against: that of another one of the finding,
+    whose cells at the same place are subtracted. measured: compare measured values without their
+    intervals. claim: how a statement on the figure begins, in place of columns; then the relation
+    is its result, or that of its numbers.
+    """
+
+    figure: str
+    relation: str = schema.key(name="is", reader=schema.word(
+        (*ALONG, *BESIDE, *EXTREMES, *claims.WORDS)))
+    columns: tuple[str, ...] = schema.key((), reader=_texts)
+    than: float | str | None = schema.key(None, reader=_than)
+    minus: str = ""
+    rows: tuple[tuple[str, tuple[str, ...]], ...] = schema.key((), reader=_rows)
+    without: tuple[tuple[str, tuple[str, ...]], ...] = schema.key((), reader=_rows)
+    each: tuple[str, ...] = schema.key((), reader=_texts)
+    at: tuple[str, ...] = schema.key((), reader=_texts)
+    within: float = schema.key(0.0, reader=_within)
+    by: str = ""
+    table: str = ""
+    against: str = ""
+    measured: bool = False
+    claim: str = ""
+
+    def check(self, where: str) -> None:
+        """Raises UsageError unless the keys go together."""
+        if bool(self.claim) == bool(self.columns):
+            raise UsageError(f"{where}: has to have either columns or claim")
+        if self.relation in (EXTREMES if self.claim else claims.WORDS):
+            raise UsageError(f'{where}: is = "{self.relation}" does not go with'
+                             f" {'claim' if self.claim else 'columns'}")
+        if (self.relation in BESIDE) != (self.than is not None):
+            raise UsageError(f"{where}: than goes with is = {joined(BESIDE)}")
+        if (self.relation in EXTREMES) != bool(self.at):
+            raise UsageError(f"{where}: at goes with is = {joined(EXTREMES)}")
+
+
+def _tests(value: object, where: str) -> tuple[Test, ...]:
+    if not isinstance(value, list) or not value:
+        raise UsageError(f"{where} has to be tables, [[sentence.test]]")
+    return tuple(schema.read(Test, schema.table({"test": test}, "test", where),
+                             f"{where} {number}") for number, test in enumerate(value, start=1))
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence and its tests. document: where it stands, "" for the scenario's file."""
+
+    says: str
+    tests: tuple[Test, ...] = schema.key(reader=_tests, name="test")
+    document: str = ""
+
+
+def read(raw: Mapping[str, Any], where: str) -> tuple[Sentence, ...]:
+    """The [[sentence]]s of a scenario's file. Raises UsageError."""
+    return schema.read_tables(Sentence, raw, "sentence", where, called="says")
+
+
+def with_stated(report: Report, sentences: Sequence[Sentence]) -> Report:
+    """The report with a finding of its scenario's sentences behind the others."""
+    findings = tuple(finding for finding in report.findings if finding.name != NAME)
+    if not sentences:
+        return replace(report, findings=findings)
+    whole = replace(report, findings=findings)
+    rows = tuple((_with_numbers(sentence.says, whole)
+                  + (f" ({sentence.document})" if sentence.document else ""),
+                  *tested(sentence, findings)) for sentence in sentences)
+    table = Table("", (Column("sentence", is_text=True), Column("result", is_text=True),
+                       Column("rows in which it holds", is_text=True)), rows, wraps=True)
+    return replace(whole, findings=(*findings, Finding(NAME, TITLE, (table,))))
+
+
+def contradicted(report: Report) -> list[str]:
+    """The sentences that a run's own data contradict, each with where."""
+    return [f"This run contradicts what its scenario states: “{says}” ({where})"
+            for finding in report.findings if finding.name == NAME
+            for says, word, where in finding.tables[0].rows if word == CONTRADICTED]
+
+
+def _with_numbers(says: str, report: Report) -> str:
+    try:
+        return quoted(says, [report])
+    except FirstFlightError:
+        return says
+
+
+def tested(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
+    """The result of a sentence, and in how many rows each of its tests holds."""
+    results: list[bool | None] = []
+    texts: list[str] = []
+    for test in sentence.tests:
+        found = [finding for finding in findings if finding.name == test.figure]
+        try:
+            compared = _of_claim(test, found) if test.claim else _compared(test, found)
+        except LookupError as error:
+            return NOT_TESTED, str(error.args[0])
+        holds, text = relations.result(compared)
+        results.append(holds)
+        texts.append(text)
+    word = CONTRADICTED if False in results else OPEN if None in results else HOLDS
+    return word, "; ".join(texts)
+
+
+def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
+    """The result of a published claim, or its numbers. Raises LookupError where there is none."""
+    of_it = [statement for finding in findings for statement in finding.statements
+             if statement.says.startswith(test.claim)
+             and (statement.word if test.relation in claims.WORDS else statement.numbers)]
+    if not of_it:
+        raise LookupError(f"{test.figure} has no claim that begins like {test.claim!r}")
+    if test.relation in claims.WORDS:
+        return [Compared(statement.word == test.relation, f"the claim: {statement.word}")
+                for statement in of_it]
+    every = [[Known(*_bounded(number.value, test.measured), "the statement")
+              for number in statement.numbers] for statement in of_it]
+    if test.relation in ALONG:
+        return [one for numbers in every for one in relations.along(test.relation, numbers,
+                                                                    test.within)]
+    return relations.beside(test.relation, [(numbers[0], relations.exact(float(test.than or 0)))
+                                            for numbers in every], test.within)
+
+
+def _compared(test: Test, findings: Sequence[Finding]) -> list[Compared]:
+    """All comparisons of a test. Raises LookupError where it names what is not there."""
+    compared = [one for finding in findings for table in finding.tables
+                if table.title.startswith(test.table) and _has_columns(test, table)
+                for one in _in_table(test, _differences(test, table, finding))]
+    if not compared:
+        raise LookupError(f"{test.figure}: no row has {', '.join(test.columns)}")
+    return compared
+
+
+def _differences(test: Test, table: Table, finding: Finding) -> Table:
+    """The table, or its cells less those of another one. Raises LookupError where it has none."""
+    if not test.against:
+        return table
+    others = [other for other in finding.tables if other.title.startswith(test.against)]
+    if len(others) != 1 or others[0].columns != table.columns:
+        raise LookupError(f"{test.figure}: no single table like it is {test.against!r}")
+    return replace(table, rows=tuple(
+        (row[0], *(_number(cell) - _number(other) for cell, other in zip(row[1:], beside[1:])))
+        for row, beside in zip(table.rows, others[0].rows, strict=True)))
+
+
+def _has_columns(test: Test, table: Table) -> bool:
+    return any(_places(table, name) for name in test.columns)
+
+
+def _places(table: Table, name: str) -> list[int]:
+    """The columns of a head, or of all heads that begin like it."""
+    return [place for place, column in enumerate(table.columns)
+            if (head(column).startswith(name[:-1]) if name.endswith("*") else head(column) == name)]
+
+
+def _one(table: Table, name: str) -> int:
+    places = _places(table, name)
+    if len(places) != 1:
+        raise LookupError(f"{table.title or 'the table'}: {len(places)} columns are {name!r}")
+    return places[0]
+
+
+def _in_table(test: Test, table: Table) -> Iterator[Compared]:
+    for name in test.columns:
+        places = _places(table, name)
+        if not places:
+            raise LookupError(f"{table.title or 'the table'}: no column is {name!r}")
+        for place in places:
+            for group in _groups(test, table):
+                yield from _in_column(test, table, place, group)
+
+
+def _groups(test: Test, table: Table) -> list[list[tuple[Cell, ...]]]:
+    """The rows that the test is about, by the values of `each`, in their order."""
+    for name, values in (*test.rows, *test.without):
+        place = _one(table, name)
+        known = {_written(table, row, place) for row in table.rows}
+        if lacking := [value for value in values if value not in known]:
+            raise LookupError(f"{test.figure}: no row has {lacking[0]!r} in {name!r}")
+    only, but = ([(_one(table, name), values) for name, values in conditions]
+                 for conditions in (test.rows, test.without))
+    each = [_one(table, name) for name in test.each]
+
+    def meets(row: tuple[Cell, ...], conditions: Sequence[tuple[int, tuple[str, ...]]]) -> bool:
+        return all(_written(table, row, place) in values for place, values in conditions)
+
+    groups: dict[tuple[str, ...], list[tuple[Cell, ...]]] = {}
+    for row in table.rows:
+        if meets(row, only) and not (but and meets(row, but)):
+            groups.setdefault(tuple(_written(table, row, place) for place in each), []).append(row)
+    return list(groups.values())
+
+
+def _in_column(test: Test, table: Table, place: int, rows: Sequence[tuple[Cell, ...]]
+               ) -> list[Compared]:
+    known = [_known(test, table, row, place) for row in rows]
+    if test.relation in ALONG:
+        enough = len(known) > (2 if test.relation == BOTH_WAYS else 1)
+        return relations.along(test.relation, known, test.within) if enough else []
+    if test.relation in EXTREMES:
+        place_of = _one(table, test.by) if test.by else 0
+        there = [_written(table, row, place_of) in test.at for row in rows]
+        return relations.extreme(test.relation, [one for one, is_at in zip(known, there) if is_at],
+                                 [one for one, is_at in zip(known, there) if not is_at])
+    others = [_known(test, table, row, _one(table, test.than)) if isinstance(test.than, str)
+              else relations.exact(float(test.than or 0)) for row in rows]
+    return relations.beside(test.relation, zip(known, others), test.within)
+
+
+def _known(test: Test, table: Table, row: tuple[Cell, ...], place: int) -> Known:
+    """A cell, less that of `minus`, with what is known of it."""
+    value, ends = _value(test, table, row, place)
+    if test.minus:
+        other, (low, high) = _value(replace(test, minus=""), table, row,
+                                    _one(table, test.minus))
+        value, ends = value - other, (ends[0] - high, ends[1] - low)
+    keys = dict.fromkeys([*(f"{head(table.columns[_one(table, name)])}"
+                            f" {_written(table, row, _one(table, name))}" for name in test.each),
+                          f"{head(table.columns[0])} {_written(table, row, 0)}".strip()])
+    return Known(value, ends, f"{head(table.columns[place])}, {', '.join(keys)}")
+
+
+def _value(test: Test, table: Table, row: tuple[Cell, ...], place: int
+           ) -> tuple[float, claims.Ends]:
+    """The number of a cell and its interval. Raises LookupError where it has no number."""
+    try:
+        value, ends = _bounded(row[place], test.measured)
+    except LookupError:
+        raise LookupError(f"{head(table.columns[place])} {_written(table, row, 0)}:"
+                          " is not known") from None
+    return value, ends if test.measured else _interval_beside(table, row, place) or ends
+
+
+def _bounded(cell: Cell, measured: bool) -> tuple[float, claims.Ends]:
+    """A number and what is known of it. Raises LookupError where the cell has none."""
+    cell = cell.value if isinstance(cell, Rounded) else cell
+    value = _number(cell)
+    if isinstance(cell, Estimate) and not measured:
+        return value, claims.ANY if cell.interval is None else cell.interval
+    return value, (value, value)
+
+
+def _number(cell: Cell) -> float:
+    """The number of a cell; of a text such as "421.5 (3)" the first. Raises LookupError."""
+    value = bare(cell)
+    if isinstance(value, str) and (match := _NUMBER.match(value)):
+        return float(match[0].replace(MINUS, "-"))
+    if isinstance(value, (int, float)):
+        return float(value)
+    raise LookupError("is no number")
+
+
+def _interval_beside(table: Table, row: tuple[Cell, ...], place: int) -> claims.Ends | None:
+    """The interval of a cell, where the next column has it; None where the value is exact."""
+    column, following = table.columns[place], table.columns[place + 1:place + 2]
+    if not following or (following[0].name, following[0].group) != (INTERVAL, column.group) or \
+            column.name == INTERVAL:
+        return None
+    interval = row[place + 1]
+    if isinstance(interval, Interval):
+        return interval.low, interval.high
+    return None if interval == EXACT else claims.ANY
+
+
+def _written(table: Table, row: tuple[Cell, ...], place: int) -> str:
+    return written(row[place], table.columns[place])

@@ -1,0 +1,108 @@
+"""A cliff in words: the limit, and the segments and writes that explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from firstflight.base.words import plain
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.runs.results.records import requested_fields
+from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS, Cliff,
+                                            is_known)
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.transfers import flight_writes, header_bytes, sealed_sizes
+
+# What a line has of every cliff, or what follows from the window.
+_SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
+
+
+def distinctions(trials: Sequence[Trial]) -> list[str]:
+    """What distinguishes each from the others besides the window, such as "key share x25519"."""
+    varied = [field.name for field in requested_fields(Trial)
+              if field.name in QUANTITIES and field.name not in _SAID
+              and len({getattr(trial, field.name) for trial in trials}) > 1]
+    return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
+                      f" {QUANTITIES[name].unit}".rstrip() for name in varied)
+            for trial in trials]
+
+
+def sentences(what: str, cliff: Cliff, apart: str = "",
+              sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
+    name, trial = WHATS[what].name, cliff.trial
+    label = ", ".join(filter(None, ("0-RTT" if what == EARLY else f"IW{trial.initcwnd}",
+                                    apart)))
+    if cliff.fits_bytes is None:
+        yield f"{label}: even the smallest {name} takes a further round trip"
+        return
+    more = " or more" if cliff.is_open else ""
+    behind = (f" behind a chain of {trial.chain_bytes} bytes and"
+              f" {_counted(trial.tickets, 'ticket')}, each a segment,"
+              if what == RESPONSE and trial.chain_bytes else "")
+    behind += _after(trial, sysctls)
+    sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
+             f" is {cliff.fits_bytes} bytes{more}, measured")
+    if not is_known(trial):
+        yield f"{sentence} of the server {trial.server} over HTTP/{trial.http}"
+        yield from _on_the_wire(what, cliff)
+        return
+    yield (f"{sentence}; by the model"
+           f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
+    writes = _writes(what, cliff.fits_bytes, trial)
+    segments = [-(-size // trial.mss) for size in writes]
+    parts = ", ".join(f"{size} bytes ({_counted(count, 'segment')})"
+                      for size, count in zip(writes, segments))
+    yield (f"  the server sends {sum(writes)} bytes in {_counted(len(writes), 'write')}: {parts},"
+           f" together {_counted(sum(segments), 'segment')}. A write begins a segment of its own;"
+           + (f" the connection began with {_counted(trial.initcwnd, 'segment')}" if trial.kept else
+              f" {_counted(trial.initcwnd, 'full segment')} would be"
+              f" {trial.initcwnd * trial.mss} bytes"))
+    if cliff.again_bytes:
+        yield f"  {cliff.again_bytes} bytes leave at once again, since more had been sent before"
+
+
+def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
+    """What the connection had before the response that is searched for; "" for nothing."""
+    if not trial.kept:
+        return ""
+    pause = (f" and {plain(trial.idle_ms / 1000)} s of silence (tcp_slow_start_after_idle ="
+             f" {sysctls.get('net.ipv4.tcp_slow_start_after_idle', '1')})" if trial.idle_ms else "")
+    return f" after {_counted(trial.kept, 'response')} of its size{pause}"
+
+
+def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
+    """What else a site has in the same flight, which was not requested."""
+    if what == CHAIN and {cliff.trial.key_share for cliff in cliffs} == {"x25519"}:
+        yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
+               " 1088 bytes longer: ask with --key-share x25519mlkem768.")
+    if what == RESPONSE:
+        head_bytes = max(header_bytes(replace(cliff.trial, response_bytes=cliff.fits_bytes or 0))
+                         for cliff in cliffs)
+        yield (f"The response's headers count too: here they are {head_bytes} bytes more, those of"
+               " a site are often 300 to 800. A compressed page counts as compressed.")
+
+
+def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
+    """What is observed of a server whose writes are not known."""
+    record = cliff.record
+    if what == CHAIN and record is not None and record.flight_segments:
+        window = cliff.trial.initcwnd
+        yield (f"  {record.flight_bytes} bytes leave in {record.flight_segments} segments;"
+               f" {window} full ones would be {window * cliff.trial.mss} bytes")
+    if what == EARLY and record is not None and record.request_segments:
+        yield (f"  with the client's hello it leaves in {record.request_segments} segments, and the"
+               f" window of Linux is {LINUX_WINDOW}; no --iw sets the client's")
+
+
+def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:
+    """The server's writes that shall fit."""
+    if what == CHAIN:
+        return flight_writes(replace(trial, chain_bytes=size))
+    text_bytes = header_bytes(replace(trial, response_bytes=size)) + size
+    return sealed_sizes(text_bytes, trial.record_bytes) if trial.chain_bytes else (text_bytes,)
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}{'' if count == 1 else 's'}"

@@ -1,0 +1,190 @@
+"""Where does one byte more cost a round trip? Found by measuring, and computed beside it.
+
+The largest certificate chain, or response, that a first flight holds. The
+search measures several sizes of a range at once, since a guest starts only
+once for them, and goes on between the last that fits and the first that does
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.model.predict import predict
+from firstflight.runs.kinds import Overrides
+from firstflight.study.fetches.scenario.server import BUILTIN, NGINX
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import computed, is_computable
+from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
+
+CHAIN, RESPONSE, EARLY = "chain", "response", "early"
+LINUX_WINDOW = 10  # segments
+_OF_EARLY = (("early_data_bytes", LEAST_PADDED_BYTES), ("chain_bytes", 2000), ("resumed", 1),
+             ("response_bytes", 1000), ("server", NGINX))
+AT_ONCE = 7  # sizes of a range that are measured together
+MOST_RESPONSE = 1_000_000
+
+Measure = Callable[[Sequence[Trial]], Mapping[Trial, Record]]
+
+
+@dataclass(frozen=True)
+class What:
+    """What grows: a field of Trial, from its least to its most bytes, and what it costs."""
+
+    name: str
+    field: str
+    most: int
+    round_trips: Callable[[Record], int | None]
+    predicted: Callable[[Trial, Mapping[str, str]], int] | None = None
+
+    def sized(self, trial: Trial, size: int) -> Trial:
+        return replace(trial, **{self.field: size})
+
+
+WHATS = {
+    CHAIN: What("certificate chain", "chain_bytes", int(QUANTITIES["chain_bytes"].highest),
+                lambda record: record.handshake_round_trips,
+                lambda trial, sysctls: predict(computed(trial, sysctls)).handshake_round_trips),
+    RESPONSE: What("response", "response_bytes", MOST_RESPONSE,
+                   lambda record: record.response_round_trips,
+                   lambda trial, sysctls: predict(computed(trial, sysctls)).response_round_trips),
+    EARLY: What("early data", "early_data_bytes", int(QUANTITIES["early_data_bytes"].highest),
+                lambda record: record.request_round_trips)}
+
+
+@dataclass(frozen=True)
+class Cliff:
+    """The largest size that takes one round trip; None where the least takes more.
+
+    model_bytes: the same by the model. is_open: even the most fits. record: of the
+    largest that was measured, beyond: of the next, a byte more; None for none. again_bytes: a
+    still larger one that takes one again, as may be after earlier responses.
+    """
+
+    trial: Trial
+    fits_bytes: int | None
+    model_bytes: int | None
+    is_open: bool = False
+    record: Record | None = None
+    beyond: Record | None = None
+    again_bytes: int | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the model has the same, where it knows the server's writes."""
+        return not is_known(self.trial) or self.fits_bytes == self.model_bytes
+
+
+def question(what: str, requested: Overrides) -> Overrides:
+    """What the command line asks for, with what the search needs. Raises UsageError."""
+    lists, what_of = dict(requested.lists), WHATS[what]
+    if what_of.field in lists:
+        flag = QUANTITIES[what_of.field].flag
+        raise UsageError(f"--find-cliff {what}: {flag} is what it searches for")
+    if what == EARLY:
+        _one_window(what, lists, "early data leaves under the client's own window")
+        for name, usual in _OF_EARLY:
+            lists.setdefault(name, [usual])
+    pauses = any(lists.get("idle_ms", ()))
+    if pauses and what != RESPONSE:
+        raise UsageError(_first_request(what))
+    if what == CHAIN:
+        lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # whatever its parts
+        lists.setdefault("response_bytes", [1000])
+    elif what == RESPONSE:
+        lists["response_bytes"] = [1]
+    return replace(requested, lists=lists,
+                   client=requested.client or ("libcurl" if pauses else "curl"))
+
+
+def _first_request(what: str) -> str:
+    if what == RESPONSE:
+        return f"--find-cliff {what}: does not go with --resumed, --think"
+    return (f"--find-cliff {what}: looks at a connection's first request, without --resumed,"
+            " --kept, --idle, --think")
+
+
+def _one_window(what: str, lists: dict[str, Any], why: str) -> None:
+    """Raises UsageError where several are requested, though there is one cliff."""
+    if len(lists.setdefault("initcwnd", [LINUX_WINDOW])) > 1:
+        raise UsageError(f"--find-cliff {what}: {why}, so several (--iw) are one: say one, or none")
+
+
+def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
+           measure: Measure) -> list[Cliff]:
+    """The cliff of each trial. Raises FirstFlightError where one cannot be measured."""
+    kind = WHATS[what]
+    for trial in trials:
+        if what != EARLY and not is_computable(
+                replace(trial, kept=0, idle_ms=0.0) if what == RESPONSE else trial):
+            raise UsageError(_first_request(what))
+    ranges = {trial: _least(kind, trial) for trial in trials}
+    # The last that fits and the first that does not, as far as known.
+    ends = {trial: (least - 1, kind.most + 1) for trial, least in ranges.items()}
+    largest: dict[Trial, Record] = {}
+    beyond: dict[Trial, Record] = {}
+    again: dict[Trial, int] = {}
+    while wanted := {trial: _between(*end) for trial, end in ends.items() if end[1] - end[0] > 1}:
+        sized = {kind.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
+                 for size in sizes}
+        records = measure(list(sized))
+        for key, (trial, size) in sized.items():
+            low, high = ends[trial]
+            fits = _fits(kind, records[key])
+            if size > high:  # the sizes of a trial ascend: a smaller one did not fit
+                if fits:
+                    again[trial] = size
+            elif fits:
+                ends[trial], largest[trial] = (size, high), records[key]
+            else:
+                ends[trial], beyond[trial] = (low, size), records[key]
+    return [Cliff(trial, low if low >= ranges[trial] else None,
+                  _model_limit(kind, trial, ranges[trial], sysctls) if is_known(trial) else None,
+                  low == kind.most, largest.get(trial), beyond.get(trial), again.get(trial))
+            for trial, (low, _) in ends.items()]
+
+
+def is_known(trial: Trial) -> bool:
+    """Whether the model knows in which writes its server sends."""
+    return trial.server == BUILTIN
+
+
+def _least(kind: What, trial: Trial) -> int:
+    if kind.field == "early_data_bytes":
+        return LEAST_PADDED_BYTES
+    return (LEAST_BYTES[trial.signature] * (1 + trial.intermediates)
+            if kind.field == "chain_bytes" else 1)
+
+
+def _between(low: int, high: int) -> list[int]:
+    """Some sizes between two, evenly."""
+    count = min(AT_ONCE, high - low - 1)
+    return sorted({low + (high - low) * place // (count + 1) for place in range(1, count + 1)}
+                  - {low, high})
+
+
+def _fits(kind: What, record: Record) -> bool:
+    round_trips = kind.round_trips(record)
+    if record.was_skipped:
+        raise CannotError(record.verdict_reason)
+    if not record.counts or round_trips is None:
+        raise FirstFlightError(f"--find-cliff: {record.trial.id}:"
+                               f" {record.error or record.verdict_reason}")
+    return round_trips == 1
+
+
+def _model_limit(kind: What, trial: Trial, least: int, sysctls: Mapping[str, str]) -> int | None:
+    assert kind.predicted is not None  # of early data there is no server whose writes are known
+    low, high = least - 1, kind.most + 1
+    while high - low > 1:
+        size = (low + high) // 2
+        if kind.predicted(kind.sized(trial, size), sysctls) == 1:
+            low = size
+        else:
+            high = size
+    return low if low >= least else None

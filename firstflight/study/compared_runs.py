@@ -1,0 +1,237 @@
+"""Runs side by side: the same cells paired, what differs in numbers, and in what was requested.
+
+A cell is all parameters of a trial but for its number and what is drawn at random.
+Of each cell the runs' means are compared, over repeats; the whole is the mean
+difference over all cells that the runs share. Its interval is over what was drawn, repeats or
+clients: which cells there are was chosen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from firstflight.base import words
+from firstflight.base.errors import UsageError
+from firstflight.findings import quantities
+from firstflight.findings.charts import Ends, Line, LineChart, Plot
+from firstflight.findings.difference import Difference
+from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
+from firstflight.runs.kinds import RunData
+from firstflight.runs.reporting import MOST_ROWS, mapping
+from firstflight.runs.results.cells import Cells, grouped
+from firstflight.runs.results.records import Record, requested_fields, varied
+from firstflight.study.compare import Row, by_cell, difference, student_over_draws
+
+DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
+MOST_TOLD = 6  # differences, in a sentence
+# Keys of run.json that hold what was requested and with what, and what differs each time anyway.
+OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
+              "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
+
+Key = tuple[tuple[str, object], ...]
+Tables = Mapping[str, Sequence[Row]]  # the values of each further run beside the first's, by name
+FIRST, OTHER = "first", "other"  # of such a table: whose value it is
+
+
+def names(folders: Sequence[Path]) -> dict[Path, str]:
+    """A name for each run: its scenario, and its folder where several are of one."""
+    of_scenario = {folder: folder.resolve().parent.name for folder in folders}
+    alone = Counter(of_scenario.values())
+    return {folder: name if alone[name] == 1 else folder.resolve().name
+            for folder, name in of_scenario.items()}
+
+
+def report(runs: Sequence[tuple[str, RunData]]) -> Report:
+    """How further runs differ from the first. Raises UsageError.
+
+    runs: each with a name for the reader.
+    """
+    (base_name, base), *others = runs
+    metric = base.records[0].COMPARED if base.records else ""
+    if not metric:
+        raise UsageError(f"{base.folder}: holds nothing that can be compared")
+    tables = {name: _shared(base, run, metric) for name, run in others}
+    for name, rows in tables.items():
+        if not rows:
+            raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
+                             " they measured the same network, response and window")
+    differs = _differs(runs, metric)
+    return Report(
+        name="comparison", title=f"{base_name} beside {', '.join(tables)}",
+        claim="Runs compared", source="", path="", facts={},
+        verified=sum(record.counts for _, run in runs for record in run.records),
+        count=sum(len(run.records) for _, run in runs),
+        findings=(Finding(
+            "comparison", "The same cells in each run",
+            (differs, _whole(tables, metric), _each(tables, metric)),
+            chart=_chart(base_name, tables, metric)),),
+        summary=(_different(differs), *(_sentence(name, rows) for name, rows in tables.items())))
+
+
+# Cells -------------------------------------------------------------------------------
+
+def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
+    """The values of the cells that both runs have, cells in the order of the first."""
+    base, other = _values(first, metric), _values(second, metric)
+    return [Row(cell, run, draw, 1.0, value) for cell in base if cell in other
+            for run, values in ((FIRST, base[cell]), (OTHER, other[cell]))
+            for draw, value in values.items()]
+
+
+def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
+    """The values that count, by cell and by what was drawn for each."""
+    if not run.records:
+        return {}
+    names = [column.name for column in requested_fields(type(run.records[0].trial))
+             if column.name not in DRAWN]
+
+    def cell_of(record: Record) -> Key:
+        return tuple((name, getattr(record.trial, name)) for name in names)
+
+    return {cell: values for cell, records in grouped(run.records, cell_of).items()
+            if (values := {_drawn(record): number for record in records
+                           for number in Cells([record]).numbers(metric)})}
+
+
+def _drawn(record: Record) -> Key:
+    """What was drawn for a record: its client where it has one, and its repeat, or its seed."""
+    trial = record.trial
+    names = (*(("part", "sample") if hasattr(trial, "part") and trial.part else ()),
+             "repeat" if hasattr(trial, "repeat") else "seed")
+    return tuple((name, getattr(trial, name)) for name in names)
+
+
+def _what_was_drawn(rows: Sequence[Row]) -> str:
+    """What intervals are over: "clients", or "repeats", or "seeds"."""
+    named = rows[0].unit[0][0]
+    return {"part": "clients"}.get(named, f"{named}s")
+
+
+def _difference(rows: Sequence[Row]) -> Difference:
+    """How much more the other run has than the first."""
+    of_clients = bool(dict(rows[0].cell).get("part"))
+    return difference(rows, FIRST, OTHER, partial(student_over_draws, of_clients=of_clients), -1)
+
+
+# Tables ------------------------------------------------------------------------------
+
+def _sentence(name: str, rows: Sequence[Row]) -> str:
+    whole = _difference(rows)
+    more = whole.absolute
+    interval = (f" ({words.between(more.interval)}, over {more.n} {_what_was_drawn(rows)})"
+                if more.interval else "")
+    return (f"{name}: {words.number(more.value, signed=True)} ms{interval} in the mean of"
+            f" {whole.cells} cells{'.' if interval else ', with nothing drawn more than once.'}")
+
+
+def _interval(ends: Ends | None) -> Cell:
+    return "" if ends is None else Interval(*ends)
+
+
+def _whole(tables: Tables, metric: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for name, table in tables.items():
+        whole = _difference(table)
+        of_cells = [_difference(cell).absolute.value for cell in by_cell(table).values()]
+        rows.append((name, whole.cells, whole.base.value, whole.experiment.value,
+                     whole.absolute.value, _interval(whole.absolute.interval), min(of_cells),
+                     max(of_cells)))
+    what = quantities.quantity(metric).head or metric
+    return Table(f"All shared cells: {what} in ms", (
+        Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
+        Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
+        Column("95 % interval", "ms", "difference"),
+        Column("least", "ms", "difference", digits=3, signed=True),
+        Column("most", "ms", "difference", digits=3, signed=True)), tuple(rows))
+
+
+def _different(differs: Table) -> str:
+    """The first differences, in a sentence."""
+    told = [f"{name} ({' / '.join(str(value)[:24] or 'not recorded' for value in values)})"
+            for name, *values in differs.rows[:MOST_TOLD]]
+    if len(differs.rows) > len(told):
+        told.append(f"{len(differs.rows) - len(told)} more")
+    return f"Different: {', '.join(told)}." if told else differs.notes[0]
+
+
+def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
+    """What differs between the runs: cells, repeats; of run.json kernel, sysctls, seed, tools."""
+    descriptions = []
+    for _, run in runs:
+        counts = sorted(map(len, _values(run, metric).values()))
+        repeats = "–".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else "0"
+        descriptions.append({"cells": str(len(counts)), "repeats of a cell": repeats}
+                            | dict(_flat(run.facts)))
+    names = list(dict.fromkeys(("cells", "repeats of a cell", *sorted(
+        name for facts in descriptions for name in facts))))
+    rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
+            if len({facts.get(name, "") for facts in descriptions}) > 1]
+    return Table("What was requested or used differently", (
+        Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
+        tuple(rows), () if rows else ("Nothing: the runs record the same facts.",))
+
+
+def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in facts.items():
+        if above or name not in OF_ONE_RUN:
+            inner = mapping(value)
+            if inner:
+                yield from _flat(inner, f"{above}{name}.")
+            else:
+                yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
+def _each(tables: Tables, metric: str) -> Table:
+    """A row a cell; without what is the same in all of them."""
+    every = [dict(key) for table in tables.values() for key in by_cell(table)]
+    values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
+    swept = varied(values)
+    columns = [Column(_head(name), quantities.quantity(name).unit,
+                      is_text=any(isinstance(cell.get(name), str) for cell in every))
+               for name in swept]
+    rows: list[tuple[Cell, ...]] = []
+    for name, table in tables.items():
+        for key, of_cell in by_cell(table).items():
+            cell, change = dict(key), _difference(of_cell)
+            rows.append((name, *(_plain(cell.get(column)) for column in swept), change.base.value,
+                         change.experiment.value, change.absolute.value,
+                         _interval(change.absolute.interval),
+                         change.percent.value if change.base.value else None))
+    return Table("Each cell", (
+        Column("run", is_text=True, is_filter=True), *columns, Column("first", "ms", "mean"),
+        Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
+        Column("95 % interval", "ms", "difference"),
+        Column("mean", "%", "difference", signed=True)), tuple(rows)).first(MOST_ROWS)
+
+
+def _plain(value: object) -> str:
+    return words.plain(value) if isinstance(value, (int, float)) else str(value or "")
+
+
+def _head(name: str) -> str:
+    return quantities.quantity(name).head or name.replace("_", " ")
+
+
+# The figure --------------------------------------------------------------------------
+
+def _chart(base_name: str, tables: Tables, metric: str) -> LineChart:
+    """The difference of each cell, with its interval, from left to right in the run's order."""
+    changes = {name: [_difference(cell).absolute for cell in by_cell(table).values()]
+               for name, table in tables.items()}
+    over = next((f"bars: 95 % intervals over {_what_was_drawn(tables[name])}"
+                 for name, of_run in changes.items() for change in of_run if change.interval),
+                "no bars: nothing was drawn twice for a cell")
+    lines = tuple(Line(name, tuple(map(float, range(1, len(of_run) + 1))),
+                       tuple(change.value for change in of_run),
+                       tuple(change.interval for change in of_run), look, "points")
+                  for look, (name, of_run) in enumerate(changes.items(), start=1))
+    return LineChart(
+        "The same cells in each run", (f"{quantities.quantity(metric).axis}, less that of"
+                                       f" {base_name}",),
+        f"cells in the order of the first run · {over}",
+        columns=((Plot("cell", "difference (ms)", lines, zero=True, whole=False),),),
+        legend=True)

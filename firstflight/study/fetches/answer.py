@@ -1,0 +1,204 @@
+"""The answer of a run: one sentence, at most some rows, and what decides besides the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from firstflight.base.stats import Estimate
+from firstflight.base.words import between, number, short, span
+from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
+from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
+from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.cell_tables import changes_table
+from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
+from firstflight.study.fetches.figures.claims import JudgedPanel
+from firstflight.study.fetches.figures.figure import Analysis, FigureResult
+from firstflight.study.fetches.figures.queue_hints import queue_hints
+from firstflight.study.fetches.figures.reasons import WhatIfs, asked_about, explained, reasons
+from firstflight.study.fetches.scenario.scenario import Figure
+from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
+
+MOST_ROWS = 20  # of comparisons
+MOST_FIGURES = 3
+MOST_WINDOWS = 4  # whose effects stand in one sentence
+MOST_REASONS = 3
+
+
+def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, FigureResult]],
+                  findings: Sequence[Finding]) -> Answer:
+    """What is read first: what a part or figure answers, single cells, or figures of bars.
+
+    figures: as they were made of the run; findings: all of it.
+    """
+    own = next((made.answer for made in findings if made.answer is not None), None)
+    why = tuple(explained(asked_about(analysis.compared, analysis.scenario.cells),
+                          analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
+    answers = [made.finding.sentence for figure, made in figures
+               if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
+    if own is None and answers:
+        own = Answer(" ".join(answers), notes=why)
+    bars = [made.judged for _, made in figures if made.judged is not None]
+    if own is None and analysis.cells and not analysis.scenario.cells and any(
+            judged.panel.n + judged.panel.excluded.total == sum(
+                record.trial.initcwnd in judged.windows for record in analysis.records)
+            for judged in bars):  # a figure has all that a part measured
+        own = Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
+    if own is None and analysis.cells:
+        own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
+                              analysis.what_ifs)
+    return own or Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
+
+
+def _tolerance(judged: Sequence[JudgedPanel]) -> tuple[str, ...]:
+    """What a bar is, and how near a published one has to be; () where none is published."""
+    if not any(sum(panel.counts.values()) for panel in judged):
+        return ()
+    return (f"A bar is one bucket of a figure. Its tolerance is {WITHIN_PERCENT:g} % of the"
+            f" published value and {WITHIN_POINTS:g} points of the published percentage.",)
+
+
+# Of single cells ---------------------------------------------------------------------
+
+def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
+                    is_question: bool, what_ifs: WhatIfs = WhatIfs()) -> Answer:
+    """What larger windows change, the largest effect first, and why.
+
+    is_question: by flags; a scenario has chosen its queues.
+    """
+    if all(cell.total_ms is None for cell in cells):
+        return Answer("No transfer counts, so there is no answer.")
+    notes = tuple(queue_hints(
+        [cell.requested for cell in cells],
+        [record for cell in cells for record in cell.records])) if is_question else ()
+    if not changes:
+        return Answer(_single(cells), _times(cells), notes)
+    networks = {change.base.requested for change in changes}
+    sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
+    why = explained(asked_about(changes, is_question), what_ifs, known=sentence)
+    return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
+                  (*why[:MOST_REASONS], *notes))
+
+
+def _single(cells: Sequence[CellSetting]) -> str:
+    """The answer where each cell has one window, and nothing is compared."""
+    times = [cell.total_ms for cell in cells if cell.total_ms is not None]
+    windows = sorted({cell.requested.initcwnd for cell in cells})
+    first = next((record for cell in cells for record in cell.counting), None)
+    sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
+            if len(cells) == 1 and first is not None and first.response_flights else "")
+    return (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
+            f" {span(times, 'ms')}{sent}. Only one window was measured: compare with others by"
+            f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
+
+
+def _times(cells: Sequence[CellSetting]) -> Table | None:
+    if len(cells) < 2:
+        return None
+    requested = requested_columns([cell.requested for cell in cells])
+    return Table("", (*(column for column, _ in requested), Column("total time", "ms")), tuple(
+        (*(show(cell.requested) for _, show in requested), cell.total_ms) for cell in cells)).first(
+            MOST_ROWS)
+
+
+def _one_network(changes: Sequence[WindowChange]) -> str:
+    """Such as "IW 10 → 20 saves 34.6 ms (20 %) of 168 ms; → 40 saves 46.7 ms (28 %)."."""
+    shown = (list(changes) if len(changes) <= MOST_WINDOWS else
+             sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS])
+    first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
+    base = first.base.requested.initcwnd
+    text = (f"IW {base} → {first.experiment.requested.initcwnd} {_effect(first)}, from"
+            f" {short(first.saved.base.value)} to {short(first.saved.experiment.value)} ms")
+    text += "".join(f"; → {other.experiment.requested.initcwnd} {_effect(other)}"
+                    for other in others)
+    best = min(changes, key=lambda change: change.saved.experiment.value)
+    if len(changes) > 1 and best.effect > 0 and best is not max(
+            changes, key=lambda change: change.experiment.requested.initcwnd) and all(
+                change_between(best.experiment, other.experiment).effect < 0
+                for other in changes if other is not best):
+        text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
+    return f"{text}."
+
+
+def _without_equal(table: Table) -> Table:
+    """The table without requested values that all of its rows share."""
+    shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
+            or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
+    return replace(table, columns=tuple(table.columns[place] for place in shown),
+                   rows=tuple(tuple(row[place] for place in shown) for row in table.rows))
+
+
+def _effect(change: WindowChange) -> str:
+    saved = change.saved.absolute
+    if not change.effect:
+        interval = (f" (95 % interval of the saving {between(saved.interval)} ms)"
+                    if saved.interval is not None else "")
+        return f"changes nothing{interval}" if not interval else f"has no sure effect{interval}"
+    size = _size(change)
+    return f"saves {size}" if change.effect > 0 else f"takes {size} longer"
+
+
+def _size(change: WindowChange) -> str:
+    """What is saved or lost, without its sign: "34.6 ± 3.2 ms (20 %)"."""
+    return (f"{short(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
+            f" ({number(abs(change.saved.percent.value), 0)} %)")
+
+
+def _half(saved: Estimate) -> str:
+    """Half of the interval: " ± 3.2"."""
+    if saved.interval is None:
+        return ""
+    return f" ± {short((saved.interval[1] - saved.interval[0]) / 2)}"
+
+
+def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
+    """The largest gain and the largest loss, the greater first, and how many have neither."""
+    ordered = sorted(changes, key=lambda change: change.saved_ms)
+    worst, best = ordered[0], ordered[-1]
+    ends = [change for change in (best, worst) if change.effect]
+    ends.sort(key=lambda change: -abs(change.saved_ms))
+    gains, losses = (sum(change.effect == sign for change in changes) for sign in (1, -1))
+    unchanged = len(changes) - gains - losses
+    if not ends:
+        return f"A larger window changes nothing in any of {len(changes)} comparisons."
+    if len({change.effect for change in ends}) == 1:  # only gains, or only losses
+        ends = ends[:1]
+    parts = []
+    for change in ends:
+        why = ("" if change.effect > 0 else
+               next((f": {reason.text}" for reason in reasons(change, what_ifs)), ""))
+        verb = "saves" if change.effect > 0 else "takes"
+        longer = "" if change.effect > 0 else " longer"
+        parts.append(f"{verb} up to {_size(change)}{longer}, at {where(change, changes)}{why}")
+    counted = [f"{count} {what}" for count, what in (
+        (gains, "faster"), (losses, "slower"), (unchanged, "unchanged")) if count]
+    return (f"A larger window {', and '.join(parts)}. Of {len(changes)} comparisons:"
+            f" {', '.join(counted)}.")
+
+
+# Of figures --------------------------------------------------------------------------
+
+def figures_table(judged: Sequence[JudgedPanel]) -> Table | None:
+    """A row for each figure of bars: what the larger window saves, here and as published."""
+    if not judged:
+        return None
+    columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in (
+        ("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
+        ("published, %", 1)))
+    return Table("", columns, tuple(map(_figure, judged))).without_empty().first(MOST_FIGURES)
+
+
+def _figure(judged: JudgedPanel) -> tuple[Cell, ...]:
+    panel = judged.panel
+    buckets = [bucket for bucket in panel.buckets if not panel.is_baseline(bucket)]
+    windows = (f"{panel.buckets[0].label} … {panel.buckets[-1].label}" if panel.is_sweep else
+               f"{panel.figure.baseline_initcwnd} → {panel.figure.experiment_initcwnd}")
+    return (panel.figure.name, windows,
+            _span([bucket.absolute for bucket in buckets], panel.metric.unit),
+            _span([bucket.percent for bucket in buckets], "%"),
+            _span([bucket.published.absolute for bucket in buckets], panel.metric.unit),
+            _span([bucket.published.percent for bucket in buckets], "%"))
+
+
+def _span(values: Sequence[float | None], unit: str) -> str:
+    return span(values, unit) if any(value is not None for value in values) else ""

@@ -1,0 +1,46 @@
+"""How many responses take longer than a time: the complementary distribution of each window.
+
+Both axes are logarithmic, so that the
+slowest responses, which a mean hides, have the room of the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from firstflight.findings.charts import Chart, Line, LineChart, Plot
+from firstflight.study.fetches.figures.buckets import Panel, Sample
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
+
+
+def chart(panel: Panel, bars: Chart) -> LineChart:
+    """One curve for each sample; bars: the chart of the panel's bars."""
+    counts = ", ".join(f"n = {len(sample.values)} with {sample.name}" for sample in panel.samples)
+    curves = [curve(sample) for sample in panel.samples]
+    ends = (min(float(values[0]) for values, _ in curves) * 0.9,
+            max(float(values[percent > LEAST_PERCENT].max(initial=values[0]))
+                for values, percent in curves) * 1.1)
+    plot = Plot(panel.metric.axis, "responses that take longer (%)", tuple(
+        Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look, style="curve",
+             window=sample.initcwnd)
+        for look, (sample, (values, percent)) in enumerate(zip(panel.samples, curves))),
+        x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100))
+    return LineChart(
+        f"{panel.figure.title}: how many take longer",
+        (*bars.context, *([f"Curves: {bars.compared}"] if bars.compared else [])),
+        f"{counts}; weighted by what each stands for", columns=((plot,),), plot_inches=4.4,
+        legend=True)
+
+
+def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """The values in order, and what part of the weight lies above each, in percent."""
+    import numpy
+    order = numpy.argsort(sample.values, kind="stable")
+    values, weights = numpy.asarray(sample.values)[order], numpy.asarray(sample.weights)[order]
+    above = numpy.maximum(weights.sum() - numpy.cumsum(weights), 0.0)
+    return values, above / weights.sum() * 100

@@ -1,0 +1,333 @@
+"""Figures of single cells: bars in groups by one quantity, maps of squares by two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, TypeVar
+
+from firstflight.base import stats
+from firstflight.base.stats import Estimate
+from firstflight.base.words import number, plain, short
+from firstflight.findings.charts import (Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar,
+                                         is_wide)
+from firstflight.findings.difference import percent_of
+from firstflight.findings.findings import Cell as Shown, Column, Finding, Table
+from firstflight.findings.quantities import quantity
+from firstflight.findings.quantity import Quantity
+from firstflight.study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, sign_of
+from firstflight.study.fetches.figures.figure import (Analysis, FigureResult, heading, interval,
+                                                      named)
+from firstflight.study.fetches.figures.panels import Values, bucket_of, counting, pair_of
+from firstflight.study.fetches.scenario.scenario import Axis, Figure
+from firstflight.study.fetches.scenario.sweep import SWEPT, Cell, Sweep
+from firstflight.study.fetches.verify.record import Record
+
+MOST_MAPS = 12  # of one figure: more are not compared, and a page is not read to its end
+NOTHING_COUNTS = "Nothing that was measured counts"
+WITHIN_PERCENT = 2.0  # of the best: less is not worth a larger window
+MOST_ROWS = 24  # of the long table that a terminal and a document show
+
+T = TypeVar("T")
+Place = tuple[Any, Any]  # values of `by` and of `down`
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a figure's sweep: columns by its `by`, rows by its `down`, "" without one.
+
+    chosen: its records; by_cell: the same by cell and window.
+    """
+
+    figure: Figure
+    sweep: Sweep
+    chosen: Sequence[Record]
+    by_cell: ByCell
+
+    @classmethod
+    def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
+        """Raises NoPanel where a cell was not measured."""
+        sweep = analysis.scenario.sweep(figure.sweep)
+        return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
+                                           analysis.records))
+
+    def values(self, name: str) -> list[Any]:
+        """What the sweep has of a quantity, in its order; "" alone for no quantity."""
+        return list(dict.fromkeys(getattr(cell, name) for cell in self.cells)
+                    ) if name else [""]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The cells of the sweep, a thousand in a map of the Internet."""
+        return self.sweep.cells
+
+    @cached_property
+    def varied(self) -> list[str]:
+        """What the sweep varies besides both quantities: a map for each combination of it."""
+        return [name for name in SWEPT
+                if name not in (self.figure.by, self.figure.down, "uplink_kbps")
+                and len(self.values(name)) > 1]
+
+    def combinations(self) -> Iterator[tuple[list[str], dict[Place, Cell]]]:
+        """Each combination: its values in words, and its cells by their place."""
+        for values in product(*map(self.values, self.varied)):
+            yield ([named(name, value) for name, value in zip(self.varied, values)],
+                   {(getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")): cell
+                    for cell in self.cells
+                    if tuple(getattr(cell, name) for name in self.varied) == values})
+
+    def map(self, title: str, values: Mapping[Place, T | None],
+            square: Callable[[T], Square]) -> SquareMap:
+        """A square for each place of which something is known."""
+        known = {place: square(value) for place, value in values.items() if value is not None}
+        columns = self.values(self.figure.by)
+        return SquareMap(title, tuple(quantity(self.figure.by).ticks(columns)[0]), tuple(
+            tuple(known.get((column, row)) for column in columns)
+            for row in self.values(self.figure.down)))
+
+    def table(self, title: str, values: Mapping[Place, T | None],
+              text: Callable[[T], str]) -> Table:
+        """The same in words, the first row at the top."""
+        across = quantity(self.figure.by)
+        down = [quantity(self.figure.down)] if self.figure.down else []
+        known = {place: text(value) for place, value in values.items() if value is not None}
+        columns = self.values(self.figure.by)
+        return Table(f"{title}; {across.head} across", (
+            *(Column(value.head, value.unit) for value in down),
+            *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
+                (*(plain(row) for _ in down), *(known.get((column, row)) for column in columns))
+                for row in self.values(self.figure.down)))
+
+    def chart(self, maps: Sequence[SquareMap], foot: str, **more: Any) -> SquareChart:
+        figure = self.figure
+        rows, y_label = ([""], "") if not figure.down else quantity(figure.down).ticks(
+            self.values(figure.down))
+        return SquareChart(
+            figure.title, heading(self.chosen), foot, maps=tuple(maps), rows=tuple(rows),
+            x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
+
+
+def square_of(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
+    """One cell under two windows; None where nothing of it counts under both."""
+    try:
+        return bucket_of(figure, Axis(figure.by, (0.0,)), 0.0,
+                         [pair_of(figure, cells, cell, 1.0, windows)], None)
+    except NoPanel:
+        return None
+
+
+def mean_interval(values: Values) -> Ends | None:
+    """95 % interval of the mean of one cell's values, None of a single one."""
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return stats.percentile_interval(
+        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+
+
+# What a larger window changes --------------------------------------------------------
+
+def improvements(analysis: Analysis, figure: Figure) -> FigureResult | None:
+    """A map for every larger window and what else the sweep varies; None without such a window."""
+    grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
+    metric = quantity(figure.metric)
+    every = list(product([window for window in grid.sweep.initcwnd if window != base],
+                         grid.combinations()))
+    if not every:
+        return None
+    maps, tables = [], []
+    for window, (words, cells) in every[:MOST_MAPS]:
+        title = ", ".join([f"{window} instead of {base} segments", *words])
+        buckets = {place: square_of(figure, grid.by_cell, cell, (base, window))
+                 for place, cell in cells.items()}
+        maps.append(grid.map(title, buckets, lambda bucket: Square(
+            bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n, bucket.excluded.total)))
+        tables.append(grid.table(
+            f"{metric.improved.capitalize()}, {title}", buckets, lambda bucket: (
+                f"{metric.with_unit(short(bucket.absolute))} {number(bucket.percent, 0)} %")))
+    if len(maps) == 1:
+        maps = [replace(maps[0], title="")]
+    left_out, sentence = _left_out(len(every), grid.varied), _range_of(metric, maps)
+    foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
+            f" the 95 % interval holds zero.{left_out}")
+    return FigureResult(Finding(figure.name, figure.title, tables=tuple(tables),
+                        sentence=sentence + left_out,
+                        chart=grid.chart(maps, foot, unit=metric.unit)))
+
+
+def _left_out(count: int, varied: list[str]) -> str:
+    """Which maps have no room, in a sentence; "" where all have."""
+    if count <= MOST_MAPS:
+        return ""
+    names = " and ".join(["window", *(quantity(name).head for name in varied)])
+    return (f" The first {MOST_MAPS} of {count} maps are shown, one for each {names}; the table of"
+            " cells has all of them, and so has trials.csv.")
+
+
+def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
+    """The least and the most of each map."""
+    ranges = []
+    for shown in maps:
+        known = [square for row in shown.rows for square in row if square is not None]
+        if known:
+            low, high = (choose(known, key=lambda square: square.value) for choose in (min, max))
+            ranges.append(f"{shown.title}{': ' if shown.title else ''}{short(low.value)} to"
+                        f" {metric.with_unit(short(high.value))} {metric.improved},"
+                        f" {short(min(square.percent for square in known))} to"
+                        f" {short(max(square.percent for square in known))} %")
+    return f"{'. '.join(ranges) or NOTHING_COUNTS}."
+
+
+# The smallest window that is about as good as the best -------------------------------
+
+@dataclass(frozen=True)
+class Choice:
+    """The window of one cell: the smallest within WITHIN_PERCENT of the best.
+
+    means: of the metric, of each window that has one; left_out: records that do not count;
+    sign: -1 where more is better.
+    """
+
+    window: int
+    means: Mapping[int, float]
+    left_out: int
+    sign: int = 1
+
+    def improved_percent(self, baseline: int) -> float | None:
+        """What it improves, of the baseline's mean."""
+        if baseline not in self.means:
+            return None
+        return percent_of(self.means[baseline], self.means[self.window], self.sign)
+
+
+def sufficient_windows(analysis: Analysis, figure: Figure) -> FigureResult:
+    """A map for every combination of what else the sweep varies."""
+    grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
+    windows = sorted(grid.sweep.initcwnd)
+    choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.cells}
+
+    def square(chosen: Choice) -> Square:
+        return Square(chosen.window, chosen.improved_percent(figure.baseline_initcwnd) or 0.0,
+                      left_out=chosen.left_out)
+
+    maps, tables = [], []
+    for words, cells in grid.combinations():
+        title, chosen_at = ", ".join(words), {place: choices[cell] for place, cell in cells.items()}
+        maps.append(grid.map(title, chosen_at, square))
+        tables.append(grid.table(f"Smallest sufficient window, segments: {title or figure.title}",
+                                 chosen_at, lambda chosen: str(chosen.window)))
+    foot = (f"The smallest window whose mean {metric.label or metric.head} is within"
+            f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
+            f" {', '.join(map(str, windows))} segments.")
+    sentence = _needed(figure, [chosen for chosen in choices.values() if chosen is not None])
+    return FigureResult(Finding(
+        figure.name, figure.title, sentence=sentence,
+        chart=grid.chart(maps, foot, scale="window", windows=tuple(windows)),
+        tables=(*tables, _long(figure, grid.varied, choices).first(MOST_ROWS))))
+
+
+def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) -> Choice | None:
+    """The window of a cell; None where nothing of it counts."""
+    means, left_out = {}, 0
+    for window in windows:
+        records = cells[cell, window]
+        values = [value for _, value in counting(records, figure.metric)[0]]
+        left_out += len(records) - len(values)
+        if values:
+            means[window] = sum(values) / len(values)
+    if not means:
+        return None
+    sign = sign_of(figure.metric)
+    best = min(sign * mean for mean in means.values())
+    bound = best + WITHIN_PERCENT / 100 * abs(best)
+    return Choice(min(window for window, mean in means.items() if sign * mean <= bound),
+                  means, left_out, sign)
+
+
+def _long(figure: Figure, varied: Sequence[str], choices: Mapping[Cell, Choice | None]) -> Table:
+    """A row for every cell, as data: what to export."""
+    names = (*varied, figure.by, figure.down)
+    base, metric = figure.baseline_initcwnd, quantity(figure.metric)
+    columns = (*(Column(quantity(name).head, quantity(name).unit, is_filter=True)
+                 for name in names),
+               Column("window", "segments"), Column("mean", metric.unit, "with it"),
+               Column("mean", metric.unit, f"with {base}"),
+               Column(metric.improved, "%", f"of {base}'s"))
+    return Table("Every network and response", columns, tuple(
+        (*(plain(getattr(cell, name)) for name in names), chosen.window,
+         chosen.means[chosen.window], chosen.means.get(base), chosen.improved_percent(base))
+        for cell, chosen in choices.items() if chosen is not None))
+
+
+def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
+    """How often the baseline is enough, how often the largest is needed."""
+    if not choices:
+        return f"{NOTHING_COUNTS}."
+    base, largest = figure.baseline_initcwnd, max(max(choice.means) for choice in choices)
+    enough = sum(choice.window <= base for choice in choices)
+    needed = sum(choice.window == largest for choice in choices)
+    return (f"A window of {base} segments is enough in {enough} of {len(choices)} cells"
+            f" ({100 * enough / len(choices):.0f} %); {needed} need{'s' if needed == 1 else ''} the"
+            f" largest, {largest}.")
+
+
+# The metric under each window, by one quantity ---------------------------------------
+
+def groups(analysis: Analysis, figure: Figure) -> FigureResult:
+    """Bars with 95 % intervals."""
+    grid = Grid.gather(analysis, figure)
+    by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
+    saved, unit = metric.improved, metric.unit
+    windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]
+    columns = [Column(by.head, by.unit)]
+    for window in windows:
+        columns += [Column(f"IW{window}", unit, "mean"),
+                    Column("95 % interval", f"IW{window}{f', {unit}' if unit else ''}", rank=2),
+                    Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
+                    Column("95 % interval", unit, f"with {window}", rank=3)]
+    bars, rows = [], []
+    for cell in grid.cells:
+        group_of = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
+        bars.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in group_of)))
+        rows.append((bars[-1][0], *(value for window, (bar, bucket) in zip(windows, group_of)
+                                    for value in _row(bar, bucket, window == base))))
+    table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
+    sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
+        f"{metric.with_unit(short(bar.time.value))} with {window}"
+        for window, bar in zip(windows, group) if bar) or "nothing counts")
+        for label, group in bars)
+    foot = ("Below the bars: the mean and what percentage of the first window's is"
+            f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
+                bar and bar.unsure for _, group in bars for bar in group) else "") + ".")
+    return FigureResult(Finding(
+        figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
+        chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
+                         windows=tuple(windows), groups=tuple(bars),
+                         measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")))
+
+
+def _bar(figure: Figure, cells: ByCell, cell: Cell,
+         windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
+    """The metric under the second window, compared with the first."""
+    bucket = square_of(figure, cells, cell, windows)
+    if bucket is None:
+        return None, None
+    records = cells[cell, windows[1]]
+    values = tuple(value for _, value in counting(records, figure.metric)[0])
+    return TimeBar(str(windows[1]), Estimate(bucket.experiment, mean_interval(values),
+                                             len(values)),
+                   None if windows[0] == windows[1] else bucket.percent, n=len(values),
+                   left_out=len(records) - len(values), unsure=bucket.is_unsure), bucket
+
+
+def _row(bar: TimeBar | None, bucket: Bucket | None, is_base: bool) -> tuple[Shown, ...]:
+    if bar is None or bucket is None:
+        return (None, "", "", "", "")
+    mean = (bar.time.value, interval(bar.time.interval) if is_wide(bar.time.interval) else "")
+    if is_base:
+        return (*mean, "", "", "")
+    ends = bucket.absolute_interval
+    return (*mean, bucket.absolute, bucket.percent, interval(ends) if is_wide(ends) else "")

@@ -1,0 +1,121 @@
+"""Published raw values of single cells, next to ours (the [raw] of a scenario)."""
+
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from firstflight.base import stats
+from firstflight.base.words import number, plain
+from firstflight.findings.findings import Column, Finding, Table
+from firstflight.runs.results.cells import Cells
+from firstflight.study.fetches.figures.buckets import NoPanel, of_sweep
+from firstflight.study.fetches.figures.panels import counting
+from firstflight.study.fetches.scenario.scenario import Raw, Scenario
+from firstflight.study.fetches.scenario.sweep import bucket_value
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.scenario.varied_parameters import shown
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.scenario import published
+
+
+@dataclass(frozen=True)
+class PublishedCell:
+    """One published raw value and ours. Times in ms.
+
+    measured_ms: mean of what counts, None where nothing does; n: how many.
+    comparable_ms: the published value without the round trips that it holds
+    besides; None where the published value has a defect, which mark then names.
+    """
+
+    initcwnd: int
+    rtt_ms: float
+    bandwidth_kbps: float
+    n: int
+    measured_ms: float | None
+    published_ms: float
+    comparable_ms: float | None
+    mark: str
+
+
+@dataclass(frozen=True)
+class PublishedCells:
+    """Every published raw value, in the order of its file; of_trial: the row of each trial."""
+
+    raw: Raw
+    rows: Sequence[PublishedCell]
+    of_trial: Mapping[Trial, PublishedCell]
+
+    def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
+        """What their marks mean, and that published times hold round trips that ours do not."""
+        used = {row.mark for row in rows}
+        lines = [f"{defect.mark}: {defect.why}" for defect in self.raw.defects
+                 if defect.mark in used]
+        if used and self.raw.extra_rtts:
+            lines.append(f"The published times hold {plain(self.raw.extra_rtts)} RTT more:"
+                         f" {self.raw.extra_why}.")
+        return lines
+
+
+def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedCells | None:
+    """None where the scenario has no [raw]. Raises NoPanel where the records mix clients."""
+    return _compared(scenario, scenario.raw, records) if scenario.raw else None
+
+
+def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
+    by_cell = Cells(of_sweep(scenario.sweep(raw.sweep), records)).by(
+        "initcwnd", "rtt_ms", "bandwidth_kbps")
+    rows, of_trial = [], {}
+    for fetch in published.fetches(raw.file):
+        cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
+        own = cell.records if cell else ()
+        values = [value for _, value in counting(own, raw.metric)[0]]
+        mark = next((defect.mark for defect in reversed(raw.defects)
+                     if bucket_value(defect.by, fetch) in defect.values), "")
+        rows.append(PublishedCell(
+            fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, len(values),
+            sum(values) / len(values) if values else None, fetch.total_ms,
+            None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms, mark))
+        of_trial.update({record.trial: rows[-1] for record in own})
+    return PublishedCells(raw, rows, of_trial)
+
+
+def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
+    """A grid for each window, RTT down, bandwidth across: measured / published, in ms."""
+    try:
+        cells = _compared(scenario, raw, records)
+    except NoPanel as error:
+        return Finding("raw", f"paper/{raw.file}", missing=str(error))
+    rows = cells.rows
+    counts = sorted({row.n for row in rows})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
+              for initcwnd in sorted({row.initcwnd for row in rows})]
+    notes = (*cells.explain_marks(rows), *_differences(cells))
+    return Finding("raw", f"every cell, measured / published (paper/{cells.raw.file}), ms;"
+                   f" n = {n} here, 1 there",
+                   tables=(*tables[:-1], replace(tables[-1], notes=notes)))
+
+
+def _grid(initcwnd: int, rows: Sequence[PublishedCell]) -> Table:
+    texts = {(row.rtt_ms, row.bandwidth_kbps):
+             f"{number(row.measured_ms, 0)}/{number(row.published_ms, 0)}{row.mark or ' '}"
+             for row in rows}
+    bandwidths = list(dict.fromkeys(bandwidth for _, bandwidth in texts))
+    return Table(f"IW{initcwnd}", (Column("RTT", "ms"), *(
+        Column(plain(bandwidth), "kbit/s") for bandwidth in bandwidths)), tuple(
+            (shown(rtt), *(texts[rtt, bandwidth] for bandwidth in bandwidths))
+            for rtt in dict.fromkeys(rtt for rtt, _ in texts)))
+
+
+def _differences(cells: PublishedCells) -> list[str]:
+    """Ours against the comparable published values: median and largest of |difference|."""
+    deviations_ms = [abs(row.measured_ms - row.comparable_ms) for row in cells.rows
+                     if row.measured_ms is not None and row.comparable_ms is not None]
+    if not deviations_ms:
+        return []
+    without = "Without it the" if cells.raw.extra_rtts else "The"
+    median_ms = stats.weighted_quantile(deviations_ms, [1.0] * len(deviations_ms), 0.5)
+    return [f"{without} {len(deviations_ms)} comparable cells differ by {number(median_ms)} ms"
+            f" (median) and by {number(max(deviations_ms))} ms at most."]

@@ -1,0 +1,330 @@
+"""Why a larger window changed a time, or why it did not: accounted for or measured, never guessed.
+
+What is saved is accounted for where the link was idle for so much less: these are round trips. Any
+other reason is measured: the same trials, with the same seed, without some of their limits
+(study.fetches.scenario.what_if). Which ones to lift follows from what the larger window saves:
+
+- It saves time, and the idle time does not account for it: what takes the saving away.
+- It changes nothing: all limits are lifted together. If it saves time then, each limit that alone
+  takes that away again is the reason. A limit that protects shows when it is lifted alone: then
+  the larger window takes longer.
+- It takes longer: the queue, random loss, jitter or pacing, without which at least four fifths of
+  the harm are gone; where none does that alone, two of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+from firstflight.base.words import joined, number
+from firstflight.study.fetches.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
+                                                     change_between, mean, settings, where,
+                                                     without_repeat)
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.scenario.what_if import BY_TAG, Limit, limits_of, without
+from firstflight.study.fetches.verify.record import Record
+
+TAKEN_AWAY = 0.8  # of a harm, at least, by the limit that causes it
+HARMFUL = tuple(BY_TAG[tag] for tag in ("queue", "loss", "jitter", "pacing"))
+# What a user may set larger where the window saves time already.
+MAY_ADD = tuple(BY_TAG[tag] for tag in ("receive-window", "send-buffer"))
+MOST_TRIALS = 40  # for the reasons of one answer
+MOST_SECONDS = 2.0
+# Of a trial in a guest: starting its programs, and a packet both ways.
+TRIAL_S, PACKET_S = 0.02, 0.00006
+MOST_REPEATS = 5  # of a what-if trial, where chance decides
+
+Limits = tuple[Limit, ...]  # in the order of what_if.LIMITS
+
+
+@dataclass(frozen=True)
+class WhatIfs:
+    """The what-if trials of a run."""
+
+    records: Sequence[Record] = ()
+
+    @cached_property
+    def _cells(self) -> dict[Trial, CellSetting]:
+        return {cell.requested: cell for cell in settings(self.records)}
+
+    def change(self, change: WindowChange, limits: Limits) -> WindowChange | None:
+        """The same comparison without these limits; None where it was not measured, or in vain."""
+        if not limits:
+            return change
+        base, experiment = (self._cells.get(without_repeat(without(cell.requested, limits)))
+                            for cell in (change.base, change.experiment))
+        if (base is None or experiment is None
+                or base.total_ms is None or experiment.total_ms is None):
+            return None
+        return change_between(base, experiment)
+
+
+def tolerance_ms(change: WindowChange) -> float:
+    """What may be no difference: half of the interval of the saving, or 1 % of the time."""
+    interval = change.saved.absolute.interval
+    half_ms = (interval[1] - interval[0]) / 2 if interval is not None else 0.0
+    return max(half_ms, SAME_PART * change.saved.base.value)
+
+
+def sign(change: WindowChange) -> int:
+    """1 where the larger window saves time, −1 where it takes longer, 0 where it changes nothing.
+    """
+    if abs(change.saved_ms) <= tolerance_ms(change):
+        return 0
+    return 1 if change.saved_ms > 0 else -1
+
+
+# What to ask ---------------------------------------------------------------------------
+
+def trials_to_ask(changes: Iterable[WindowChange], what_ifs: WhatIfs) -> list[Trial]:
+    """The what-if trials to measure next for the reasons of these comparisons, in their order.
+
+    All that one comparison needs by now, or nothing of it: with those that are measured already
+    they are MOST_TRIALS at most, and take MOST_SECONDS.
+    """
+    known = {record.trial for record in what_ifs.records}
+    asked: dict[Trial, None] = {}
+    took_s = sum(map(_cost_s, known))
+    for change in changes:
+        trials = [trial for limits in _questions(change, what_ifs)
+                  for trial in _trials(change, limits)
+                  if trial not in known and trial not in asked]
+        cost_s = sum(map(_cost_s, trials))
+        if (len(known) + len(asked) + len(trials) <= MOST_TRIALS
+                and took_s + cost_s <= MOST_SECONDS):
+            asked |= dict.fromkeys(trials)
+            took_s += cost_s
+    return list(asked)
+
+
+def _cost_s(trial: Trial) -> float:
+    """Roughly what a trial takes in a guest."""
+    return TRIAL_S + PACKET_S * (trial.response_bytes + sum(trial.before)) / trial.mss
+
+
+def asked_about(changes: Sequence[WindowChange], is_question: bool) -> Sequence[WindowChange]:
+    """The comparisons whose reasons are asked: all of a question by flags, those that change most
+    first; of a scenario the largest saving and the largest harm."""
+    if is_question or not changes:
+        return sorted(changes, key=lambda change: -abs(change.saved_ms))
+    best = max(changes, key=lambda change: change.saved_ms)
+    worst = min(changes, key=lambda change: change.saved_ms)
+    return [best, *([worst] if sign(worst) < 0 else [])]
+
+
+def _trials(change: WindowChange, limits: Limits) -> Iterator[Trial]:
+    """Both windows without these limits: once, or several repeats where chance decides."""
+    repeats = range(MOST_REPEATS)
+    for cell in (change.base, change.experiment):
+        for _, record in zip(repeats, cell.records):
+            trial = without(record.trial, limits)
+            yield trial
+            if not trial.is_random:
+                break
+
+
+def _questions(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
+    """Which limits to lift together, in each of the trials; what is measured already included."""
+    limits = limits_of(change.experiment.requested)
+    alone = [(limit,) for limit in limits]
+    if sign(change) == 0:
+        return [limits, *_put_back(limits), *alone]
+    if sign(change) > 0 and is_round_trips(change):
+        return [(limit,) for limit in limits if limit in MAY_ADD]
+    harmful = tuple(limit for limit in limits if limit in HARMFUL)
+    slower = change if sign(change) < 0 else _swapped(change)
+    singles: list[Limits] = [(limit,) for limit in harmful]
+    is_known = all(what_ifs.change(slower, single) is not None for single in singles)
+    if is_known and not _causes(slower, singles, what_ifs):
+        return [*singles, *combinations(harmful, 2)]
+    return singles
+
+
+def _put_back(limits: Limits) -> list[Limits]:
+    """All but one, for each of them; not of a limit alone, which put back is what was measured."""
+    return [tuple(other for other in limits if other is not limit) for limit in limits
+            ] if len(limits) > 1 else []
+
+
+def _swapped(change: WindowChange) -> WindowChange:
+    return change_between(change.experiment, change.base)
+
+
+# What it shows -------------------------------------------------------------------------
+
+def reasons(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
+    """Why the larger window changed the time, or did not; [] where that was not asked."""
+    if sign(change) == 0:
+        return _of_nothing(change, what_ifs)
+    if sign(change) > 0 and is_round_trips(change):
+        return [_round_trips(change, what_ifs)]
+    harmful: Limits = tuple(limit for limit in limits_of(change.experiment.requested)
+                            if limit in HARMFUL)
+    slower = change if sign(change) < 0 else _swapped(change)
+    for together in (1, 2):
+        tried = list(combinations(harmful, together))
+        if causes := _causes(slower, tried, what_ifs):
+            return [_cause(change, causes, what_ifs)]
+    return _not_found(change, [*combinations(harmful, 1), *combinations(harmful, 2)], what_ifs)
+
+
+def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "",
+              among: Sequence[WindowChange] = ()) -> list[str]:
+    """A sentence for each kind of reason, that of the largest effect first, with its own numbers.
+
+    known: what a reader knows already. among: all comparisons, of which only some are explained.
+    """
+    alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
+    for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
+        for reason in reasons(change, what_ifs):
+            if reason.text not in known:
+                alike.setdefault(reason.kind, []).append((change, reason))
+    lines = []
+    for same in alike.values():
+        change, reason = same[0]
+        text = reason.text[0].upper() + reason.text[1:]
+        place = f" ({where(change, among or changes)})" if len(among or changes) > 1 else ""
+        others = (f" The reason is the same in {len(same)} of {len(changes)} comparisons."
+                  if len(same) > 1 else "")
+        lines.append(f"{text}{place}.{others}")
+    return lines
+
+
+def idle_saved_ms(change: WindowChange) -> float | None:
+    """How much less the link is idle with the larger window; None in runs that did not note it."""
+    idle_ms = [mean(cell.counting, "link_idle_ms") for cell in (change.base, change.experiment)]
+    return None if idle_ms[0] is None or idle_ms[1] is None else idle_ms[0] - idle_ms[1]
+
+
+def is_round_trips(change: WindowChange) -> bool:
+    """Whether the link was idle for so much less as the larger window saves."""
+    saved_ms = idle_saved_ms(change)
+    return saved_ms is not None and abs(saved_ms - change.saved_ms) <= tolerance_ms(change)
+
+
+def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
+    text = (f"{_flights(change)}, and the link is idle {number(idle_saved_ms(change), 1)} ms less")
+    for limit in MAY_ADD:
+        lifted, more_ms = what_ifs.change(change, (limit,)), tolerance_ms(change)
+        if (lifted is not None and lifted.saved_ms > change.saved_ms + more_ms and
+                lifted.saved.experiment.value < change.saved.experiment.value - more_ms):
+            text += f"; with {limit.without} it would save {number(lifted.saved_ms, 1)} ms"
+    return Reason("round trips", text, "round trips")
+
+
+def _flights(change: WindowChange) -> str:
+    """In how many flights handshake and response leave, under both windows."""
+    cells = change.base, change.experiment
+    windows = [cell.requested.initcwnd for cell in cells]
+    handshakes, counts, listed = ([most_frequent(cell, column) for cell in cells] for column in (
+        "handshake_round_trips", "response_round_trips", "response_flights"))
+    before = (f"the handshake takes {_counted(handshakes[0], 'flight')} with {windows[0]} segments"
+              f" and {handshakes[1]} with {windows[1]}, and "
+              if handshakes[0] != handshakes[1] else "")
+    if counts[0] == counts[1]:
+        both = listed[0] if listed[0] == listed[1] else f"{listed[0]} and {listed[1]}"
+        return f"{before}the response takes {_counted(counts[0], 'flight')} with either window" + (
+            f" ({both} segments)" if both else "")
+    return (f"{before}the response takes {_counted(counts[0], 'flight')} with {windows[0]} segments"
+            f" ({listed[0]}) and {counts[1]} with {windows[1]} ({listed[1]})")
+
+
+def most_frequent(cell: CellSetting, column: str) -> Any:
+    """The value of a column that most of the transfers that count have."""
+    values = Counter(getattr(record, column) for record in cell.counting)
+    return values.most_common(1)[0][0] if values else None
+
+
+def _counted(count: object, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+# Where nothing changed -----------------------------------------------------------------
+
+def _of_nothing(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
+    limits = limits_of(change.experiment.requested)
+    all_lifted = what_ifs.change(change, limits)
+    if all_lifted is None:
+        return []
+    window = change.experiment.requested.initcwnd
+    alone = [(limit, lifted) for limit in limits
+             if (lifted := what_ifs.change(change, (limit,))) is not None]
+    protecting = [(limit, lifted) for limit, lifted in alone if sign(lifted) < 0]
+    if protecting:
+        cases = joined([f"with {limit.without} {window} segments take"
+                                 f" {number(-lifted.saved_ms, 1)} ms longer"
+                                 for limit, lifted in protecting])
+        names = _names([limit for limit, _ in protecting])
+        return [Reason(names, f"the {names} protect{'s' * (len(protecting) == 1)}: {cases}",
+                       f"protects: {names}")]
+    if sign(all_lifted) <= 0:
+        return [_same_flights(change)]
+    gain = f"without any limit {window} segments save {number(all_lifted.saved_ms, 1)} ms"
+    enough = [limit for limit, others in zip(limits, _put_back(limits) or [()])
+              if (back := what_ifs.change(change, others)) is not None and sign(back) <= 0]
+    if enough:
+        names = _names(enough)
+        takes = "each alone takes that away" if len(enough) > 1 else "it alone takes that away"
+        return [Reason(names, f"the {names}: {gain}, and {takes}", f"hides: {names}")]
+    names = _names(limits)
+    return [Reason(names, f"several limits together ({names}): {gain}, and none of them alone"
+                   " takes that away", "hide together")]
+
+
+def _same_flights(change: WindowChange) -> Reason:
+    """No limit hides anything: both windows sent the same, or a later response of a connection."""
+    requested = change.experiment.requested
+    flights = _flights(change)
+    if requested.before or requested.resumed:
+        return Reason("connection used before", f"the connection was used before: {flights}",
+                      "used before")
+    return Reason("same flights", flights, "same flights")
+
+
+# Harm, and a saving that is no round trips ---------------------------------------------
+
+def _causes(slower: WindowChange, tried: Iterable[Limits], what_ifs: WhatIfs) -> list[Limits]:
+    """Those without which at least four fifths of the time that is lost are not lost."""
+    return [limits for limits in tried if (lifted := what_ifs.change(slower, limits)) is not None
+            and lifted.saved_ms >= (1 - TAKEN_AWAY) * slower.saved_ms]
+
+
+def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) -> Reason:
+    window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
+    cases = joined([f"with {_without(limits)} {_effect(window, base, lifted)}"
+                             for limits in causes
+                             if (lifted := what_ifs.change(change, limits)) is not None])
+    names = " or ".join(_names(limits) for limits in causes)
+    return Reason(names, f"the {names}: {cases}", f"cause: {names}")
+
+
+def _not_found(change: WindowChange, tried: Sequence[Limits], what_ifs: WhatIfs) -> list[Reason]:
+    """Every trial that was asked, where none shows a reason; [] where none was asked."""
+    window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
+    cases = [f"with {_without(limits)} {_effect(window, base, lifted)}" for limits in tried
+             if (lifted := what_ifs.change(change, limits)) is not None]
+    if not cases:
+        return []
+    return [Reason("not found", f"no single reason was found: {joined(cases)}",
+                   "not found")]
+
+
+def _effect(window: int, base: int, lifted: WindowChange) -> str:
+    saved_ms = lifted.saved_ms
+    if sign(lifted) == 0:
+        return f"{window} segments take as long as {base}"
+    return (f"{window} segments save {number(saved_ms, 1)} ms" if saved_ms > 0 else
+            f"{window} segments take {number(-saved_ms, 1)} ms longer")
+
+
+def _names(limits: Iterable[Limit]) -> str:
+    return joined([limit.name for limit in limits])
+
+
+def _without(limits: Limits) -> str:
+    return joined([limit.without for limit in limits])

@@ -1,0 +1,83 @@
+"""Recovery: what a larger window gains under random loss beyond what it gains without loss.
+
+The buckets of such a panel are rates of loss; the lossless one is what the others are compared
+with. Of other panels and of the lossless bucket itself nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from firstflight.base.stats import Estimate
+from firstflight.base.words import between, short
+from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
+from firstflight.study.fetches.figures.buckets import Bucket, Panel
+from firstflight.study.fetches.figures.panels import improvement
+from firstflight.study.fetches.scenario.scenario import Figure, Scenario
+from firstflight.study.fetches.verify.record import Record
+
+HELPS, HARMS = "helps", "harms"
+
+
+def panel_of_loss(scenario: Scenario, figure: Figure, records: Sequence[Record],
+                  is_whole: bool = True) -> Panel:
+    """The rows of one improvement figure by random loss. Raises as `improvement`."""
+    return replace(improvement(scenario, figure, records, is_whole), is_of_loss=True)
+
+
+def beyond_lossless(panel: Panel, bucket: Bucket) -> Estimate | None:
+    """The improvement less that of the lossless network, in the metric's unit.
+
+    None without a lossless bucket or an interval, too.
+    """
+    lossless = next((other for other in panel.buckets if other.value == 0), bucket)
+    ends = bucket.absolute_interval
+    if not panel.is_of_loss or lossless.value == bucket.value or ends is None:
+        return None
+    return Estimate(bucket.absolute - lossless.absolute,
+                    (ends[0] - lossless.absolute, ends[1] - lossless.absolute))
+
+
+def effect(panel: Panel, bucket: Bucket) -> str:
+    """Whether the window helps recovery or harms it, by the 95 % interval; "" for no bucket."""
+    if (beyond := beyond_lossless(panel, bucket)) is None:
+        return ""
+    if bucket.draws < LEAST_DRAWS:
+        return UNDECIDED
+    return {1: HELPS, -1: HARMS, 0: UNDECIDED}[beyond.sign]
+
+
+def sentence_of_figure(panel: Panel) -> list[str]:
+    """What each bar has beyond the lossless one; [] where none has."""
+    parts = [f"{short(beyond.value)} {panel.metric.unit} at {panel.named(bucket)}"
+             f" ({between(beyond.interval)}, {effect(panel, bucket)})"
+             for bucket in panel.buckets if (beyond := beyond_lossless(panel, bucket))]
+    return [f"Beyond what is {panel.metric.improved} without loss: {'; '.join(parts)}."
+            ] if parts else []
+
+
+# Over the bars of such a panel, whose lines_above these are.
+ABOVE_LOSS = "beyond the lossless bar: what the window does, and the 95 % interval"
+
+
+def lines_above(panel: Panel, bucket: Bucket) -> tuple[str, str]:
+    """Two lines above a bar."""
+    beyond, unit = beyond_lossless(panel, bucket), panel.metric.unit
+    if beyond is None or beyond.interval is None:
+        return "", ""
+    low, high = beyond.interval
+    return (f"{short(beyond.value)} {unit}: {effect(panel, bucket)}",
+            f"{short(low)} … {short(high)}")
+
+
+def sentence_of_run(panels: Sequence[Panel]) -> list[str]:
+    """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
+    counts = Counter(word for panel in panels for bucket in panel.buckets
+                     if (word := effect(panel, bucket)))
+    if not counts:
+        return []
+    return ["Under random loss the larger window gains more than without loss in"
+            f" {counts[HELPS]} of {counts.total()} bars and less in {counts[HARMS]}; the 95 %"
+            f" interval leaves {counts[UNDECIDED]} undecided."]

@@ -1,0 +1,281 @@
+"""Figures of single cells over one quantity: lines, or squares, for each window."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from firstflight.base.words import plain, short
+from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart,
+                                         SquareMap)
+from firstflight.findings.claims import NOT_MEASURED, word_of
+from firstflight.findings.findings import Column, Finding, Rounded, Statement, Table
+from firstflight.findings.quantities import quantity
+from firstflight.model.predict import Prediction, predict
+from firstflight.runs.results.cells import Cells
+from firstflight.runs.results.records import value_of
+from firstflight.study.fetches.figures.buckets import NoPanel, by_cell
+from firstflight.study.fetches.figures.figure import Analysis, FigureResult, heading
+from firstflight.study.fetches.scenario.scenario import Claim, Figure
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import computed, is_computable
+from firstflight.study.scenario.grammar import as_read, claims_on
+
+
+def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
+    """A claim on the trials of a figure, all of which have to count."""
+    return as_read(claim, _tested(claim, metric, records))
+
+
+def _tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
+    columns = (metric, claim.at_most) if claim.at_most else (metric, *claim.more_where)
+    known = [tuple(map(float, values)) for record in records if record.counts
+             and None not in (values := [value_of(record, column) for column in columns])]
+    if len(known) < len(records):
+        return Statement(claim.says, f"undetermined: {len(records) - len(known)} of"
+                         f" {len(records)} trials do not count.", NOT_MEASURED)
+    if claim.more_where:
+        return _more_where(claim, metric, known)
+    over, exact = (sum(compare(*values) for values in known)
+                   for compare in (operator.gt, operator.eq))
+    return Statement(claim.says, f"in {len(known) - over} of {len(known)} trials"
+                     f" {quantity(metric).what} is at most {quantity(claim.at_most).what}, in"
+                     f" {exact} of them as much.", word_of(not over))
+
+
+def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
+    first, second = (quantity(column).what for column in claim.more_where)
+    least = min(value for value, _, _ in trials)
+    larger, others = ([value > least for value, *two in trials if (two[0] > two[1]) == is_larger]
+                      for is_larger in (True, False))
+    if not larger or not others:
+        return Statement(claim.says, f"undetermined: {first} is larger than {second} in"
+                         f" {len(larger)} of {len(trials)} trials.", NOT_MEASURED)
+    sentence = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
+             f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)}, and"
+             f" {sum(others)} of the others.")
+    return Statement(claim.says, sentence, word_of(
+        all(larger) and not any(others),
+        sum(larger) / len(larger) > sum(others) / len(others)))
+
+
+CURVE_POINTS = 160  # of the model's line, across the figure
+STEP_PART = 0.1  # of a curve's height, from which on it steps
+ONE_ROUND_TRIP = "handshake_round_trips"
+# What the model predicts of each metric that it knows.
+PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
+    "total_ms": lambda prediction: prediction.total_ms,
+    "latency_ms": lambda prediction: prediction.latency_ms,
+    "first_byte_ms": lambda prediction: prediction.first_byte_ms,
+    "appconnect_ms": lambda prediction: prediction.appconnect_ms}
+
+
+@dataclass(frozen=True)
+class Values:
+    """The means of a figure by (value of `by`, value of `of`), none where nothing counts.
+
+    of: what the lines are of, initcwnd or the figure's `down`. requested: a trial of each.
+    known: all values of it that the scenario has. chosen: the figure's records.
+    """
+
+    by: str
+    of: str
+    across: tuple[Any, ...]
+    lines: tuple[Any, ...]
+    means: Mapping[tuple[Any, Any], float]
+    requested: Mapping[tuple[Any, Any], Trial]
+    labels: Mapping[Any, str]
+    is_modelled: bool
+    known: tuple[object, ...]
+    chosen: Sequence[Record]
+
+    def look(self, line: object) -> int:
+        """A line's look, by its value among all of the scenario, so that all figures agree.
+
+        The lightest colour is left for those that have more lines than others.
+        """
+        return self.known.index(line) + (len(self.known) < LOOKS)
+
+    def window(self, line: Any) -> int:
+        """The initial window that a line is of, 0 where lines are of something else."""
+        return int(line) if self.of == "initcwnd" else 0
+
+    def label(self, value: Any) -> str:
+        return self.labels.get(value, plain(value))
+
+    def named(self, line: Any) -> str:
+        """A line's name: "IW10", "record 4096 bytes"."""
+        if self.of == "initcwnd":
+            return f"IW{line}"
+        named = quantity(self.of)
+        if line in self.labels:
+            return f"{named.head} {self.labels[line]}"
+        return f"{named.head} {plain(line)} {named.unit}".rstrip()
+
+    @property
+    def decimals(self) -> int:
+        """The decimals of the means: none where all are whole."""
+        return 0 if all(value == int(value) for value in self.means.values()) else 1
+
+
+def steps(analysis: Analysis, figure: Figure) -> FigureResult:
+    """The metric over `by`, a line for each window or value of `down`."""
+    values = _values(analysis, figure)
+    curves = _curves(figure, values, analysis.scenario.head.sysctls)
+    return _finding(analysis, figure, values,
+                 _lines(figure, values, curves))
+
+
+def levels(analysis: Analysis, figure: Figure) -> FigureResult:
+    """The same in squares: `by` from the top down, what lines are of across."""
+    values = _values(analysis, figure)
+    metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
+    rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
+                       for line in values.lines) for x in downwards)
+    return _finding(analysis, figure, values, SquareChart(
+        figure.title, heading(values.chosen),
+        f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
+        maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
+        rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
+        y_label="" if any(x in values.labels for x in values.across) else quantity(figure.by).axis,
+        whole=not values.decimals))
+
+
+def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> FigureResult:
+    return FigureResult(Finding(
+        figure.name, figure.title, tables=(_table(figure, values),),
+        sentence=_sentence(figure, values), chart=chart, statements=tuple(
+            tested(claim, figure.metric, values.chosen)
+            for claim in claims_on(figure, analysis.scenario.claims))))
+
+
+def _values(analysis: Analysis, figure: Figure) -> Values:
+    """Raises NoPanel where cells are missing, or all were skipped."""
+    scenario, records = analysis.scenario, analysis.records
+    sweep = scenario.sweep(figure.sweep)
+    windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
+    line_of = figure.down or "initcwnd"
+    chosen, _ = by_cell(scenario, figure, windows, records)
+    if all(record.was_skipped for record in chosen):
+        raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
+    measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
+    cells = measured.by(figure.by, line_of)
+    lines = tuple(measured.values(line_of))
+    known = [value for sweep_of in scenario.sweeps for value in getattr(sweep_of, line_of)]
+    axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
+    labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
+    return Values(
+        figure.by, line_of, tuple(measured.values(figure.by)), lines,
+        {(x, line): mean for (x, line), cell in cells.items()
+         if (mean := cell.mean(figure.metric)) is not None},
+        {(x, line): cell.records[0].trial for (x, line), cell in cells.items()}, labels,
+        all(record.model_ms is not None for record in chosen if record.counts),
+        tuple(in_order(dict.fromkeys((*known, *lines)))), chosen)
+
+
+def in_order(values: Collection[Any]) -> Collection[Any]:
+    """Numbers by their size, words as they come."""
+    return values if any(isinstance(value, str) for value in values) else sorted(values)
+
+
+def _table(figure: Figure, values: Values) -> Table:
+    """A row for each value of `by`, a column for each line."""
+    by, metric = quantity(figure.by), quantity(figure.metric)
+    columns = (Column(by.head, by.unit, is_text=bool(values.labels)), *(
+        Column(values.named(line), metric.unit, metric.head) for line in values.lines))
+    return Table(figure.title, columns, tuple(
+        (values.label(x), *(None if (value := values.means.get((x, line))) is None else
+                            Rounded(value, values.decimals) for line in values.lines))
+        for x in values.across))
+
+
+def _sentence(figure: Figure, values: Values) -> str:
+    """The least and the most of each line; for round trips, the smallest window for one."""
+    if figure.metric == ONE_ROUND_TRIP and values.of == "initcwnd":
+        return _smallest_windows(values)
+    metric, parts = quantity(figure.metric), []
+    for line in values.lines:
+        known = [values.means[x, line] for x in values.across if (x, line) in values.means]
+        if known:
+            parts.append(f"{values.named(line)}: {short(min(known))} to {short(max(known))}"
+                         f" {metric.unit}".rstrip())
+    return f"{metric.axis}: {'; '.join(parts) or 'nothing that was measured counts'}."
+
+
+def _smallest_windows(values: Values) -> str:
+    """The smallest window under which a handshake takes one round trip, chain by chain."""
+    parts = []
+    for x in values.across:
+        known = {line: values.means[x, line] for line in values.lines if (x, line) in values.means}
+        enough = [line for line, round_trips in known.items() if round_trips == 1]
+        parts.append(f"{values.label(x)} {quantity(values.by).unit}".rstrip()
+                     + (f": {min(enough)}" if enough else f": more than {max(known)}" if known
+                        else ": nothing counts"))
+    return f"The smallest window measured that needs one round trip: {'; '.join(parts)}."
+
+
+# Lines -------------------------------------------------------------------------------
+
+def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
+    lines = []
+    for line in values.lines:
+        points = [(float(x), values.means[x, line]) for x in values.across
+                  if (x, line) in values.means]
+        xs, ys = zip(*points) if points else ((), ())
+        lines.append(Line(values.named(line), xs, ys, look=values.look(line),
+                          style="points" if curves else "steps", window=values.window(line)))
+    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
+                y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
+    foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
+            "Measured at the points; a step lies anywhere between two of them.")
+    return LineChart(figure.title, heading(values.chosen), foot, columns=((plot,),), legend=True,
+                     palette="ordered", plot_inches=3.6)
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float] | None:
+    """The ends of an axis from zero, so that heights compare; below it where values are."""
+    if not values:
+        return None
+    low, high = min(0.0, *values), max(0.0, *values)
+    room = 0.06 * (high - low or 1.0)
+    return (low - room if low else 0.0), high + room
+
+
+def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[Line]:
+    """The model's line through each, where it knows all that decides; else none."""
+    if figure.metric not in PREDICTED or figure.by not in ("chain_bytes", "response_bytes") or not (
+            values.is_modelled and all(map(is_computable, values.requested.values()))):
+        return []
+    step = max(1, math.ceil((max(values.across) - min(values.across)) / CURVE_POINTS))
+    xs = sorted({*values.across, *range(min(values.across), max(values.across), step)})
+    predicted, curves = PREDICTED[figure.metric], []
+    for line in values.lines:
+        trial = next(trial for (_, value), trial in values.requested.items() if value == line)
+
+        def at(x: int, like: Trial = trial) -> float:
+            return predicted(predict(computed(replace(like, **{figure.by: x}), sysctls)))
+
+        known = _steep(xs, at)
+        curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
+                           look=values.look(line), style="curve",
+                           window=values.window(line)))
+    return curves
+
+
+def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
+    """A curve's values; where it steps, up to the very byte, so that a step is no slope."""
+    known = {x: at(x) for x in xs}
+    least = STEP_PART * (max(known.values()) - min(known.values()))
+    for low, high in zip(xs, xs[1:]):
+        while high - low > 1 and abs(known[high] - known[low]) > least > 0:
+            middle = (low + high) // 2
+            known[middle] = at(middle)
+            if abs(known[middle] - known[low]) > abs(known[high] - known[middle]):
+                high = middle
+            else:
+                low = middle
+    return dict(sorted(known.items()))

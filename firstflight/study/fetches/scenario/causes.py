@@ -1,0 +1,183 @@
+"""Why published numbers are what they are: causes, one after another, as data of a scenario.
+
+A scenario with [as_published] measures another one's published numbers again, with the
+defects and habits of their set-up switched on in turn; docs/examples/as_published.toml has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
+from firstflight.runs import scenario_file, schema
+from firstflight.runs.schema import key
+from firstflight.study.fetches.scenario.sweep import SWEPT, Sweep
+
+CODE, KERNEL, CALIBRATED, INFERRED = "code", "kernel", "calibrated", "inferred"
+# From what is certain to what only fits; the first two count as one.
+GROUPS = ("code and kernel alone", "with what is calibrated", "with what is inferred")
+GROUP_OF = {CODE: 0, KERNEL: 0, CALIBRATED: 1, INFERRED: 2}
+# Of the scenario that is explained, what its explanation takes over.
+_TAKEN = ("defaults", "sweep", "axis", "figure", "claim", "raw")
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """How a set-up's script read the times that it published; nothing by default.
+
+    process_ms: of programs that ran inside the time; added by calculation.
+    failed_ms: what the client reported of a fetch that could not connect, 0 for nothing.
+    truncated: published numbers are cut to whole ones, not rounded.
+    """
+
+    process_ms: float = 0.0
+    failed_ms: float = 0.0
+    truncated: bool = False
+
+
+READINGS = tuple(field.name for field in fields(ClockReading))
+SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
+
+
+def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(value, dict) or not value:
+        raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
+    schema.known_keys(value, SWITCHABLE, where)
+    return tuple((name, (schema.flag if name == "truncated" else schema.number(name))(
+        item, f"{where}: {name}")) for name, item in value.items())
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason why published numbers are what they are; see docs/SCENARIOS.md."""
+
+    name: str
+    says: str
+    known: Literal["code", "kernel", "calibrated", "inferred"]
+    where: str
+    switches: tuple[tuple[str, Any], ...] = key(name="set", reader=_switched)
+    sweeps: tuple[str, ...] = ()
+
+    def switch_on(self, sweep: Sweep) -> Sweep:
+        """The sweep with this cause."""
+        if self.sweeps and sweep.name not in self.sweeps:
+            return sweep
+        return replace(sweep, **{name: (value,) for name, value in self.switches
+                                 if name not in READINGS})
+
+    def change_reading(self, reading: ClockReading) -> ClockReading:
+        """The reading with this cause."""
+        return replace(reading, **{name: value for name, value in self.switches
+                                   if name in READINGS})
+
+    @property
+    def in_words(self) -> str:
+        """What it switches on."""
+        switched = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
+                         for name, value in self.switches)
+        return switched + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
+
+
+@dataclass(frozen=True)
+class AsPublished:
+    """The reproduction whose numbers are explained, and when one agrees (docs/SCENARIOS.md)."""
+
+    of: str = key(reader=schema.file_name)
+    within_percent: float = key(quantity="within")
+    within_ms: float = key(quantity="within")
+    within_points: float = key(0.0, quantity="within")
+    causes: tuple[Cause, ...] = key((), absent=True)
+
+    def agrees(self, ours: float | None, published: float, truncated: bool = False) -> bool:
+        """Whether a time is near enough to the published one."""
+        return _off(ours, published, truncated) <= max(
+            self.within_percent / 100 * abs(published), self.within_ms)
+
+    def agrees_in_points(self, ours: float | None, published: float, truncated: bool = False,
+                         error_points: float = 0.0) -> bool:
+        """Whether a percentage is; error_points: how far off the published one may be read."""
+        return _off(ours, published, truncated) <= max(self.within_points, error_points)
+
+
+def _off(ours: float | None, published: float, truncated: bool) -> float:
+    """How far ours is from the published number, or from what was cut to it."""
+    if ours is None:
+        return float("inf")
+    return max(published - ours, ours - published - truncated, 0.0)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The sweeps with some causes switched on, and how their times are read.
+
+    cause: the last of them, None for none: the clean run.
+    """
+
+    cause: Cause | None
+    sweeps: tuple[Sweep, ...]
+    reading: ClockReading
+
+
+def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
+    """The clean run, and one level more for each cause."""
+    made = [Level(None, sweeps, ClockReading())]
+    for cause in causes:
+        last = made[-1]
+        made.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
+                          cause.change_reading(last.reading)))
+    return made
+
+
+# Reading it ------------------------------------------------------------------------
+
+def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
+    """A scenario's tables; of one with [as_published] those of the other behind its own.
+
+    Only the sweeps and figures are taken of which something is published. Raises UsageError.
+    """
+    if "as_published" not in raw:
+        if "cause" in raw:
+            raise UsageError(f"{where}: [[cause]] tables explain another scenario's published"
+                             ' numbers: they need [as_published] with of = "…"')
+        return dict(raw)
+    other_name = schema.file_name(schema.table(raw, "as_published", where).get("of"),
+                          f"{where}: [as_published]: of")
+    other = scenario_file.find(other_name).raw
+    if "sweep" not in other or not {*other.get("defaults", {})} <= {*schema.keys_of(Sweep)}:
+        raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
+                         " fetches, whose set-up causes could be of")
+    taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
+    taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
+    claims, figures, sweeps = (schema.as_tables(taken, name, where)
+                               for name in ("claim", "figure", "sweep"))
+    claimed = [claim.get("figure") for claim in claims]
+    figures = [figure for figure in figures
+               if figure.get("published") or figure.get("name") in claimed]
+    used = [*(figure.get("sweep") for figure in figures),
+            schema.table(taken, "raw", where).get("sweep")]
+    return {**taken, "figure": figures,
+            "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
+
+
+def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str
+                ) -> AsPublished | None:
+    """What a scenario explains, None where nothing. Raises UsageError."""
+    if "as_published" not in raw:
+        return None
+    causes = schema.read_tables(Cause, raw, "cause", where)
+    if not causes:
+        raise UsageError(f"{where}: [as_published] has no [[cause]] to switch on")
+    names = [sweep.name for sweep in sweeps]
+    for cause, after in zip(causes, (*causes[1:], causes[-1])):
+        place = f'{where}: [[cause]] "{cause.name}"'
+        for name in cause.sweeps:
+            schema.one_of(name, names, f"{place}: sweeps")
+        if GROUP_OF[after.known] < GROUP_OF[cause.known]:
+            raise UsageError(f'{where}: [[cause]] "{after.name}": known = "{after.known}" stands'
+                             f' behind one that is {cause.known}; code and kernel come first, then'
+                             " calibrated, then inferred")
+    return schema.read(AsPublished, schema.table(raw, "as_published", where),
+                       f"{where}: [as_published]", causes=causes)

@@ -1,0 +1,119 @@
+"""The table of a population: a row for each response, with the network that it is fetched over.
+
+scenarios/populations/<scenario>.csv.xz has the rows that a scenario measures; another seed's, or
+the large sample, are drawn beside it by hand (paper/draw.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from firstflight.base import files
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.runs.scenario_file import SCENARIOS
+
+ENDING = ".csv.xz"
+FOLDER = SCENARIOS / "populations"
+MOST_BYTES = 256 << 20  # of a table: a million rows and more
+
+
+class Row(NamedTuple):
+    """A response. Most columns are parameters of its trials (study.fetches.scenario.trial.Trial).
+
+    part: the population. key_rtt_ms, key_bandwidth_kbps: what the paper files its client under.
+    weight: the share of all responses of the part that it stands for; baseline_weight: in the
+    week of the baseline's window; step_weight: with far and slow apart, 0 where the steps of
+    causes do not measure it. bandwidth_kbps: both ways. loss_percent, seed: 0 without random loss.
+    """
+
+    part: str
+    key_rtt_ms: float
+    key_bandwidth_kbps: float
+    weight: float
+    baseline_weight: float
+    step_weight: float
+    rtt_ms: float
+    bandwidth_kbps: float
+    queue_packets: int
+    loss_percent: float
+    seed: int
+    response_bytes: int
+    earlier_bytes: int
+    burst_bytes: int
+    gap_ms: float
+
+
+COLUMNS = Row._fields
+_WHOLE = ("queue_packets", "seed", "response_bytes", "earlier_bytes", "burst_bytes")
+_CHECKED = ("rtt_ms", "bandwidth_kbps", "gap_ms", "loss_percent", "response_bytes")
+
+
+def path_of(name: str, full: bool = False, seed: int = 1) -> Path:
+    """Where the table of a scenario stands."""
+    return FOLDER / (name + ("_full" if full else "") + (f"_seed{seed}" if seed != 1 else "")
+                     + ENDING)
+
+
+def joint_path_of(name: str, datacenter: str) -> Path:
+    """Where the distribution stands that the clients of a data centre were drawn from."""
+    return FOLDER / f"{name}_joint_{datacenter}{ENDING}"
+
+
+@lru_cache(maxsize=2)  # trials are counted before they are made
+def read(path: Path) -> tuple[Row, ...]:
+    """The rows of a table. Raises UsageError."""
+    lines = table(path)
+    if tuple(lines[0]) != COLUMNS:
+        raise UsageError(f"{where_of(path)}: its columns have to be {', '.join(COLUMNS)}")
+    return tuple(_row(line, f"{where_of(path)}: row {number}")
+                 for number, line in enumerate(lines[1:], start=1))
+
+
+def _row(line: Sequence[str], where: str) -> Row:
+    """Raises UsageError."""
+    try:
+        row = Row(line[0], *(int(cell) if name in _WHOLE else float(cell)  # type: ignore[arg-type]
+                             for name, cell in zip(COLUMNS[1:], line[1:])))
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
+    for name in _CHECKED:
+        QUANTITIES[name].check(getattr(row, name), where)
+    return row
+
+
+def table(path: Path) -> list[list[str]]:
+    """The lines of a compressed CSV, of one length. Raises UsageError where it is damaged."""
+    try:
+        with files.opened(path) as file:
+            whole = lzma.LZMADecompressor()
+            content = whole.decompress(file.read(), MOST_BYTES)
+        if not whole.eof:
+            raise EOFError(f"it is cut off, or has more than {MOST_BYTES >> 20} MB")
+        lines = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{where_of(path)}: cannot be read: {error}") from error
+    if len(set(map(len, lines))) != 1:
+        raise UsageError(f"{where_of(path)}: its lines are not of one length")
+    return lines
+
+
+def where_of(path: Path) -> str:
+    """How messages name it."""
+    return f"scenarios/populations/{path.name}"
+
+
+def write(path: Path, header: Sequence[str], lines: Iterable[Iterable[object]]) -> None:
+    """A compressed CSV; numbers have all their digits. Raises WriteError."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(lines)
+    files.write(path, lzma.compress(text.getvalue().encode("utf-8"),
+                                    preset=9 | lzma.PRESET_EXTREME))

@@ -1,0 +1,252 @@
+"""Scenarios of kind fetches: what to measure, and the figures that come of it.
+
+docs/examples/fetches.toml describes a file, docs/SCENARIOS.md the keys that no example has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
+from firstflight.findings import quantities
+from firstflight.runs import schema
+from firstflight.runs.schema import key
+from firstflight.study.fetches.scenario import causes
+from firstflight.study.fetches.scenario.causes import AsPublished
+from firstflight.study.fetches.scenario.population import Population, Populations
+from firstflight.study.fetches.scenario.sweep import SWEPT, Sweep, Value
+from firstflight.study.fetches.scenario.users import UserSample
+from firstflight.study.scenario import grammar
+from firstflight.study.scenario.published import SHARES_TOLERANCE_PERCENT
+
+BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
+JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth (published.shares)
+OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
+
+T = TypeVar("T")
+_BY = schema.word(BUCKETED)
+_METRIC = schema.word(quantities.METRICS)
+
+
+_COLUMN = schema.word((*quantities.METRICS, "initcwnd"))
+
+
+def _two_bars(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2 or not all(
+            isinstance(label, str) for label in value):
+        raise UsageError(f"{where} has to be the labels of two bars")
+    return tuple(value)
+
+
+def _two_columns(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise UsageError(f"{where} has to be two columns")
+    return tuple(_COLUMN(name, where) for name in value)
+
+
+OF_BARS, OF_TRIALS = ("larger", "most", "equal", "highest_percent"), ("at_most", "more_where")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The buckets of one quantity; shares_percent is empty where none are published."""
+
+    by: str = key(reader=_BY)
+    values: tuple[Value, ...] = key(quantity_in="by")
+    labels: tuple[str, ...] = ()  # without any, the values
+    shares_percent: tuple[float, ...] = key((), reader=schema.values(
+        schema.number("shares_percent"), distinct=False))
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", tuple(map(plain, self.values)))
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where labels or shares do not go with the values."""
+        for name in ("labels", "shares_percent"):
+            count = len(getattr(self, name))
+            if count not in (0, len(self.values)):
+                raise UsageError(f"{where}: {count} {name} for {len(self.values)} values")
+        total = sum(self.shares_percent)
+        if self.shares_percent and abs(total - 100) > SHARES_TOLERANCE_PERCENT:
+            raise UsageError(f"{where}: shares_percent sum to {total:.2f}, not to 100 ±"
+                             f" {SHARES_TOLERANCE_PERCENT:g}")
+
+    def share_percent(self, value: Value) -> float | None:
+        return self.shares_percent[self.values.index(value)] if self.shares_percent else None
+
+    def label(self, value: Value) -> str:
+        return self.labels[self.values.index(value)]
+
+
+@dataclass(frozen=True)
+class Claim(grammar.Claim):
+    """What a source says of a figure in words, as a test on its bars or its trials.
+
+    larger: the first bar's percentage is larger than the second's; most: the largest percentage of
+    these bars is larger than that of every other bar; equal: the two are equal in ms;
+    highest_percent: of all bars.
+    at_most: a column, which no trial's metric passes. more_where: two columns; the metric is
+    more than its least in the trials whose first is the larger, and in no other.
+    """
+
+    larger: tuple[str, ...] = key((), reader=_two_bars)
+    most: tuple[str, ...] = key((), reader=schema.values(schema.text, "labels of bars"))
+    equal: tuple[str, ...] = key((), reader=_two_bars)
+    highest_percent: float | None = key(None, quantity="shares_percent")
+    at_most: str = key("", reader=_COLUMN)
+    more_where: tuple[str, ...] = key((), reader=_two_columns)
+
+    def check(self, where: str) -> None:
+        """Raises UsageError unless it says one thing."""
+        if len(self._tests) != 1:
+            *all_but_last, last = (*OF_BARS, *OF_TRIALS)
+            raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
+
+    @property
+    def is_of_trials(self) -> bool:
+        """Whether it is tested on trials, of figures of steps and levels, not on bars."""
+        return self._tests[0] in OF_TRIALS
+
+    @property
+    def is_of_all_bars(self) -> bool:
+        """Whether it compares all bars of its figure, so that a part cannot be judged."""
+        return self._tests[0] in ("most", "highest_percent")
+
+    @property
+    def _tests(self) -> list[str]:
+        return [name for name in (*OF_BARS, *OF_TRIALS)
+                if getattr(self, name) not in (None, "", ())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(grammar.Figure):
+    """One figure: which trials enter it, and what it is compared with.
+
+    by: the quantity of its buckets; down: of the rows of a map, or of the lines of
+    steps in the place of windows, "" for none. weights: the quantity that each bucket
+    is averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
+    experiment_initcwnd: 0 of a kind that compares all windows. also: names of
+    further drawings. published, panel: file in paper/ and the panel in it (""
+    for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
+    held_out: no parameter of the scenario was chosen by looking at the published values.
+    bandwidth_at_most_kbps: of a population, only clients up to it; 0: all.
+    other_windows: a run compared other windows than those that were published; the published
+    file then only names the bars.
+    """
+
+    kind: str  # of study.fetches.figures.kinds.FIGURES
+    sweep: str
+    by: str = key("", reader=_BY)
+    down: str = key("", reader=_BY)
+    weights: str = ""
+    baseline_initcwnd: int = key(quantity="initcwnd")
+    experiment_initcwnd: int = key(0, quantity="initcwnd")
+    metric: str = key(reader=_METRIC)
+    also: tuple[str, ...] = key((), reader=schema.values(schema.file_name, "names"))
+    published: str = ""
+    panel: str = ""
+    percent_of: Literal["baseline", "experiment"] = "baseline"
+    held_out: bool = False
+    bandwidth_at_most_kbps: float = key(0.0, quantity="bandwidth_kbps")
+    other_windows: bool = key(False, absent=True)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether something was published of its bars."""
+        return bool(self.published) and not self.other_windows
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether its bars are windows."""
+        return self.by == "initcwnd"
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Published values that cannot be compared: where, a mark of one letter, and why."""
+
+    by: str = key(reader=_BY)
+    values: tuple[float, ...] = key(quantity_in="by")
+    mark: str = key()
+    why: str = key()
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Published raw values of a sweep's cells, one fetch each, file in paper/.
+
+    extra_rtts: round trips that the published values hold and ours do not.
+    """
+
+    file: str
+    sweep: str
+    metric: str = key(reader=_METRIC)
+    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
+    extra_why: str = ""
+    defects: tuple[Defect, ...] = key((), name="defect")
+
+
+@dataclass(frozen=True)
+class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
+    """One published experiment: what to measure and which figures it gives.
+
+    axes: the buckets of its figures. cells: every cell is reported first, with what decided on
+    it. drawn: its populations; users: a sample of people's own; raw: published values of single
+    cells; as_published: of another scenario, whose published numbers this one explains. None for
+    no such.
+    """
+
+    axes: tuple[Axis, ...] = ()
+    cells: bool = False
+    drawn: Populations | None = None
+    users: UserSample | None = None
+    raw: Raw | None = None
+    as_published: AsPublished | None = None
+
+    @property
+    def levels(self) -> list[tuple[Sweep, ...]]:
+        """The sweeps as they stand and, where causes are switched on in turn, with each of them."""
+        switched = self.as_published.causes if self.as_published else ()
+        return [level.sweeps for level in causes.levels(self.sweeps, switched)]
+
+    @property
+    def count(self) -> int:
+        """How many trials there are, at every level."""
+        return (sum(sweep.count for level in self.levels for sweep in level)
+                + sum(more.count for more in (self.users, self.drawn) if more))
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether its cells can be compared one by one: they are no drawn population, no sample of
+        users, and no set-up whose causes are switched on in turn."""
+        return self.drawn is None and self.users is None and self.as_published is None
+
+    def population(self, name: str) -> Population | None:
+        """The population that a figure's `sweep` names, None where that is a sweep."""
+        return self.drawn.population(name) if self.drawn else None
+
+    def axis(self, by: str) -> Axis | None:
+        return next((axis for axis in self.axes if axis.by == by), None)
+
+    def axis_of(self, figure: Figure) -> Axis:
+        """The buckets of a figure: of the [[axis]], or else the sweep's own values."""
+        axis = self.axis(figure.by)
+        if axis is not None and not figure.is_of_windows:
+            return axis
+        sweep = self.sweep(figure.sweep)
+        values: Iterable[Value] = (
+            sweep.initcwnd if figure.is_of_windows else
+            (value for value, in sweep.counted(figure.by)))
+        return Axis(figure.by, tuple(values))
+
+
+def read_published(where: str, read: Callable[[], T]) -> T:
+    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
+    try:
+        return read()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error

@@ -1,0 +1,113 @@
+"""The server of a trial: which one, whose programs run, and one of the user's own.
+
+A server of the user's own is the command that starts it, and what is requested of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from firstflight.base import untrusted
+from firstflight.base.errors import UsageError
+from firstflight.study.fetches.scenario.parameter import swept
+from firstflight.testbed import messages
+
+BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
+HTTP_1 = "1.1"
+HERE, NEWER = "here", "debian13"  # whose programs run
+SIZE = "{size}"  # in a path: of the response, in bytes
+
+
+@dataclass(frozen=True)
+class OwnServer:
+    """A [own_server] table, and the flags of a server of one's own.
+
+    command: its words, as a shell would split them; no shell runs it. {p} is the port that
+    it has to listen on (8080, with TLS 8443), {address} the address; {chain} and {key} files
+    of a chain made for the run.
+    ready: a path that is answered with status 200 once it is ready, "" where it is when it
+    takes connections. url_path: what is fetched. ca: the file of the root that its own
+    certificate has, "" for plain HTTP or a chain made for the run; name: that it is
+    issued for, "" for the address. folders: what the server may read beside the machine's
+    programs; it starts in the first.
+    """
+
+    command: str
+    ready: str = ""
+    url_path: str = f"/{SIZE}"
+    ca: str = ""
+    name: str = ""
+    folders: tuple[str, ...] = ()
+
+    def check(self, where: str) -> None:
+        """Raises UsageError."""
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise UsageError(f"{where}: command: {error}") from error
+        if not words:
+            raise UsageError(f"{where}: command: there is no word in it")
+        for key, path in (("url_path", self.url_path), ("ready", self.ready or "/")):
+            if not re.fullmatch(r"/[!-~]*", path):
+                raise UsageError(f"{where}: {key}: {path!r} is not a path like /page?id=1")
+        if self.name and not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", self.name):
+            raise UsageError(f"{where}: name: {self.name!r} is not a host name")
+
+    def check_sizes(self, has_size: bool, where: str) -> None:
+        """Raises UsageError where the size of its responses is not given."""
+        if SIZE not in self.url_path and not has_size:
+            raise UsageError(f"{where}: give the size of the response (response_bytes, --size),"
+                             f" or put it into the path, as /{SIZE}")
+
+    @property
+    def text(self) -> str:
+        """The server as a column's text, which keeps no more than one blank in a row."""
+        known = {name: value for name, value in asdict(self).items() if value}
+        return json.dumps(known).replace("  ", "\\u0020\\u0020")
+
+    def job(self) -> messages.OwnServer:
+        """The server as a worker reads it: words, and whole paths."""
+        return {"command": shlex.split(self.command), "ready": self.ready, "name": self.name,
+                "ca": os.path.abspath(self.ca) if self.ca else "",
+                "folders": [os.path.abspath(folder) for folder in self.folders]}
+
+
+MOST_BYTES = 1 << 20  # of one as it stands in a column
+_WORDS = untrusted.any_text(MOST_BYTES)
+_WRITTEN = untrusted.table({"command": _WORDS}, {
+    **dict.fromkeys(("ready", "url_path", "ca", "name"), _WORDS),
+    "folders": untrusted.items(_WORDS, 1000)})
+
+
+@lru_cache(maxsize=16)
+def parsed(text: str) -> OwnServer:
+    """The reverse of `text`. Raises ValueError."""
+    known: dict[str, Any] = untrusted.read(text.encode(), _WRITTEN, MOST_BYTES)
+    known["folders"] = tuple(known.get("folders", ()))
+    return OwnServer(**known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerParameters:
+    """Who answers.
+
+    server: who answers, "builtin" for server.py. http: the version of HTTP.
+    system: whose programs run, HERE for the machine's (vtime/system.py).
+    own_server: what a server of the user's own is (study.fetches.scenario.server.OwnServer).
+    """
+
+    server: str = swept("server")
+    http: str = swept("http")
+    system: str = HERE
+    own_server: str = ""
+
+    @property
+    def own(self) -> OwnServer | None:
+        """The server of the user's own, None of another."""
+        return parsed(self.own_server) if self.own_server else None

@@ -1,0 +1,103 @@
+"""TCP of a trial: its windows, and the buffers that they need, whatever else is requested.
+
+Half of a receive buffer is offered as a window (tcp_select_initial_window), and one
+segment of it is kept back (tcp_init_buffer_space).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from firstflight.model.receiver import RECEIVE_BUFFERS
+from firstflight.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
+from firstflight.net.segments import TIMESTAMP_BYTES
+from firstflight.study.fetches.scenario.parameter import swept, switch
+
+RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+_PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.kernel.TCP_SYSCTLS
+LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
+_LEAST_BYTES = 4096  # the first number of either sysctl
+# Segments that a client offers unless it is requested: more than servers begin with, so that it
+# limits none of them, and no more than the pinned tcp_rmem can grow to.
+AMPLE_WINDOW = 1000
+# TCP_INIT_DEFAULT_RCVWND, in segments; the window of a SYN has 16 bits, its scale comes later.
+DEFAULT_RECEIVE_WINDOW, MOST_IN_A_SYN_BYTES = 10, 65535
+ETHERNET_MSS = 1460  # without time stamps: as tcp_select_initial_window counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TcpParameters:
+    """TCP at server and client.
+
+    initcwnd, initrwnd: route metrics at the server, at the client (segments).
+    mss: most data in a segment, as the client asks for it.
+
+    What published set-ups did otherwise:
+
+    loss_probes: "off" for a server without tail loss probes.
+    receive_rules: "linux3" for tcp_select_initial_window of Linux 2.6.39 to 3.x.
+    acts_as: initial windows that act as others, "10=7,16=8".
+    send_buffer_bytes: that the server asks for (SO_SNDBUF), 0 where it does not.
+    """
+
+    initcwnd: int
+    initrwnd: int
+    congestion_control: str
+    mss: int = swept("mss")
+    loss_probes: str = switch("loss_probes", "probes")
+    receive_rules: str = switch("receive_rules", "")
+    acts_as: str = switch("acts_as", "acts")
+    send_buffer_bytes: int = switch("send_buffer_bytes", "sndbuf")
+
+    @property
+    def server_window(self) -> int:
+        """The initial window that the server's route has, segments."""
+        pairs = (pair.split("=") for pair in self.acts_as.split(",") if pair)
+        return {int(requested): int(effective) for requested, effective in pairs
+                }.get(self.initcwnd, self.initcwnd)
+
+    @property
+    def client_window(self) -> int:
+        """The initial receive window that the client's route has, segments.
+
+        From Linux 2.6.39 on, one that does not fit in a SYN was not cut to what fits, but
+        fell back to the default (tcp_select_initial_window).
+        """
+        falls_back = (self.receive_rules == "linux3"
+                      and self.initrwnd * ETHERNET_MSS > MOST_IN_A_SYN_BYTES)
+        return DEFAULT_RECEIVE_WINDOW if falls_back else self.initrwnd
+
+    @property
+    def syn_mss(self) -> int:
+        """The MSS of its SYN, time stamps counted."""
+        return self.mss + TIMESTAMP_BYTES
+
+    def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
+        """A scenario's sysctls, and with them those that this trial needs; most need none.
+
+        The client's tcp_rmem follows its receive window, whose bytes are counted in
+        syn_mss, and the server's tcp_wmem its initial window.
+        """
+        needed: dict[str, str] = {}
+        received = 2 * self.syn_mss * (self.client_window + 1)
+        sent = BUFFER_PER_SEGMENT * self.server_window
+        if self.client_window * self.syn_mss > RECEIVE_BUFFERS[0] // 2:
+            needed[RECEIVE] = f"{_LEAST_BYTES} {received} {max(received, RECEIVE_BUFFERS[1])}"
+        if sent > SEND_BUFFERS[1]:
+            needed[SEND] = f"{_LEAST_BYTES} {SEND_BUFFERS[0]} {sent}"
+        return {**needed, **sysctls}
+
+
+def buffer_sizes(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
+    """Bytes at first and at most, by a sysctl or as it is pinned."""
+    if name not in sysctls:
+        return _PINNED[name]
+    _, first, most = map(int, sysctls[name].split())
+    return first, most
+
+
+def fixed_send_buffer(requested_bytes: int) -> tuple[int, int]:
+    """SO_SNDBUF's buffer: twice what was requested, and it never grows (sk_setsockopt)."""
+    size = max(2 * requested_bytes, LEAST_SEND_BUFFER)
+    return size, size

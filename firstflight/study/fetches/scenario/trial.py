@@ -1,0 +1,176 @@
+"""A trial: one fetch under one setting, as plain data; its parameters by subject."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar
+
+from firstflight.base.words import exact
+from firstflight.net.segments import MSS
+from firstflight.runs.results.records import requested_fields
+from firstflight.study.fetches.scenario.parameter import MODELLED
+from firstflight.study.fetches.scenario.path import SHAPE, PathParameters
+from firstflight.study.fetches.scenario.response import ResponseParameters
+from firstflight.study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
+from firstflight.study.fetches.scenario.tcp import TcpParameters
+from firstflight.study.fetches.scenario.tls import TLS, TlsParameters
+from firstflight.testbed.messages import Job
+
+TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnParameters:
+    """Where a trial stands in a population (study.fetches.scenario.rows).
+
+    part: the population or variant; sample: the row's number in it.
+    key_rtt_ms, key_bandwidth_kbps: what the paper files the response under.
+    weight: the share of the population that it stands for.
+    """
+
+    part: str = ""
+    sample: int = 0
+    key_rtt_ms: float | None = None
+    key_bandwidth_kbps: float | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, ServerParameters,
+            DrawnParameters):
+    """What is requested of the network, TCP and the client for one fetch.
+
+    repeat: 1, 2, … for the same setting measured again. what_if: of a trial that asks for the
+    reason of a difference, which limits of another trial it lifts (what_if.py); "" of all others.
+    COLUMNS: of trials.csv, in the order that stored runs have; later ones follow by subject.
+    """
+
+    PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
+        "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
+        "burst_bytes", "gap_ms", "earlier_bytes", "part", "sample", "key_rtt_ms",
+        "key_bandwidth_kbps", "weight", "jitter_ms", "loss_burst", "qdisc", "queue_from", "mss",
+        "kept", "idle_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
+        "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
+        "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
+        "key_share", "server", "http", "system", "own_server", "what_if")
+    scenario: str
+    repeat: int
+    what_if: str = ""
+
+    @property
+    def id(self) -> str:
+        """Names the trial in files and messages; unique within a run."""
+        if self.part:
+            return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
+        shape = "-".join(f"{column.metadata['shape']}{_word(value)}" for column, value
+                         in zip(SHAPE, self.network) if value not in (0, column.default))
+        seed = f"-seed{self.seed}" if self.is_random else ""
+        stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
+        earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
+        earlier += f"-kept{self.kept}" if self.kept else ""
+        earlier += f"-idle{exact(self.idle_ms)}" if self.idle_ms else ""
+        segment = f"-mss{self.mss}" if self.mss != MSS else ""
+        queue = f"-{self.queue_from}" if self.queue_from else ""
+        switches = "".join(f"-{column.metadata['switch']}{_word(value)}"
+                           for column, value in self._changed(SWITCHES))
+        tls = f"-chain{self.chain_bytes}" if self.chain_bytes else ""
+        tls += "".join(f"-{column.name.partition('_')[0]}{value}"
+                       for column, value in self._changed(TLS))
+        tls += f"-{self.server}" if self.server != BUILTIN else ""
+        tls += f"-http{self.http}" if self.http != HTTP_1 else ""
+        tls += f"-{self.system}" if self.system != HERE else ""
+        return (f"{shape}{queue}{switches}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
+                f"-{self.congestion_control}-{self.client}{earlier}{tls}"
+                f"-{self.response_bytes}B{stages}-{self.repeat}"
+                f"{'-without-' if self.what_if else ''}{self.what_if}")
+
+    def _changed(self, columns: Iterable[Field[Any]]) -> list[tuple[Field[Any], Any]]:
+        """Those that are not at their default, with their values."""
+        return [(column, value) for column in columns
+                if (value := getattr(self, column.name)) != column.default]
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it goes over TLS."""
+        return bool(self.chain_bytes or self.own and self.own.ca)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the model of TCP follows all that is requested by itself."""
+        return not self._changed(UNMODELLED)
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds of the network's time after which the client gives up.
+
+        Room for a handshake that is retransmitted, for every round trip that
+        slow start could need, for sending everything thrice, and for as long as
+        TCP tries where losses come in a row.
+        """
+        sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
+        return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
+                + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
+                + (self.gap_ms + self.idle_ms) / 1000 + (TIMEOUTS_S if self.loss_burst > 1 else 0))
+
+    def job(self) -> Job:
+        """The trial as the worker reads it."""
+        job: Job = {
+            "kind": "fetch", "id": self.id, "initcwnd": self.server_window,
+            "initrwnd": self.client_window, "congestion_control": self.congestion_control,
+            "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
+            "network": self.path.to_json()}
+        if self.mss != MSS:
+            job["options"] = {"advertised_mss": self.syn_mss}
+        if grown := self.with_buffers({}):
+            job["buffers"] = grown
+        if self.own:
+            job["own"] = self.own.job()
+        if self.is_secure:
+            job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
+        if self.server != BUILTIN:
+            job["server"] = self.server
+        if self.http != HTTP_1:
+            job["http"] = self.http
+        if self.system != HERE:
+            job["system"] = self.system
+        if self.idle_ms:
+            job["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
+        if self.arp_ms:
+            job["arp_ms"] = self.arp_ms
+        if self.loss_probes == "off":
+            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
+        return job
+
+    @property
+    def _apart_s(self) -> int:
+        """Seconds between two connections, so that the first one's last packets have left."""
+        return math.ceil(2 + 10 * self.rtt_ms / 1000
+                         + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
+
+    def _paths(self) -> list[str]:
+        """What is fetched, in order, on one connection; the last is what is measured."""
+        if self.own:
+            sizes = (*self.before, *((1,) if self.resumed else ()), self.response_bytes)
+            return [self.own.url_path.replace(SIZE, str(size)) for size in sizes]
+        options = [*self.write_options,
+                   *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
+        return [*(_path(size, options) for size in self.before),
+                *(["/1"] if self.resumed else []),
+                _path(self.response_bytes, [*self.stages, *options])]
+
+
+def _path(size: int, options: Sequence[str]) -> str:
+    return f"/{size}{'?' if options else ''}{'&'.join(options)}"
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else exact(value)
+
+
+SWITCHES = tuple(column for column in requested_fields(Trial) if "switch" in column.metadata)
+UNMODELLED = tuple(column for column in fields(Trial) if not column.metadata.get(MODELLED, True))

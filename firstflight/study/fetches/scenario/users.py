@@ -1,0 +1,113 @@
+"""The [users] table of a scenario: a sample of people's own users, measured under each window.
+
+study.users.sample writes it; it holds networks and sizes, and no address.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Hashable
+from dataclasses import astuple, dataclass, replace
+
+from firstflight.base.errors import UsageError
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.findings.quantity import Quantity
+from firstflight.runs import schema
+from firstflight.runs.schema import Reader, key
+from firstflight.study.fetches.scenario.sweep import Sweep, seed_of
+from firstflight.study.fetches.scenario.trial import Trial
+
+PART = "users"
+# What an assumed bandwidth decides: the same users with half and with double of it.
+SCALES = {PART: 1.0, "users_half": 0.5, "users_double": 2.0}
+_PLACE = Quantity("group", "the place of a group", lowest=0, highest=10**6, whole=True)
+_TIMES = Quantity("times", "a number of users", lowest=1, highest=10**9, whole=True)
+
+
+def content(trial: Trial) -> Hashable:
+    """Equal for trials with the same outcome, whichever users they stand for."""
+    return astuple(replace(trial, scenario="", part="", sample=0, weight=1.0))
+
+
+def order(trial: Trial) -> tuple[bool, int]:
+    """A fixed order for measuring, as if drawn: of every network and size a share comes early.
+
+    It follows from the user alone, so that more rows or windows do not change it. The windows of
+    one user stay together; what an assumed bandwidth decides comes last.
+    """
+    row = f"{trial.rtt_ms} {trial.bandwidth_kbps} {trial.response_bytes}"
+    return trial.part != PART, zlib.crc32(row.encode()) * 0x9E3779B1 % 2**32
+
+
+def _column(reader: Reader) -> Reader:
+    return schema.values(reader, distinct=False)
+
+
+@dataclass(frozen=True)
+class UserSample:
+    """One row a user, as columns of one length.
+
+    rtt_ms, bandwidth_kbps, response_bytes: of each. times: how many of the
+    sample it stands for. group: its place in groups, "" for everybody else.
+    assumed_kbps: the bandwidth of all whose own is not known: they are measured with half and
+    double of it too; None where each is known. like: all that the users have in common, of the
+    file's [defaults].
+    """
+
+    initcwnd: tuple[int, ...]
+    baseline_initcwnd: int = key(quantity="initcwnd")
+    groups: tuple[str, ...] = key()
+    rtt_ms: tuple[float, ...] = key(reader=_column(schema.number("rtt_ms")))
+    bandwidth_kbps: tuple[float, ...] = key(reader=_column(schema.number("bandwidth_kbps")))
+    response_bytes: tuple[int, ...] = key(reader=_column(schema.number("response_bytes")))
+    times: tuple[int, ...] = key(reader=_column(_TIMES.check))
+    group: tuple[int, ...] = key(reader=_column(_PLACE.check))
+    assumed_kbps: float | None = key(None, quantity="bandwidth_kbps")
+    like: Sweep = key(None, absent=True)
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where the columns do not go with each other."""
+        for name in ("bandwidth_kbps", "response_bytes", "times", "group"):
+            if len(getattr(self, name)) != len(self.rtt_ms):
+                raise UsageError(f"{where}: {name}: {len(getattr(self, name))} values for"
+                                 f" {len(self.rtt_ms)} users")
+        if max(self.group) >= len(self.groups):
+            raise UsageError(f"{where}: group: {max(self.group)} is not a place in groups")
+        if self.baseline_initcwnd not in self.initcwnd:
+            raise UsageError(f"{where}: baseline_initcwnd {self.baseline_initcwnd} is not among"
+                             " initcwnd")
+
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        return sum(map(len, self.parts.values())) * self.like.count
+
+    @property
+    def parts(self) -> dict[str, list[int]]:
+        """The places of the users of each part of SCALES that is measured."""
+        limits = QUANTITIES["bandwidth_kbps"]
+        assumed = [place for place, kbps in enumerate(self.bandwidth_kbps)
+                   if kbps == self.assumed_kbps]
+        return {part: list(range(len(self.rtt_ms))) if part == PART else assumed
+                for part, scale in SCALES.items()
+                if part == PART or assumed
+                and limits.lowest <= scale * (self.assumed_kbps or 0) <= limits.highest}
+
+    def trials(self, scenario: str, seed: int) -> list[Trial]:
+        """The windows of one user follow each other, with the same random numbers.
+
+        seed: of the run.
+        """
+        made, total = [], sum(self.times)
+        for part, places in self.parts.items():
+            for place in places:
+                rtt_ms, bandwidth_kbps = (self.rtt_ms[place],
+                                          SCALES[part] * self.bandwidth_kbps[place])
+                user = replace(self.like, rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
+                               response_bytes=(self.response_bytes[place],),
+                               initcwnd=self.initcwnd)
+                made += [replace(trial, part=part, sample=place,
+                                 weight=self.times[place] / total,
+                                 key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
+                         for trial in user.trials(scenario, seed_of(seed, place))]
+        return made

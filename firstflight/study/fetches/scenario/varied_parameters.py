@@ -1,0 +1,119 @@
+"""Varied parameters: columns that distinguish trials, for whatever fields Trial has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field
+from typing import Any
+
+from firstflight.base.words import plain
+from firstflight.findings.findings import Cell, Column, Rounded
+from firstflight.findings.quantities import AUTO, quantity
+from firstflight.findings.quantity import in_words
+from firstflight.runs.results.records import requested_fields
+from firstflight.study.fetches.scenario.parameter import UNSAID
+from firstflight.study.fetches.scenario.trial import Trial
+
+Requested = tuple[Column, Callable[[Trial], Cell]]
+
+REQUESTED = "requested"  # a heading
+_ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
+_NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
+_FIRST = ("part", "sample")
+_FIELDS = sorted((field for field in requested_fields(Trial) if field.name not in _NEVER),
+                 key=lambda field: field.name not in _FIRST)
+_ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "repeat")),
+          "repeat", "initcwnd", "id")
+
+
+def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
+    """Each with what it shows of a trial: network, window and size, and whatever else differs.
+
+    Another field has a column where it differs between the trials or from
+    its default.
+    """
+    return [_column(field) for field in _FIELDS if field.name not in without
+            and (field.name in _ALWAYS or _varies(field, trials))]
+
+
+def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False) -> list[str]:
+    """The columns of a trial in words, but for its window: what distinguishes it.
+
+    differing: of those columns only in which the others differ; [] for one network.
+    """
+    shown = [(column, value, {show(other) for other in others})
+             for column, show in requested_columns(others, without=("initcwnd",))
+             if (value := show(trial)) != ""]
+    return [f"{column.name}"
+            f" {in_words(value.value if isinstance(value, Rounded) else value, column.unit)}"
+            for column, value, known in shown if not differing or known - {value}]
+
+
+def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:
+    """The place of a trial where a reader looks for it; windows stand side by side.
+
+    words: the values of some fields in the order in which they were requested.
+    """
+    def place(name: str) -> Any:
+        known, value = words.get(name), getattr(trial, name)
+        if known is None:
+            return value
+        return (known.index(value), "") if value in known else (len(known), value)
+
+    return tuple(map(place, _ORDER))
+
+
+def words_of(sweeps: Iterable[object]) -> dict[str, tuple[str, ...]]:
+    """The words of each field of Trial that the sweeps list, in their order."""
+    words: dict[str, dict[str, None]] = {}
+    for sweep in sweeps:
+        for name in _ORDER:
+            values = getattr(sweep, name, ())
+            if isinstance(values, tuple) and all(isinstance(value, str) for value in values):
+                words.setdefault(name, {}).update(dict.fromkeys(values))
+    return {name: tuple(values) for name, values in words.items()}
+
+
+def shown(value: str | float) -> Cell:
+    """A value as it was requested, with as many decimals as it has."""
+    if isinstance(value, str):
+        return value
+    return (int(value) if value == int(value)
+            else Rounded(value, len(plain(value).partition(".")[2])))
+
+
+def _varies(field: Field[Any], trials: Sequence[Trial]) -> bool:
+    """Whether it differs between the trials, or from its default."""
+    # One trial for each value as it stands: of a map's thousands most have the same.
+    alike = {(getattr(trial, field.name), trial.bandwidth_kbps, trial.queue_from): trial
+             for trial in trials}
+    values = {_value(field, trial) for trial in alike.values()}
+    return len(values) > 1 or not values <= {"", 0.0} and _default(field) is not MISSING
+
+
+def _column(field: Field[Any]) -> Requested:
+    named = quantity(field.name)
+    return (Column(named.head or named.label or named.name, named.unit, REQUESTED,
+                   is_text=str(field.type) == "str",
+                   is_filter=field.name not in ("repeat", "sample")),
+            lambda trial: shown(_requested(field, trial)))
+
+
+def _value(field: Field[Any], trial: Trial) -> Any:
+    """The field, "" where it is the default; where chance decides nothing, its 0."""
+    if field.name == "queue_packets" and trial.queue_from == AUTO:
+        return ""  # it follows from RTT and bandwidth
+    value = _requested(field, trial)
+    default = trial.bandwidth_kbps if field.name == "uplink_kbps" else _default(field)
+    return "" if value == default and not field.metadata.get("random") else value
+
+
+def _requested(field: Field[Any], trial: Trial) -> Any:
+    """The field, "" where its value only means that nothing was requested."""
+    value = getattr(trial, field.name)
+    return "" if value == field.metadata.get(UNSAID, MISSING) else value
+
+
+def _default(field: Field[Any]) -> object:
+    """MISSING where there is none. A network in which chance decides nothing is the default."""
+    return 0 if field.metadata.get("random") else field.default

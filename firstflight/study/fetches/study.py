@@ -1,0 +1,155 @@
+"""The kind "fetches" (runs.kinds): one transfer at a time on the star."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from firstflight.base.errors import UsageError
+from firstflight.findings.findings import Report
+from firstflight.runs import schema
+from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
+from firstflight.runs.scenario_file import ScenarioFile, check_count
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.figures import kinds as figure_kinds
+from firstflight.study.fetches.figures import reasons
+from firstflight.study.fetches.figures.cells import changes, settings
+from firstflight.study.fetches.scenario.population import Populations
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.server import OWN, OwnServer
+from firstflight.study.fetches.scenario.sweep import CLIENTS, cell_of
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.verify import every_check, judge_fetch
+from firstflight.study.scenario import grammar
+from firstflight.testbed.messages import ObservedTrial
+
+# What a fetch costs in a guest, on two cores.
+GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
+
+
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
+    """The scenario of a file, its figures checked. Raises UsageError."""
+    scenario = reading.read_scenario(file)
+    figure_kinds.check(scenario, file.where)
+    return in_full(scenario) if overrides.sample else scenario
+
+
+def in_full(scenario: Scenario) -> Scenario:
+    """The scenario with the large sample of its populations. Raises UsageError without one."""
+    if scenario.drawn is None:
+        raise UsageError(f"{scenario.name}: --sample: it has no large sample")
+    return replace(scenario, drawn=replace(scenario.drawn, in_full=True))
+
+
+# Trials ------------------------------------------------------------------------------
+
+# Of cake's queue, which is given to it as the memory of so many full packets: the kernel's
+# bookkeeping is counted as well (skb->truesize), so that a full packet does not fit into one.
+# A length in time or products may come to that in one cell of a grid: its trials fail.
+LEAST_CAKE_PACKETS = 2
+
+
+def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
+    """All trials of the scenario, without duplicates, in the order to measure them.
+
+    Values in `overrides` replace the sweeps' lists; `seed` is the run's, for
+    what is random. Trials of one network shape stand together, since
+    re-shaping costs time; shapes, and trials within one, stand in the order
+    of the file. Raises UsageError.
+    """
+    requested = apply(scenario, overrides)
+    check_count(requested.count, many=overrides.many)
+    shapes: dict[tuple[float, ...], list[Trial]] = {}
+    for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
+        if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
+                and not trial.queue_from):
+            raise UsageError(
+                f"{scenario.name}: cake lets nothing through a queue of {trial.queue_packets}"
+                " packet (--queue, --qdisc), since it counts the memory that one takes: write"
+                f" {LEAST_CAKE_PACKETS} or more")
+        shapes.setdefault(trial.network, []).append(trial)
+    made = [trial for trials in shapes.values() for trial in trials]
+    if requested.users:
+        made += requested.users.trials(scenario.name, seed)
+    if requested.drawn:
+        made += requested.drawn.trials(seed)
+    return made
+
+
+def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
+    """The scenario with the overrides in its sweeps. Raises UsageError."""
+    given = overrides.checked()
+    if "load" in given:
+        raise UsageError(f"{scenario.name}: --load: it has one transfer at a time; only scenarios"
+                         " of kind load take this flag (--list)")
+    if overrides.sysctls:
+        raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
+                         " [sysctls]")
+    single: dict[str, Any] = {}  # what is no list
+    if overrides.own_server:
+        own = schema.read(OwnServer, overrides.own_server, "--server-command")
+        given.setdefault("server", (OWN,))
+        single["own_server"] = own.text
+    if overrides.client is not None:
+        single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
+    if overrides.repeat is not None:
+        single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
+        single["repeat_with_loss"] = None
+    if scenario.users and (given or single):
+        raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
+    changed = replace(
+        scenario, drawn=_drawn(scenario, given, single),
+        sweeps=tuple(replace(sweep.overridden(given), **single) for sweep in scenario.sweeps))
+    for sweep in changed.sweeps:
+        sweep.check_together(scenario.name)
+    return changed
+
+
+def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
+           single: Mapping[str, object]) -> Populations | None:
+    """The populations, under the windows that are requested. Raises UsageError."""
+    if scenario.drawn is None:
+        return None
+    if {*lists, *single} - {"initcwnd", "client"}:
+        raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
+                         " --seed, and no list of RTTs, bandwidths, sizes or repeats")
+    return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
+
+
+def has_all_cells(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
+    """Whether every cell and window was measured."""
+    def settings(trials: Iterable[Trial]) -> set[tuple[object, ...]]:
+        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+
+    return settings(trials) <= settings(measured)
+
+
+def ask(study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
+    """What-if trials for the reasons of the answer; a drawn population and users have none."""
+    scenario = study.scenario
+    if not scenario.is_grid:
+        return ()
+    run = RunData(Path(), {}, measured)
+    compared = reasons.asked_about(changes(settings(run.records)), scenario.cells)
+    return reasons.trials_to_ask(compared, reasons.WhatIfs(run.what_ifs))
+
+
+# The kind ----------------------------------------------------------------------------
+
+def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+           known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+    return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                       exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
+
+
+def _report(study: Study, run: RunData) -> Report:
+    from firstflight.study.fetches import findings
+    return findings.report(study, run)
+
+
+KIND = Kind(Record, read_scenario, expand, _judge, _report,
+            lambda trial: GUEST_FETCH_S[trial.client], every_check, has_all_cells, ask)

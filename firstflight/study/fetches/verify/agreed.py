@@ -1,0 +1,206 @@
+"""What both sides agreed on: the options of their SYNs, and what the server's kernel set.
+
+What is left at Linux's default is compared as well as what is requested. The defaults stand here
+by themselves, not where the network is set up from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from firstflight.findings.findings import Compared
+from firstflight.model.receiver import first_window, window_unit
+from firstflight.model.writer import buffer_per_segment
+from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
+                                     OPTION_TIMESTAMP, tcp_options)
+from firstflight.net.segments import TIMESTAMP_BYTES, Segment
+from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.scenario.server import OWN
+from firstflight.study.fetches.scenario.tcp import (ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE,
+                                                    SEND, buffer_sizes, fixed_send_buffer)
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.integrity import is_on_wire
+from firstflight.study.fetches.verify.record import Record
+from firstflight.wire.exchange import server_rtt_us
+
+# Linux's own (Documentation/networking/ip-sysctl.rst), by the end of the name.
+_DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", "reordering": "3"}
+BBR = "bbr"
+_BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
+_BBR_BUFFERS = 3  # bbr_sndbuf_expand
+LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
+_LEAST_BUFFER_BYTES = 20_000
+_LEAST_JUDGED_SEGMENTS = 12
+
+
+class _Offer(NamedTuple):
+    """What one SYN offers; scale is None without the option, and where it is not judged."""
+
+    mss: int
+    sack: bool
+    timestamps: bool
+    scale: int | None
+    ecn: bool
+
+
+def _compare_syns(evidence: Evidence) -> Iterable[Compared]:
+    """Each SYN and SYN-ACK that left, not those of a server of one's own."""
+    trial, wire = evidence.trial, evidence.wire
+    # Of other kernels net.core.rmem_max decides as well.
+    has_scale = evidence.tolerances.model_ms is not None
+    receive = buffer_sizes(trial.with_buffers(evidence.sysctls), RECEIVE)
+    asks = _is_on(evidence, "ecn", "1")
+    sides = [("client", wire.syns, _expected(evidence, trial.syn_mss, receive, asks))]
+    if trial.server != OWN:
+        sides.append(("server", wire.syn_acks, _expected(
+            evidence, ETHERNET_MSS, buffer_sizes(evidence.sysctls, RECEIVE), asks)))
+    for side, segments, expected in sides:
+        offers = [_offer(segment, side == "client") for segment in segments]
+        if asks and len(wire.syns) + len(wire.syn_acks) > 2:
+            # A copy has no ECN, nor has an answer to one (tcp_ecn_clear_syn).
+            judged = side == "client"
+            offers[judged:] = [offer._replace(ecn=True) for offer in offers[judged:]]
+        for offered in dict.fromkeys(offers):
+            if not has_scale:
+                offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
+            for name, value, requested in zip(_Offer._fields, offered, expected):
+                yield Compared(value == requested, f"{side}'s {name} {value}", f"{requested}")
+    # A window is scaled in what follows, never in a SYN.
+    window = min(first_window(trial.client_window, receive, trial.syn_mss), MOST_IN_A_SYN_BYTES)
+    for value in dict.fromkeys(segment.window for segment in wire.syns):
+        yield Compared(value == window, f"client's first window {value}", f"{window}")
+
+
+def _expected(evidence: Evidence, mss: int, buffers: tuple[int, int], ecn: bool) -> _Offer:
+    scales = _is_on(evidence, "window_scaling", "1")
+    return _Offer(mss, _is_on(evidence, "sack", "1"), _is_on(evidence, "timestamps", "1", "2"),
+                  window_unit(buffers).bit_length() - 1 if scales else None, ecn)
+
+
+def _is_on(evidence: Evidence, name: str, *values: str) -> bool:
+    """Whether a sysctl of both hosts has one of the values."""
+    return _sysctl(evidence, name) in values
+
+
+def _sysctl(evidence: Evidence, name: str) -> str:
+    return evidence.sysctls.get(f"net.ipv4.tcp_{name}", _DEFAULTS[name])
+
+
+def _offer(segment: Segment, is_client: bool) -> _Offer:
+    held = dict(tcp_options(segment.options))
+    asks = ECE | CWR if is_client else ECE
+    scale = held.get(OPTION_SCALE)
+    return _Offer(int.from_bytes(held.get(OPTION_MSS, b""), "big"), OPTION_SACK_PERMITTED in held,
+                  OPTION_TIMESTAMP in held, scale[0] if scale else None,
+                  segment.flags & asks == asks)
+
+
+def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
+    """What the server's kernel says of the connection; nothing in runs before it was asked."""
+    trial, report = evidence.trial, evidence.report
+    # Real time's RTTs are not exact, and other kernels have other headers and pacing.
+    is_exact = evidence.tolerances.model_ms is not None
+    if "congestion_control" in report:
+        control = report["congestion_control"]
+        yield Compared(control == trial.congestion_control, f"congestion control {control}",
+                       trial.congestion_control)
+    if "fixed_send_buffer" in report:
+        observed, requested = ("fixed" if is_fixed else "growing" for is_fixed in (
+            report["fixed_send_buffer"], trial.send_buffer_bytes > 0))
+        yield Compared(observed == requested, f"a {observed} send buffer", f"a {requested} one")
+    if "reordering" in report:
+        expected = int(_sysctl(evidence, "reordering"))
+        yield Compared(report["reordering"] == expected, f"reordering {report['reordering']}",
+                       f"{expected}")
+    if trial.send_buffer_bytes and "send_buffer_bytes" in report:
+        size, fixed = report["send_buffer_bytes"], fixed_send_buffer(trial.send_buffer_bytes)[0]
+        yield Compared(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
+    if "first_buffer_bytes" in report and is_exact and has_window(evidence):
+        size, first = report["first_buffer_bytes"], _first_buffer(evidence)
+        yield Compared(size == first, f"a send buffer of {size} bytes at first", f"{first}")
+    if "has_nagle" in report:
+        nagle = "on" if report["has_nagle"] else "off"
+        yield Compared(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
+    if mss := report.get("mss"):
+        yield Compared(mss == _mss(evidence), f"an MSS of {mss} bytes", f"{_mss(evidence)}")
+    if "is_pacing_limited" in report:
+        yield Compared(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
+    rtts_us = server_rtt_us(evidence.wire)
+    if is_exact and "pacing_bytes_per_s" in report and rtts_us and has_window(evidence):
+        rate, (least, most) = report["pacing_bytes_per_s"], _pacing_rates(evidence, rtts_us)
+        yield Compared(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
+                       f"{least} to {most}")
+
+
+def _compare_segments(evidence: Evidence) -> Iterable[Compared]:
+    """Segments as long as the MSS lets them: path MTU probing (RFC 4821) tries shorter ones.
+
+    The end of a write is shorter, and what fills a window or a buffer up: at most one segment of
+    six in 700 random transfers.
+    """
+    trial, mss = evidence.trial, _mss(evidence)
+    sizes = [segment.payload_bytes for segment in evidence.wire.at_server
+             if segment.to_client and segment.payload_bytes]
+    if not sizes:
+        return
+    yield Compared(max(sizes) <= mss, f"a segment of {max(sizes)} bytes", f"at most {mss}")
+    # A window of two segments halves them (tcp_bound_to_half_wnd), a small buffer cuts them.
+    has_room = trial.client_window > 3 and not 0 < trial.send_buffer_bytes < _LEAST_BUFFER_BYTES
+    write = max(trial.burst_bytes, trial.response_bytes - trial.burst_bytes)
+    if has_room and write >= _LEAST_JUDGED_SEGMENTS * mss and not trial.is_secure:
+        full = sizes.count(mss)
+        yield Compared(full >= len(sizes) / 2, f"{full} of {len(sizes)} segments with {mss} bytes",
+                       "half of them at least")
+
+
+def _mss(evidence: Evidence) -> int:
+    """The data of a full segment; without time stamps there is more room for it."""
+    return evidence.trial.mss + (0 if _is_on(evidence, "timestamps", "1", "2") else TIMESTAMP_BYTES)
+
+
+def has_window(evidence: Evidence) -> bool:
+    """Not where SYN-ACKs were lost and retransmitted, or jitter let these overtake each other.
+
+    Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
+    """
+    return len(evidence.wire.syn_acks) <= 2 or not (
+        evidence.wire.handshake_was_lost or evidence.trial.disorder)
+
+
+def _first_buffer(evidence: Evidence) -> int:
+    """Bytes of the server's send buffer when it accepts (tcp_init_buffer_space, tcp_sndbuf_expand).
+    """
+    trial = evidence.trial
+    first, most = buffer_sizes(trial.with_buffers(evidence.sysctls), SEND)
+    segments = max(LEAST_BUFFERED_SEGMENTS, trial.server_window,
+                   int(_sysctl(evidence, "reordering")) + 1)
+    share = _BBR_BUFFERS if trial.congestion_control == BBR else 2
+    return max(first, min(buffer_per_segment(trial.mss) // 2 * share * segments, most))
+
+
+def _pacing_rates(evidence: Evidence, rtts_us: tuple[int, int]) -> tuple[int, int]:
+    """The least and the most bytes a second that TCP may compute when it accepts.
+
+    The window in each RTT of the handshake, times tcp_pacing_ss_ratio (tcp_update_pacing_rate);
+    BBR's own (bbr_init_pacing_rate_from_rtt).
+    """
+    trial = evidence.trial
+    mss, window = evidence.report["mss"] or trial.mss, trial.server_window
+    if trial.congestion_control == BBR:
+        rates = [((window << 24) // us * mss * _BBR_GAIN >> 8) * _BBR_US >> 24 for us in rtts_us]
+    else:
+        ratio = int(evidence.sysctls.get("net.ipv4.tcp_pacing_ss_ratio", 200))
+        rates = [mss * ratio * window * 10_000 // us for us in rtts_us]
+    return min(rates), max(rates)
+
+
+SYNS: Check[Evidence, Record] = Check(
+    "TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", _compare_syns,
+    is_on_wire)
+SEGMENTS: Check[Evidence, Record] = Check(
+    "segment size", "full segments are as long as the MSS lets them", _compare_segments,
+    lambda record: is_on_wire(record) and record.trial.server != OWN)
+SOCKET: Check[Evidence, Record] = Check(
+    "server's socket", "congestion control, send buffer, reordering and pacing by its kernel",
+    _compare_socket, lambda record: is_on_wire(record) and record.trial.server != OWN)

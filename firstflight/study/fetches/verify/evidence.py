@@ -1,0 +1,240 @@
+"""The evidence of one trial: what was observed of it, and what the model computes.
+
+Nothing is believed because it was configured: records and verdicts are read off an
+Evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from firstflight.base.words import exact
+from firstflight.findings.findings import Compared
+from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
+from firstflight.model.receiver import receive_window
+from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
+from firstflight.study.fetches.scenario.response import segments_at_once
+from firstflight.study.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes
+from firstflight.study.fetches.verify.observed import HOST, TCP, Observed
+from firstflight.study.fetches.verify.transfers import more_digits, secure_of, transfer_of
+from firstflight.wire.delivery.packet_path import PATH
+from firstflight.wire.delivery.qdiscs import CHOOSING
+from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
+
+# curl's and wget's own time is less: what is further off may be due to the clock's phase.
+_NEAR_MS = 0.1
+# What is longer would take seconds to follow: some 100 MB in full segments.
+MOST_SEGMENTS = 75_000
+# Of smaller segments over TLS the model is up to 0.13 % off.
+LEAST_SECURE_MSS = 256
+# Those that the model follows, and those that a transfer without losses does not notice.
+MODELLED_SYSCTLS = frozenset((RECEIVE, SEND, *(f"net.ipv4.tcp_{name}" for name in (
+    "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
+
+
+@dataclass(frozen=True)
+class Evidence(Observed):
+    """What was observed of a trial, and what the model computes of it."""
+
+    @property
+    def expected_first_flight(self) -> tuple[int, int]:
+        """The fewest and the most segments that the windows let leave at first.
+
+        They differ where more than the windows decides on the second of two writes, and where the
+        sender paces: then the first acknowledgement may come before all has left, and TCP_INFO
+        alone shows the window. The small segment of a write by itself counts. A part of a segment
+        may fill the receive window up (tcp_mss_split_point).
+        """
+        if not self.is_paced:
+            return self._first_flight
+        _, most = self._first_flight
+        return 1, most
+
+    @property
+    def _first_flight(self) -> tuple[int, int]:
+        """The same of a sender that does not pace."""
+        trial = self.trial
+        if self.hears_late:
+            return self._first_flight_of_two_writes
+        if not trial.head or trial.gap_ms or trial.before:
+            flight = (self.prediction.first_flight if self._is_followed
+                      else first_flight(self.transfer))
+            # Losses, disorder and other queues move the moments at which an acknowledgement or a
+            # timer comes, and a part of a segment fills a buffer.
+            moved = bool(trial.disorder or trial.qdisc in CHOOSING or self.is_paced
+                         or self.wire.lost_to_client or self.wire.lost_to_server)
+            return max(flight - moved, 1), flight + moved
+        room = receive_window(trial.client_window, buffer_sizes(
+            trial.with_buffers(self.sysctls), RECEIVE), trial.syn_mss, self.transfer.window_unit)
+        whole = segments_at_once(
+            trial.writes, self.report["header_bytes"] + trial.response_bytes, trial.mss,
+            trial.nagle == "on", room)
+        fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
+        return (min(trial.server_window, whole + fills),) * 2
+
+    @property
+    def _first_flight_of_two_writes(self) -> tuple[int, int]:
+        """The same where losses or jitter decide when the first write is acknowledged.
+
+        The packets show whether that was before the second write. Both writes are one flight if it
+        was not, as far as the window goes. What timers retransmitted by then takes some of it.
+        """
+        trial, start_ns = self.trial, self.wire.response_start_ns or 0
+        due_ns = start_ns + round(trial.gap_ms * 1e6)
+        least, most, both = self._writes_unheard
+        if self.is_paced:
+            return least, trial.server_window + 1  # what a timer sends looks like the rest
+        if self.wire.first_flight_end_ns < due_ns:
+            return least, most
+        retransmitted = any(start_ns < segment.time_ns < due_ns for segment
+                         in (*self.wire.retransmissions, *self.wire.probes))
+        return least if retransmitted else min(both), max(both)
+
+    @property
+    def _writes_unheard(self) -> tuple[int, int, list[int]]:
+        """The least and the most segments of the first of two writes, and the numbers of both.
+
+        The handshake's own RTT decides how large batches are (tcp_tso_autosize), and
+        with that whether the last few wait (tcp_tso_should_defer).
+        """
+        writes = [unacknowledged(replace(self.transfer, handshake_us=us))
+                 for us in dict.fromkeys(server_rtt_us(self.wire) or (None,))]
+        firsts = [max(first, 1) for first, _ in writes]
+        # The second write may have nothing.
+        return min(firsts), max(firsts), [max(first, *pair) for first, pair in zip(firsts, writes)]
+
+    @property
+    def transfer(self) -> Transfer:
+        """What the model needs to know of a transfer that succeeded."""
+        trial = self.trial
+        header_bytes, request_bytes = self.report["header_bytes"], self.report["request_bytes"]
+        secure = secure_of(self.report)
+        writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
+        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes)
+        if trial.before:
+            digits = more_digits(trial)
+            path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
+                    else "")
+            requested = replace(requested,
+                                earlier_bytes=trial.before[0] + header_bytes + digits,
+                                earlier_request_bytes=request_bytes + digits - len(path),
+                                earlier_count=len(trial.before))
+        # Without an option none (RFC 7323, 2.2): the SYN shows how its kernel counts windows.
+        syns = self.exchange.syns if self.exchange is not None else ()
+        return replace(requested, window_scale=syns[0].scale) if syns else requested
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """What the model computes of the transfer.
+
+        Where the times disagree the model computes it once more with the phase of the
+        kernel's clock that the packets show, the one nearest to where its connection
+        began: without it predictions can be shared among repeats.
+        """
+        first = predict(self.transfer)
+        observed = [self.fetch.get("total_ms"), self.latency_ms]
+        predicted = [self._total_ms(first), first.latency_ms]
+        if "tls" in self.report:  # whose first record may come before or after a retransmission
+            observed += [self.fetch.get("first_byte_ms"), self.fetch.get("appconnect_ms")]
+            predicted += [first.first_byte_ms, first.appconnect_ms]
+        if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS
+               for time, predicted_ms in zip(observed, predicted)):
+            return first
+        phases_ns = clock_phases_ns(self.wire)
+        if phases_ns is None:
+            return first
+        # With all milliseconds since the trial began: timers of seconds end on a coarser grid.
+        begun_ns = self.begun_ns or self.transfer.clock_phase_ns
+        return predict(replace(self.transfer, clock_phase_ns=nearest_phase_ns(
+            phases_ns, begun_ns)))
+
+    @property
+    def model_ms(self) -> float | None:
+        return self._total_ms(self.prediction) if self.is_modelled else None
+
+    @property
+    def model_latency_ms(self) -> float | None:
+        return self.prediction.latency_ms if self.is_modelled else None
+
+    @property
+    def model_appconnect_ms(self) -> float | None:
+        return self.prediction.appconnect_ms or None if self.is_modelled else None
+
+    @property
+    def model_first_byte_ms(self) -> float | None:
+        return self.prediction.first_byte_ms if self.is_modelled else None
+
+    @property
+    def model_retransmissions(self) -> int:
+        return self.prediction.retransmissions if self.is_modelled else 0
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether loss is requested, or the queue is too short to hold it all.
+
+        What was retransmitted, and the model does not know of, comes on top.
+        """
+        retransmitted = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
+        return (self.trial.loss_percent > 0 or not self._is_followed
+                or self.prediction.peak_queue + retransmitted > self.trial.queue_packets)
+
+    @property
+    def judged_by(self) -> str:
+        """Which of PATH, HOST and TCP judge the trial, as words."""
+        words = {PATH: self.path is not None, HOST: self.shows_causes,
+                 TCP: self.is_comparable}
+        return " ".join(word for word, judges in words.items() if judges)
+
+    # Against the model; nothing where it does not know all of it.
+
+    def compare_total(self) -> list[Compared]:
+        return ([self.compare_time(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+                if self.is_comparable else [])
+
+    def compare_latency(self) -> list[Compared]:
+        return ([self.compare_time(self.latency_ms, self.prediction.latency_ms)]
+                if self.is_comparable else [])
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the model's times are to be those of the transfer."""
+        return (self.tolerances.model_ms is not None and self.is_modelled
+                and not (self.wire.lost_to_client or self.wire.lost_to_server)
+                and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
+
+    def compare_time(self, observed: float | None, predicted_ms: float) -> Compared:
+        """A time that the model predicts, within its tolerance."""
+        late_ms = (math.nan if observed is None else observed) - predicted_ms
+        allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
+        return Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
+                        f"{predicted_ms:.3f} ms")
+
+    @property
+    def is_modelled(self) -> bool:
+        return (self.exchange is not None and not self.trial.disorder
+                and self._is_followed and not self._repeats_its_hello)
+
+    @property
+    def _repeats_its_hello(self) -> bool:
+        """Whether the client's timer retransmitted its hello, which the model has of HTTP alone."""
+        end = self.report["tls"]["hello_bytes"] if "tls" in self.report else 0
+        return any(segment.payload_bytes and segment.seq <= end
+                   for segment in self.wire.client_retransmissions)
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether the model knows such servers, senders, queues and settings."""
+        trial = self.trial
+        segments = (sum(trial.before) + trial.response_bytes) // trial.mss
+        return (self.has_report and trial.congestion_control in CONGESTION_CONTROLS
+                and segments <= MOST_SEGMENTS
+                and trial.is_modelled
+                and not (trial.chain_bytes and (trial.gap_ms or trial.mss < LEAST_SECURE_MSS))
+                and self.sysctls.keys() <= MODELLED_SYSCTLS)
+
+    def _total_ms(self, prediction: Prediction) -> float:
+        # wget reports no times: its total is that of the process, earlier fetches included.
+        return prediction.total_ms + (
+            prediction.started_ms if self.trial.client == "wget" else 0.0)

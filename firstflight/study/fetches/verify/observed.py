@@ -1,0 +1,363 @@
+"""What was observed of one trial: by the client, the server, the packets, the qdiscs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from firstflight.model.transfer import CONGESTION_CONTROLS
+from firstflight.net.path import STAMP_MS
+from firstflight.net.segments import MS, Segment
+from firstflight.study.fetches.scenario.server import OWN
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.transfers import wire_bytes
+from firstflight.testbed.messages import Drops, Fetch, Response
+from firstflight.wire.delivery.host import Pauses, find_uncaused
+from firstflight.wire.delivery.packet_path import Delivery
+from firstflight.wire.delivery.qdiscs import CHOOSING
+from firstflight.wire.exchange import Exchange, bandwidth_behind, seen_rtt_ms
+from firstflight.wire.flights import flights
+from firstflight.wire.messages import Early, Messages
+from firstflight.wire.retransmissions import Retransmission, explain
+
+# server.py waits for its back-end in whole milliseconds, and may start to twice.
+_PAUSE_MS = 2.0
+# netem's table of the normal distribution ends there (iproute2, netem/normal.c).
+JITTER_SIGMAS = 4.0
+# After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
+HTB_UNSHAPED_PACKETS = 3
+INSTANT_NS = 10_000  # what leaves this close together leaves at once; pacing is slower
+# Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
+HOST, TCP = "host", "TCP"
+
+
+def _completed_ns(arrived: Iterable[Segment]) -> int:
+    """When the last data arrived that had not arrived before."""
+    received: set[int] = set()
+    last_ns = 0
+    for segment in arrived:
+        if segment.payload_bytes and segment.end not in received:
+            received.add(segment.end)
+            last_ns = segment.time_ns
+    return last_ns
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far what was observed may be from what was requested: the larger of ms and share.
+
+    model_ms is None where the model is no part of the verdict. client_ms, client_share: of the
+    client's clock; process_ms: how long a process takes to start and to end.
+    """
+
+    rtt_ms: float
+    rtt_share: float
+    bandwidth_share: float
+    spacing_ms: float
+    latency_ms: float
+    latency_share: float
+    model_ms: float | None
+    model_share: float
+    client_ms: float
+    client_share: float
+    process_ms: float
+
+
+# Virtual time: computing takes none, what remains is rounding, and a microsecond of a guest's clock
+# for each system call that fails (um_udelay): the client's clock is within 8 µs of its capture.
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
+                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001,
+                   client_ms=0.01, client_share=0.0, process_ms=0.1)
+# Real time: timers fire late and processors are busy.
+REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
+                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0,
+                       client_ms=5.0, client_share=0.05, process_ms=250.0)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was observed of one trial.
+
+    fetch, report: what the client and the server reported (client.py,
+    server.py), or what is known of a server that reports nothing
+    (testbed/servers/external.py); nothing where the transfer failed. exchange: what the packets
+    show, None where they cannot be read; messages: the same of a server that reports
+    nothing; early: of early data that was accepted. lost_in_all: packets of all its connections, by
+    direction, where it has another one than the exchange. sysctls: what the scenario set
+    otherwise than testbed.network.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
+    counted (testbed.worker.fetches), {} in runs before it did. path: what the path did with each
+    packet, to client and to server; None where it is not judged, in real time. tick_ns: the tick of
+    the kernel's clock on which the trial began, in virtual time; 0 where that is not known.
+    """
+
+    trial: Trial
+    fetch: Fetch
+    report: Response
+    exchange: Exchange | None
+    tolerances: Tolerances
+    sysctls: Mapping[str, str]
+    drops: Drops = field(default_factory=dict)
+    messages: Messages | None = None
+    early: Early | None = None
+    lost_in_all: Mapping[str, int] | None = None
+    path: tuple[Delivery, Delivery] | None = None
+    tick_ns: int = 0
+
+    @property
+    def has_report(self) -> bool:
+        """Whether the server reported what it did, as server.py does."""
+        return "latency_ms" in self.report
+
+    @property
+    def accepted_early_bytes(self) -> int | None:
+        """The early data that the server took, by its extensions; None where none was sent."""
+        return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
+
+    # What the packets show -----------------------------------------------------------
+
+    @property
+    def wire(self) -> Exchange:
+        """The exchange, where there is one."""
+        assert self.exchange is not None
+        return self.exchange
+
+    @property
+    def first_flight(self) -> int | None:
+        """Segments before the first acknowledgement of data, paused ones included."""
+        flight = len(self.wire.first_flight)
+        if self.hears_late and self.trial.congestion_control in CONGESTION_CONTROLS:
+            flight -= len(self._timers_segments)
+        if not self.trial.before and flight < self.trial.server_window:
+            flight += len(self._paused_writes)
+        return flight or None
+
+    @property
+    def first_burst(self) -> int | None:
+        """Segments of the first flight that left with its first one."""
+        flight = self.wire.first_flight
+        return sum(segment.time_ns - flight[0].time_ns <= INSTANT_NS for segment in flight) or None
+
+    @property
+    def link_idle_ms(self) -> float | None:
+        """How long the link to the client sent nothing while the client waited for its response.
+
+        Each packet that arrived in that time kept the link busy for its length. None where the
+        client reports no time, or where HTB shapes, whose packets leave in bursts.
+        """
+        total_ms = self.fetch.get("total_ms")
+        arrived = [segment for segment in self.wire.at_client if segment.to_client]
+        if total_ms is None or not arrived or self.trial.htb_burst_bytes:
+            return None
+        if self.trial.before or self.trial.resumed:  # the clock starts later than the connection
+            last_ns = _completed_ns(arrived)
+            first_ns = last_ns - round(total_ms * MS)
+        else:
+            first_ns = self.wire.at_client[0].time_ns
+            last_ns = first_ns + round(total_ms * MS)
+        # The client's clock is in microseconds, and the packet that ends it counts.
+        busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
+                      if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
+        return max(0.0, total_ms - busy_ms)
+
+    @property
+    def hears_late(self) -> bool:
+        """Whether more than the RTT decides if the first of two writes is acknowledged in time."""
+        trial = self.trial
+        return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
+            trial.disorder or trial.congestion_control not in CONGESTION_CONTROLS
+            or trial.qdisc in CHOOSING
+            or self.wire.lost_to_client or self.wire.lost_to_server))
+
+    @cached_property
+    def rtt_ms(self) -> float | None:
+        # Token buckets and cake send the first packet at once, and wait after it.
+        trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
+        return seen_rtt_ms(
+            self.wire, math.inf if shaped_by_htb else trial.up_kbps,
+            math.inf if shaped_by_htb or trial.qdisc in CHOOSING else trial.down_kbps)
+
+    @property
+    def rtt_allowed_ms(self) -> float:
+        """How far the observed RTT may be from the requested one."""
+        return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+                + JITTER_SIGMAS * self.trial.jitter_ms)
+
+    @property
+    def bandwidth_kbps(self) -> float | None:
+        """The bandwidth by the spacing of the first flight, where nothing else spreads it."""
+        if self.trial.disorder:
+            return None
+        if self.trial.htb_burst_bytes:
+            return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
+        if self.trial.qdisc == "cake":  # which waits after a packet, by that packet's length
+            return bandwidth_behind(self.wire, 0)
+        return self.wire.bandwidth_kbps
+
+    @cached_property
+    def retransmissions(self) -> tuple[Retransmission, ...]:
+        """All that was retransmitted, with its cause as far as there is one."""
+        return tuple(replace(segment, cause=self.trial.disorder)
+                     if segment.cause is None and self.trial.disorder else segment
+                     for segment in explain(self.wire, self.arp_wait_ms))
+
+    @property
+    def arp_wait_ms(self) -> float:
+        """How long the client waited for the server's address: an RTT."""
+        return self.trial.rtt_ms if self.trial.arp_ms else 0.0
+
+    @cached_property
+    def flights(self) -> list[list[Segment]]:
+        """The server's messages up to its Finished, by round trips; none without TLS."""
+        return flights(self.wire.at_server, 0, self.flight_bytes) if self.flight_bytes else []
+
+    @property
+    def flight_bytes(self) -> int | None:
+        """Bytes of the server's messages up to its Finished, by report or wire, or None."""
+        if "tls" in self.report:
+            return sum(self.report["tls"]["flight"])
+        return self.messages.flight_bytes or None if self.messages else None
+
+    @property
+    def window_after_handshake(self) -> int | None:
+        """The window by TCP_INFO, when the client's Finished was there."""
+        if "tls" in self.report:
+            return self.report["tls"]["window"]
+        if not self.messages or not self.messages.flight_bytes:
+            return None
+        return next((window for _, received, window in self.report["samples"]
+                     if received >= self.messages.before_request_bytes), None)
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether a timer spreads what the server's TCP sends: BBR's own, or fq's at its host."""
+        return (self.trial.congestion_control not in CONGESTION_CONTROLS
+                or self.trial.qdisc == "fq")
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a response may leave later than it is written: behind tickets, or paced."""
+        return "tls" in self.report or self.is_paced
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The server's own T_ACK − T_Res1; of one that reports nothing the packets'.
+
+        The packets' also where the response waited, for tickets or a pacer, and the server heard
+        late that it had left.
+        """
+        reported = self.report.get("latency_ms")
+        wire = self.exchange.latency_ms if self.exchange is not None else None
+        if self.messages is not None:
+            return wire
+        if reported is None or wire is None or not self.may_wait:
+            return reported
+        allowed_ms = max(self.tolerances.latency_ms, self.tolerances.latency_share * wire)
+        return wire if wire - reported > allowed_ms else reported
+
+    @cached_property
+    def response_flights(self) -> list[list[Segment]]:
+        """The response, the last that the server sent, by the flights in which it left."""
+        if self.messages is not None:
+            return flights(self.wire.at_server, self.messages.start, self.messages.end)
+        size = wire_bytes(self.report)
+        end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
+        return flights(self.wire.at_server, end - size, end) if size else []
+
+    @property
+    def retransmission_cause(self) -> str:
+        """Why data or the handshake was retransmitted although nothing was lost."""
+        # A FIN retransmitted comes after all data, and the request before it.
+        counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
+        return "; ".join(dict.fromkeys(sent.cause for sent in self.retransmissions
+                                       if sent.cause and sent.segment in counted))
+
+    @cached_property
+    def _paused_writes(self) -> tuple[Segment, ...]:
+        """Lone segments that look like a timer's and left when the server's back-end answered."""
+        return tuple(segment for segment in self.wire.probes
+                     if 0 <= self._after_pause_ms(segment) <= _PAUSE_MS
+                     and segment.time_ns < self.wire.first_flight_end_ns)
+
+    @property
+    def _timers_segments(self) -> tuple[Segment, ...]:
+        """What left in the first flight after both writes: only a timer sends it."""
+        return tuple(segment for segment in self.wire.first_flight
+                     if self._after_pause_ms(segment) > _PAUSE_MS)
+
+    def _after_pause_ms(self, segment: Segment) -> float:
+        """How long after the back-end's answer it left; negative before that, or without one."""
+        start_ns = self.wire.response_start_ns
+        if not self.trial.gap_ms or start_ns is None:
+            return -math.inf
+        return (segment.time_ns - start_ns) / 1e6 - self.trial.gap_ms
+
+    # What was dropped ----------------------------------------------------------------
+
+    @property
+    def queue_drops(self) -> int | None:
+        """Packets towards the client; without counters, all losses where chance takes none."""
+        if self.drops:
+            return self._htb_drops[0] if self._htb_drops else self.drops["to_client"]["queue"]
+        return None if self.trial.loss_percent else len(self.wire.lost_to_client)
+
+    @property
+    def random_drops(self) -> int | None:
+        if not self.drops:
+            return None
+        return self._htb_drops[1] if self._htb_drops else self.drops["to_client"]["random"]
+
+    @property
+    def _htb_drops(self) -> tuple[int, int] | None:
+        """Drops by the queue and at random, as packets show them: HTB's netem counts both as one.
+
+        None where the counters distinguish them, or no packet is judged alone.
+        """
+        if not (self.trial.htb_burst_bytes and self.trial.loss_percent and self.path):
+            return None
+        to_client, _ = self.path
+        return len(to_client.queue_drops), len(to_client.random_drops)
+
+    @property
+    def uplink_queue_drops(self) -> int | None:
+        """Packets towards the server."""
+        return self.drops["to_server"]["queue"] if self.drops else len(self.wire.lost_to_server)
+
+    @property
+    def lost_packets(self) -> str:
+        """What was lost on the connection, such as "to client: 2 data, 1 FIN; to server: 1 ACK"."""
+        counted = {"to client": Counter(lost.kind for lost in self.wire.lost_to_client),
+                   "to server": Counter(lost.kind for lost in self.wire.lost_to_server)}
+        return "; ".join(f"{way}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}"
+                         for way, kinds in counted.items() if kinds)
+
+    # Why a host sent -----------------------------------------------------------------
+
+    @property
+    def shows_causes(self) -> bool:
+        """Whether each packet of data leaves at a moment that the packets explain.
+
+        Not where a timer of the sender's spreads them (pacing), nor under a server of the
+        user's own, which may do as it likes.
+        """
+        trial = self.trial
+        return (self.path is not None and self.exchange is not None and self.tick_ns > 0
+                and trial.server != OWN
+                and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
+
+    @cached_property
+    def uncaused(self) -> tuple[Segment, ...]:
+        """Data that left although nothing had happened at its host."""
+        if not self.shows_causes:
+            return ()
+        trial = self.trial
+        return find_uncaused(self.wire, self.tick_ns, Pauses(
+            round(trial.gap_ms * MS), round(trial.idle_ms * MS)))
+
+    @property
+    def begun_ns(self) -> int | None:
+        """How long after tick_ns its first packet left."""
+        sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), None)
+        return None if sent is None or not self.tick_ns else sent - self.tick_ns

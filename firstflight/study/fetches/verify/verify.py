@@ -1,0 +1,302 @@
+"""The verdict on one trial: is what was measured what was requested?
+
+Nothing is believed because it was configured. The initial window, the RTT,
+the bandwidth, losses and retransmissions are looked up in the packets of that
+very trial; the transfer's size and digest are compared with the server's; and
+in virtual time every trial that loses nothing must take what model.predict
+computes, to the millisecond, also where timers retransmit what was not lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from firstflight.findings.findings import Compared
+from firstflight.net.segments import CaptureError, Packets, frames_of
+from firstflight.runs.results import checks
+from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.scenario.server import BUILTIN
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify import handshake, path, unconnected, zero_rtt
+from firstflight.study.fetches.verify.agreed import SEGMENTS, SOCKET, SYNS, has_window
+from firstflight.study.fetches.verify.client_times import CLIENT_TIMES
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.integrity import (CAPTURE, INTEGRITY, around_chain,
+                                                        is_estimated, is_modelled, is_on_wire,
+                                                        shows_window)
+from firstflight.study.fetches.verify.observed import EXACT, HOST, REAL_TIME
+from firstflight.study.fetches.verify.record import Record, record_of
+from firstflight.study.fetches.verify.transfers import sealed_bytes, wire_bytes
+from firstflight.testbed.messages import Fetch, Observation, Response, started_at
+from firstflight.wire.exchange import Exchange, read_exchange
+from firstflight.wire.messages import find_early, find_messages, retime
+
+NAMED = 3  # segments in one reason
+FQ = "fq"
+
+
+def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, server_pcap: bytes,
+          *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
+    """The record of a trial: its measurements, what the wire shows, and the verdict.
+
+    observation: one line of the worker (testbed/worker/worker.py); client_pcap and
+    server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
+    what the scenario set otherwise than testbed.network.kernel.TCP_SYSCTLS. known_kernel: whether
+    its TCP is the one that the model was checked against; else the model is shown and does not
+    judge.
+    """
+    if observation.get("skipped"):
+        return Record(trial, True, measured_at=started_at(observation),
+                      verdict_reason=observation["skipped"])
+    failure = _failure(observation)
+    if failure and trial.cannot_connect:
+        return unconnected.unconnected_record(trial, observation, failure, client_pcap)
+    tolerances = EXACT if exact else REAL_TIME
+    evidence = Evidence(trial, {} if failure else observation["fetch"],
+                        {} if failure else observation["server"], None,
+                        tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
+                        observation.get("drops", {}), tick_ns=_tick_ns(observation, exact))
+    broken = [] if failure else checks.failures(INTEGRITY, evidence)
+    failed = list(broken)
+    if not broken:  # of a failed transfer the wire may still show why
+        try:
+            _check_whole(observation, client_pcap, server_pcap)
+            client, server = frames_of(client_pcap, server_pcap)
+            evidence = _with_packets(evidence, _exchange(observation, client, server), client)
+            if exact and not failure:
+                evidence = path.judge_path(evidence, client, server)
+            elif trial.resumed:  # the qdiscs counted the first connection's losses as well
+                evidence = replace(evidence, lost_in_all=path.lost_in_all(client, server))
+        except CaptureError as error:
+            failed.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
+    record = replace(record_of(evidence), ok=not (failure or broken),
+                     error=failure or checks.reasons(broken), measured_at=started_at(observation))
+    if failure:
+        return record
+    return checks.give_verdict(record, failed or checks.failures(ON_THE_WIRE, evidence))
+
+
+def _tick_ns(observation: Observation, exact: bool) -> int:
+    """In virtual time a trial starts on a tick of the kernel's clock (Worker._align); else 0."""
+    return round(observation.get("started_at", 0) * 1e9) if exact else 0
+
+
+def _failure(observation: Observation) -> str:
+    """Why there is nothing to judge, "" if there is."""
+    if observation.get("error"):
+        return observation["error"]
+    fetch, report = observation.get("fetch"), observation.get("server", Response())
+    if not fetch:
+        return "the worker reported no fetch"
+    if not fetch["ok"]:
+        return fetch["error"] or "the fetch failed"
+    if not {"latency_ms", "samples"} & report.keys():
+        return f"the server reported no response: {report.get('error') or 'no reason'}"
+    if report.get("error"):
+        return f"server: {report['error']}"
+    return ""
+
+
+def _check_whole(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> None:
+    """Raises CaptureError where a capture has not all the bytes that the worker names."""
+    for side, packets in (("client", client_pcap), ("server", server_pcap)):
+        expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
+        if len(packets) != expected:
+            raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
+
+
+def _exchange(observation: Observation, client: Packets, server: Packets) -> Exchange:
+    report = observation.get("server", Response())
+    port = report.get("client_port") or observation.get("fetch", Fetch()).get("port") or 0
+    return read_exchange(client, server, port, wire_bytes(report))
+
+
+def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Evidence:
+    """The evidence with the packets, and with the messages of a server that reports none."""
+    if evidence.has_report or not evidence.report:
+        return replace(evidence, exchange=exchange)
+    trial = evidence.trial
+    if (accepted := evidence.accepted_early_bytes or 0) > 0:
+        of_early = find_early(exchange, client, sealed_bytes(accepted))
+        return replace(evidence, exchange=retime(exchange, of_early.messages), early=of_early,
+                       messages=of_early.messages)
+    sent = find_messages(exchange, trial.is_secure, len(trial.before))
+    if sent is None:
+        raise CaptureError("no request with an answer to it")
+    return replace(evidence, exchange=retime(exchange, sent), messages=sent)
+
+
+# What is compared --------------------------------------------------------------------
+
+def _compare_initial_window(evidence: Evidence) -> Iterable[Compared]:
+    """Compare the window; the first flight stands for it where no socket was met in time."""
+    if has_window(evidence):
+        window, requested = evidence.report["initial_window"], evidence.trial.server_window
+        if window is None:
+            window = evidence.first_flight
+        yield Compared(window == requested, f"{window} segments", f"{requested}")
+
+
+def _compare_first_flight(evidence: Evidence) -> Iterable[Compared]:
+    """Where the server's writes are not known, no more than the window."""
+    if not evidence.has_report:
+        flight, window = evidence.first_flight or 0, evidence.trial.server_window
+        yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
+        return
+    observed, (least, most) = evidence.first_flight, evidence.expected_first_flight
+    if has_window(evidence) and observed is not None:
+        yield Compared(least <= observed <= most, f"{observed} segments",
+                       f"{most}" if least == most else f"{least} to {most}")
+
+
+def _compare_rtt(evidence: Evidence) -> Iterable[Compared]:
+    return path.compare_rtt(evidence, evidence.rtt_ms)
+
+
+def _compare_bandwidth(evidence: Evidence) -> Iterable[Compared]:
+    if evidence.bandwidth_kbps is not None:
+        arrivals = evidence.wire.flight_arrivals
+        yield from path.compare_bandwidth(evidence, evidence.bandwidth_kbps,
+                                  arrivals[-1].ms_after(arrivals[0]))
+
+
+def _compare_lost_packets(evidence: Evidence) -> Iterable[Compared]:
+    """Compare losses with the qdiscs' counters; older runs lack them, and may lose nothing."""
+    if not path.is_estimated(evidence):
+        return
+    lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
+                                    "to_server": len(evidence.wire.lost_to_server)}
+    yield from path.compare_losses(evidence, lost)
+    if not evidence.may_lose:
+        total = sum(lost.values())
+        yield Compared(total == 0, f"{total}", "none")
+
+
+def _compare_retransmissions(evidence: Evidence) -> Iterable[Compared]:
+    unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
+    names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
+    yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
+                                    f" ({names})", "none")
+
+
+def _compare_causes(evidence: Evidence) -> Iterable[Compared]:
+    if evidence.shows_causes:
+        segments = evidence.uncaused
+        named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
+                          f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
+                          " after the first SYN" for segment in segments[:NAMED])
+        yield Compared(not segments, f"{len(segments)} that left although nothing had arrived and"
+                       f" no timer was due ({named})", "none")
+
+
+def _compare_server_latency(evidence: Evidence) -> Iterable[Compared]:
+    """The server's own T_ACK − T_Res1 against that of the capture."""
+    if not evidence.has_report:
+        return
+    server = float(evidence.report["latency_ms"])
+    wire = evidence.wire.latency_ms or math.nan
+    allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
+    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
+    end_ns = evidence.wire.response_acknowledged_ns or 0
+    # Of two writes that share an skb TCP reports the second one's departure, a pause later.
+    pause_ms = evidence.trial.gap_ms if evidence.may_wait else 0.0
+    # fq holds it up between the request and its departure.
+    held_ms = (wire - (end_ns - min(starts_ns, default=0)) / 1e6) if (
+        evidence.trial.qdisc == FQ) else 0.0
+    yield Compared(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
+                       for start_ns in starts_ns)
+                   or held_ms - allowed <= wire - server <= pause_ms + allowed,
+                   f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
+
+
+def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
+    """What server.py may take for T_Res1, by the packets: when the response's first segment left.
+
+    Another moment may be right where what the server wrote before, such as session tickets, is on
+    its way or waits (may_wait):
+
+    - fq spaces packets (is_paced): TCP sends the response when the request has arrived, the host
+      later;
+    - where the window is full, or a congestion control paces, the response leaves later than it
+      is written. server.py looks whether it has left when TCP reports that the end of one of its
+      writes is acknowledged (testbed/hosts/kernel.py). Of writes that share an skb TCP reports the
+      last one only (tcp_tx_timestamp): it may be any of the acknowledgements that follow.
+    """
+    start_ns, end_ns = wire.response_start_ns, wire.response_acknowledged_ns
+    if start_ns is None or end_ns is None:
+        return []
+    if not may_wait:
+        return [start_ns]
+    since_ns = _requested_ns(wire, start_ns) if is_paced else start_ns
+    heard = [segment.time_ns for segment in wire.at_server
+             if not segment.to_client and since_ns <= segment.time_ns <= end_ns]
+    return [start_ns, since_ns, *heard]
+
+
+def _requested_ns(wire: Exchange, before_ns: int) -> int:
+    """When the last of the request had come, before the response left."""
+    requested = [segment for segment in wire.at_server if not segment.to_client
+             and segment.payload_bytes and segment.time_ns <= before_ns]
+    end = max((segment.end for segment in requested), default=0)
+    return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
+
+
+def _compare_flight(evidence: Evidence) -> Iterable[Compared]:
+    """The server's messages on the wire: as its OpenSSL reports, else as large as its chain."""
+    if not evidence.flights:
+        return
+    end = max(segment.end for flight in evidence.flights for segment in flight) - 1
+    if "tls" in evidence.report:
+        reported = sum(evidence.report["tls"]["flight"])
+        yield Compared(end == reported, f"{end} bytes on the wire", f"{reported}")
+        return
+    trial = evidence.trial
+    if not trial.chain_bytes:
+        return  # a chain of the server's own
+    least = 0 if trial.resumed else trial.chain_bytes
+    most = least + around_chain(trial)
+    yield Compared(least < end <= most, f"{end} bytes on the wire",
+                   f"more than {least} and at most {most}")
+
+
+# The checks ---------------------------------------------------------------------------
+
+ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
+    path.PACKETS,
+    Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
+          _compare_causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
+    Check("initial window", "the kernel's own word at accept", _compare_initial_window,
+          shows_window),
+    Check("first flight", "segments before the first acknowledgement", _compare_first_flight,
+          lambda record: shows_window(record) and record.seen_first_flight is not None),
+    Check("RTT", "the handshake less its serialisation", _compare_rtt,
+          lambda record: is_estimated(record) and record.seen_rtt_ms is not None),
+    Check("bandwidth", "the spacing of the first flight at the client", _compare_bandwidth,
+          lambda record: is_estimated(record) and record.seen_bandwidth_kbps is not None),
+    Check("lost packets", "those that queue and random loss dropped, no others",
+          _compare_lost_packets,
+          lambda record: is_estimated(record) and (
+              record.random_drops is not None
+              or record.trial.loss_percent == 0 and not record.lost_segments)),
+    Check("retransmissions", "each has a loss or a timer behind it", _compare_retransmissions,
+          is_on_wire),
+    Check("server latency", "the server's clock against its capture", _compare_server_latency,
+          lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
+    SYNS, SEGMENTS, SOCKET, CLIENT_TIMES,
+    Check("TLS flight", "the server's messages, byte for byte", _compare_flight,
+          lambda record: is_on_wire(record) and bool(record.flight_segments),
+          seldom=True),
+    Check("model", "the client's total time, computed", Evidence.compare_total, is_modelled,
+          exact_only=True),
+    Check("model latency", "T_ACK − T_Res1, computed", Evidence.compare_latency,
+          is_modelled, exact_only=True),
+    handshake.MODEL, zero_rtt.EARLY_DATA,
+)
+
+
+def every_check() -> tuple[Check[Any, Record], ...]:
+    """All that a record of a fetch can be judged by."""
+    return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)

@@ -1,0 +1,52 @@
+"""Was early data sent, with the hello, accepted, and answered at once? A part of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from firstflight.findings.findings import Compared
+from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.integrity import is_on_wire
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.verify.transfers import sealed_bytes
+from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
+
+RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
+LEAST_MS = 1.0
+
+
+def compare_early_data(evidence: Evidence) -> Iterable[Compared]:
+    """Where a client or a server falls back, without a word, to a request after the handshake."""
+    requested = evidence.trial.early_data_bytes
+    if not requested:
+        return
+    accepted = evidence.accepted_early_bytes or 0
+    is_padded = requested >= LEAST_PADDED_BYTES
+    yield Compared(accepted == requested if is_padded else accepted > 0, _accepted(accepted),
+                   f"{requested} bytes accepted" if is_padded else "accepted")
+    early = evidence.early
+    if early is None:
+        return
+    whole = sealed_bytes(accepted)
+    yield Compared(early.wire_bytes == whole if early.round_trips == 1
+                   else 0 < early.wire_bytes <= whole,
+                   f"{early.wire_bytes} bytes of it right behind the hello",
+                   f"{whole}" if early.round_trips == 1 else
+                   f"some of {whole}, the rest a round trip later")
+    allowed = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
+    yield Compared(early.answer_ms <= allowed,
+                   f"the response {early.answer_ms:.3f} ms after it was there",
+                   f"at most {allowed:g} ms")
+
+
+def _accepted(accepted: int) -> str:
+    if accepted < 0:
+        return f"{-accepted} bytes sent and refused"
+    return f"{accepted} bytes accepted" if accepted else "none sent"
+
+
+EARLY_DATA: Check[Evidence, Record] = Check(
+    "early data", "it left with the hello, the server took it, and answered at once",
+    compare_early_data,
+    lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True)

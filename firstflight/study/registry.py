@@ -1,0 +1,85 @@
+"""The kinds of study that there are; nothing else imports every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from firstflight.base.errors import UsageError
+from firstflight.base.removed import REMOVED
+from firstflight.findings.findings import Report
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.runs import runs, scenario_file, schema
+from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
+from firstflight.runs.scenario_file import ScenarioFile
+
+# The module of each `kind` of a scenario file, whose KIND it is; imported only where it is
+# needed. A kind without its line here is not missed: others know nothing of it.
+KINDS = {
+    "fetches": "firstflight.study.fetches.study",  # one transfer at a time on the star
+    "load": "firstflight.study.load.study",  # many connections on a shared link
+    "trace": "firstflight.study.trace.study",  # one connection's window over time
+}
+
+
+def kind(name: str) -> Kind:
+    """The kind of a name. Raises ValueError."""
+    if name not in KINDS:
+        raise ValueError(f"there is no kind {name!r} of study")
+    kind_of_study: Kind = import_module(KINDS[name]).KIND
+    return kind_of_study
+
+
+def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+    """A scenario with what the command line has in place of it. Raises UsageError."""
+    QUANTITIES["seed"].check(seed, "--seed")
+    if file.raw.get("kind") == "arithmetic":
+        raise UsageError(f"{file.where}: {REMOVED['paper_arithmetic']}")
+    name = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
+    return kind(name).study(file, overrides, seed)
+
+
+def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
+    """A question of one's own, a network and responses by flags. Raises UsageError."""
+    from firstflight.study.questions import question
+    with question.errors_by_flags():
+        return study_of(question.file(name, requested), Overrides({}, many=requested.many), seed)
+
+
+def cliff_question(what: str, requested: Overrides) -> Study:
+    """The network and windows of a search for a cliff, by flags. Raises UsageError."""
+    from firstflight.study.cliff import search
+    return own_question("cliff", search.question(what, requested))
+
+
+def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
+           ) -> Iterator[tuple[bool, list[str]]]:
+    """Of each window whether the model has the same cliff, and what was measured in lines; at the
+    end what to consider.
+
+    measure: the records of trials. Raises FirstFlightError.
+    """
+    from firstflight.study.cliff import findings, search
+    measured = search.search(what, study.trials, study.head.sysctls, measure)
+    for window, apart in zip(measured, findings.distinctions(study.trials)):
+        yield window.agrees, list(findings.sentences(what, window, apart, study.head.sysctls))
+    if besides := list(findings.besides(what, measured)):
+        yield True, besides
+
+
+def stored_report(folder: Path) -> Report:
+    """The report of a stored run, whatever its kind. Raises FirstFlightError."""
+    study, run = stored_run(folder)
+    return study.report(run)
+
+
+def stored_run(folder: Path) -> tuple[Study, RunData]:
+    """A stored run with its study, whatever its kind. Raises FirstFlightError."""
+    name = runs.scenario_of(folder)
+    text = runs.read_facts(folder).get("scenario_file")
+    study = study_of(scenario_file.of_run(name, text if isinstance(text, str) else ""))
+    run = runs.load(folder, study)
+    return replace(study, whole=not run.facts.get("partial")), run

@@ -1,0 +1,219 @@
+"""What is found of a published set-up: every number from three sides, and each cause in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firstflight.findings.charts import Line, LineChart, Plot, StepChart, WaterfallStep
+from firstflight.findings.claims import NOT_REPRODUCED, REPRODUCED
+from firstflight.findings.findings import (Cell, Column, Finding, Report, Rounded, Statement, Table,
+                                           Tile)
+from firstflight.runs import reporting
+from firstflight.runs.kinds import RunData, Study
+from firstflight.study.fetches.figures import summary
+from firstflight.study.fetches.figures.buckets import NoPanel
+from firstflight.study.fetches.figures.cell_tables import causes_table, trials_table
+from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.raw_cells import published_cells
+from firstflight.study.fetches.scenario.causes import AsPublished
+from firstflight.study.fetches.scenario.scenario import Figure, Scenario
+from firstflight.study.fetches.verify.record import Record
+from firstflight.study.replication.analysis import (Item, Measured, bars, by_group, counts, items,
+                                                    read_levels)
+
+SIDES = ("published", "clean", "as they measured it")
+TITLE = "Why their numbers are what they are"
+ASIDE = 0.26  # of the distance between bars
+LEAST = 1.0  # of a logarithmic axis
+AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
+
+
+def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -> Report:
+    """Its figures from three sides, and its causes."""
+    findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
+    return reporting.report_of(
+        study, run, findings, summary=(summary.summary(run.records),),
+        sentences=(*sentences, *summary.run_sentences(run, ())), tiles=tiles,
+        trials=trials_table(run.records), causes=causes_table(run.records))
+
+
+def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
+                         exact: bool) -> tuple[list[Finding], list[str], list[Tile]]:
+    """The findings of a set-up, sentences on the whole of it, and the numbers that stand out.
+
+    exact: measured in virtual time.
+    """
+    levels = read_levels(scenario, setup, records, exact)
+    try:
+        every, cells = items(scenario, levels), published_cells(scenario, records)
+    except NoPanel as error:
+        return [Finding("causes", TITLE, missing=str(error))], [], []
+    counted = [item for item in every if not item.constant]
+    constants = _constants(setup, [item for item in every if item.constant], len(every))
+    agree, context = counts(counted), "real Linux TCP"
+    groups = by_group(setup, agree)
+    made = [_causes(setup, agree, groups, len(counted), context, constants,
+                    of_statements=cells is None and bool(scenario.claims))]
+    made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
+    if cells is not None:
+        made.append(_cells(every, cells.raw.file, context))
+    sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
+            + "".join(f" {name[0].upper()}{name[1:]}: {count}." for name, count in groups)
+            + (f" {constants.says} {constants.found}" if constants else "")]
+    tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
+                  f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
+    return made, sentences, tiles
+
+
+def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
+    """How many published numbers are no time of a transfer; None where all are."""
+    if not items:
+        return None
+    value = next(value for cause in setup.causes for name, value in cause.switches
+                 if name == "failed_ms")
+    return Statement("Published numbers that are no time of a transfer:", f"{len(items)} of {total}"
+                     " are what their script wrote down for a fetch that never connected. They are"
+                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.",
+                     numbers=(Rounded(len(items), 0),))
+
+
+# Causes ------------------------------------------------------------------------------
+
+def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
+            context: str, constants: Statement | None, of_statements: bool) -> Finding:
+    """Each cause in turn: how many of all numbers agree behind it; constants: counted apart.
+    """
+    title = f"{TITLE}: {total} of them, cause by cause"
+    rows: list[tuple[Cell, ...]] = [("none: the clean run", "", "", "", agree[0], None)]
+    rows += [(cause.name, cause.known, cause.where, cause.in_words, count, count - before)
+             for cause, before, count in zip(setup.causes, agree, agree[1:])]
+    table = Table("Causes, one more in each line", (
+        Column("cause", is_text=True), Column("known by", is_text=True),
+        Column("where", is_text=True, rank=1), Column("switches on", is_text=True, rank=0),
+        Column(f"agree of {total}"), Column("more", signed=True)), tuple(rows), tuple(
+            f"{cause.name} ({cause.known}; {cause.where}): {cause.says}" for cause in setup.causes))
+    summed = Table("Agreement, by how the causes are known", (
+        Column("causes", is_text=True), Column("agree"), Column("of"), Column("", "%")),
+        tuple((name, count, total, 100 * count / total)
+              for name, count in (("none: the clean run", agree[0]), *groups)),
+        (_bounds(setup),))
+    steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
+        WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
+        for cause, count in zip(setup.causes, agree[1:])))
+    # What is only calibrated or inferred never counts as a word.
+    certain = groups[0][1]
+    words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
+    return Finding("causes", TITLE, tables=(summed, table),
+                   statements=(constants,) if constants else (), bars=words,
+                   chart=StepChart(
+                       title, (context,), steps=steps, most=total,
+                       foot=f"{constants.says} {constants.found}" if constants else "",
+                       axis=f"published numbers that agree, of {total}; {_bounds(setup)}"))
+
+
+def _bounds(setup: AsPublished) -> str:
+    """When a number agrees, in words."""
+    points = f", and {setup.within_points:g} points" if setup.within_points else ""
+    return (f"a number agrees within {setup.within_percent:g} % or {setup.within_ms:g} ms{points}")
+
+
+# A figure from three sides -------------------------------------------------------------
+
+def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
+            context: str) -> Finding:
+    """Its bars as published, clean, and with all causes; statements as they hold with all."""
+    rows, panel = bars(figure, levels), levels[-1].panels[figure.name]
+    unit, of_times = panel.metric.unit, panel.is_sweep
+    kinds = [("ms", unit, [_values(row, 0) for row in rows])]
+    if not of_times:
+        kinds.append(("percent", "%", [_values(row, 1) for row in rows]))
+    columns = [Column(panel.by.head, panel.by.unit)]
+    columns += [Column("", its_unit, side) for side in SIDES for _, its_unit, _ in kinds]
+    columns += [Column("clean", is_text=True), Column("as they measured it", is_text=True)]
+    cells = [(row.label, *(values[place][side] for side in range(3) for _, _, values in kinds),
+              *(_word(row, level) for level in (0, -1))) for place, row in enumerate(rows)]
+    what = "time" if of_times else f"saved by {figure.experiment_initcwnd} instead of" \
+        f" {figure.baseline_initcwnd} segments"
+    plots = [_plot(panel.by.axis, f"{what if of_times else 'saved'} ({its_unit})",
+                   [row.label for row in rows], values, not of_times and its_unit != "%")
+             for _, its_unit, values in kinds]
+    below = any(value == LEAST for plot in plots if plot.y_ends for line in plot.lines
+                for value in line.y)
+    return Finding(
+        figure.name, figure.title,
+        tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
+        statements=_statements(scenario, figure, levels),
+        chart=LineChart(f"{figure.title}, {what}" if not of_times else figure.title, (context,),
+                        f"Points at {LEAST:g} {unit} lie there, or below." if below else "",
+                        columns=(tuple(plots),), legend=True))
+
+
+def _plot(x_label: str, y_label: str, labels: Sequence[str],
+          values: Sequence[Sequence[float | None]], is_log: bool) -> Plot:
+    """A point for each side of each bar, next to each other; no line of a side without any."""
+    lines = []
+    for side, name in enumerate(SIDES):
+        known = [(place + ASIDE * (side - 1), max(value, LEAST) if is_log else value)
+                 for place, bar in enumerate(values) if (value := bar[side]) is not None]
+        if known:
+            x, y = zip(*known)
+            lines.append(Line(name, x, y, look=side, style="points" if side else "published"))
+    return Plot(x_label, y_label, tuple(lines), ticks=tuple(
+        (float(place), label) for place, label in enumerate(labels)),
+        y_scale="log" if is_log else "linear", zero=not is_log, y_ends=(
+            LEAST, 2 * max((value for line in lines for value in line.y), default=LEAST))
+        if is_log else None)
+
+
+def _values(row: Item, place: int) -> tuple[float | None, float | None, float | None]:
+    """Published, clean, and with all causes: of ms (0) or of percent (1)."""
+    published, clean, last = ((side.ms, side.percent)[place]
+                              for side in (row.published, row.ours[0], row.ours[-1]))
+    return published, clean, last
+
+
+def _word(row: Item, level: int) -> str:
+    if row.published.ms is None and row.published.percent is None:
+        return ""
+    if row.constant and level == -1:
+        return CONSTANT
+    return AGREES if row.agrees[level] else DIFFERS
+
+
+def _statements(scenario: Scenario, figure: Figure,
+                levels: Sequence[Measured]) -> tuple[Statement, ...]:
+    """What is published of the figure in words, clean and with all causes."""
+    clean, last = (judge_panel(level.panels[figure.name], scenario.claims, level.exact).statements
+                   for level in (levels[0], levels[-1]))
+    return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.word)
+                 for before, after in zip(clean, last))
+
+
+# Raw values ----------------------------------------------------------------------------
+
+EVERY_CELL = "Every cell: published, clean, and as they measured it"
+
+
+def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
+    """Every published value beside ours, and how far ours are off."""
+    title = f"Measured here, as a part of each published value of paper/{file}"
+    columns = (Column("cell", is_text=True), Column("", "ms", SIDES[0]),
+               Column("", "ms", SIDES[1]), Column("", "ms", SIDES[2]),
+               Column("clean", is_text=True, is_filter=True),
+               Column("as they measured it", is_text=True, is_filter=True))
+    cells = tuple((row.label, row.published.ms, row.ours[0].ms, row.ours[-1].ms,
+                   *(_word(row, level) for level in (0, -1))) for row in rows)
+    plot = Plot("published total time (ms)", "measured / published", (
+        Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
+        Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
+        limit=(1.0, "as published"))
+    return Finding("cells", EVERY_CELL, tables=(Table(EVERY_CELL, columns, cells),),
+                   chart=LineChart(title, (context,), columns=((plot,),), legend=True))
+
+
+def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Published times, and ours as parts of them."""
+    known = [(row.published.ms, ms / row.published.ms) for row in rows
+             if row.published.ms and (ms := row.ours[level].ms) is not None]
+    x, y = zip(*sorted(known)) if known else ((), ())
+    return tuple(x), tuple(y)

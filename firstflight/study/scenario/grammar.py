@@ -1,0 +1,191 @@
+"""What scenarios of every kind have: sweeps, figures of what they measure, and claims on those.
+
+A kind adds its own fields to each of the three. A file has them as tables: [defaults] of the
+sweeps, [[figure]]s and [[claim]]s.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, product
+from typing import Any, ClassVar, Generic, TypeVar
+
+from firstflight.base.errors import UsageError
+from firstflight.findings.claims import DIRECTION, REPRODUCED
+from firstflight.findings.findings import ON_THE_WIRE, Statement
+from firstflight.runs import schema, stated
+from firstflight.runs.kinds import AnyTrial
+from firstflight.runs.scenario_file import Head, ScenarioFile
+from firstflight.runs.schema import key
+
+# Names that no figure may have, and what has them.
+TAKEN = {ON_THE_WIRE: "drawing of kept captures", stated.NAME: "table of the file's own sentences"}
+
+T = TypeVar("T")
+Tr = TypeVar("Tr", bound=AnyTrial)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(ABC, Generic[Tr]):
+    """Lists of values that are measured in every combination.
+
+    LISTS: the fields that are such lists; the first vary the slowest. TOGETHER: the fields that
+    hold rows instead, and of which of LISTS each row has a value. Rows vary slower than lists;
+    without any, those lists stand for themselves.
+    """
+
+    LISTS: ClassVar[tuple[str, ...]] = ()
+    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    name: str = key(reader=schema.file_name)
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many trials there are, by multiplication: there may be billions."""
+
+    @abstractmethod
+    def trials(self, scenario: str, seed: int) -> Iterator[Tr]:
+        """The trials in the order in which they are measured. seed: of the run."""
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        """A value of each of LISTS by its name, for every combination."""
+        rows = [[dict(zip(names, row)) for row in getattr(self, together)]
+                for together, names in self._in_rows().items()]
+        lists = {name: getattr(self, name) for name in self._apart()}
+        for row in product(*rows):
+            given = dict(chain.from_iterable(values.items() for values in row))
+            for combination in product(*lists.values()):
+                yield {**given, **dict(zip(lists, combination))}
+
+    def combination_count(self, lengths: Mapping[str, int] | None = None) -> int:
+        """How many combinations there are; lengths: of some lists, in place of their own."""
+        every = {name: len(getattr(self, name)) for name in (*self._in_rows(), *self._apart())}
+        return math.prod({**every, **{name: length for name, length in (lengths or {}).items()
+                                      if name in every}}.values())
+
+    def _in_rows(self) -> dict[str, tuple[str, ...]]:
+        """Those of TOGETHER that there are."""
+        return {name: names for name, names in self.TOGETHER.items() if getattr(self, name)}
+
+    def _apart(self) -> list[str]:
+        """The LISTS that no row has a value of."""
+        together = {name for names in self._in_rows().values() for name in names}
+        return [name for name in self.LISTS if name not in together]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """name: a part of the names of its files. title: one line."""
+
+    name: str = key(reader=schema.file_name)
+    title: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the source, and its test. figure: the name of its figure.
+
+    abstract_only: no more of the source was read; then a result that is reproduced counts as
+    direction.
+    """
+
+    figure: str
+    says: str
+    abstract_only: bool = field(default=False, kw_only=True)
+
+
+C = TypeVar("C", bound=Claim)
+F = TypeVar("F", bound=Figure)
+S = TypeVar("S", bound=Sweep[Any])
+
+
+@dataclass(frozen=True)
+class Scenario(Generic[S, F, C]):
+    """What is measured, and which figures and claims it is for."""
+
+    head: Head
+    sweeps: tuple[S, ...]
+    figures: tuple[F, ...]
+    claims: tuple[C, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.head.name
+
+    @property
+    def count(self) -> int:
+        """How many trials the sweeps have."""
+        return sum(sweep.count for sweep in self.sweeps)
+
+    def sweep(self, name: str) -> S:
+        return next(sweep for sweep in self.sweeps if sweep.name == name)
+
+
+def trials_of(sweeps: Iterable[Sweep[Tr]], scenario: str, seed: int) -> list[Tr]:
+    """The trials of sweeps, in their order, none twice."""
+    return list(dict.fromkeys(trial for sweep in sweeps for trial in sweep.trials(scenario, seed)))
+
+
+def read_scenario(file: ScenarioFile, sweeps: tuple[S, ...], figure: type[F], claim: type[C],
+                  check_figure: Callable[[F, Sequence[S], str], None],
+                  check_claim: Callable[[C, F, Sequence[S], str], None],
+                  table: str = "sweep") -> Scenario[S, F, C]:
+    """The scenario of a file whose sweeps, [[table]] each, are read. Raises UsageError.
+
+    check_figure, check_claim: raise UsageError where one names what is not measured.
+    """
+    if not sweeps:
+        raise UsageError(f"{file.where}: has no [[{table}]], so nothing to measure")
+    figures = read_figures(figure, file.raw, file.where)
+    for place, shown in figures.items():
+        check_figure(shown, sweeps, place)
+    by_name = {shown.name: shown for shown in figures.values()}
+    claims = read_claims(claim, file.raw, list(by_name.values()), file.where)
+    for place, said in claims.items():
+        check_claim(said, by_name[said.figure], sweeps, place)
+    return Scenario(file.head(), sweeps, tuple(by_name.values()), tuple(claims.values()))
+
+
+def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
+                  without: Collection[str] = ()) -> dict[str, object]:
+    """The [defaults], keys of `kind` but for some of its own. Raises UsageError."""
+    defaults = schema.table(raw, "defaults", where)
+    schema.known_keys(defaults, [name for name in schema.keys_of(kind) if name not in without],
+                      f"{where}: [defaults]")
+    return defaults
+
+
+def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[str, F]:
+    """The [[figure]]s, by the place that names each in a message. Raises UsageError."""
+    figures = {f'{where}: [[figure]] "{figure.name}"': figure
+               for figure in schema.read_tables(kind, raw, "figure", where)}
+    for place, figure in figures.items():
+        if what := TAKEN.get(figure.name):
+            raise UsageError(f"{place}: name: the {what} has this name: choose another one")
+    return figures
+
+
+def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figure], where: str
+                ) -> dict[str, C]:
+    """The [[claim]]s on figures that there are, likewise. Raises UsageError."""
+    claims = {f'{where}: [[claim]] "{claim.says}"': claim
+              for claim in schema.read_tables(kind, raw, "claim", where, called="says")}
+    for place, claim in claims.items():
+        schema.one_of(claim.figure, [figure.name for figure in figures], f"{place}: figure")
+    return claims
+
+
+def as_read(claim: Claim, statement: Statement) -> Statement:
+    """The statement on a claim; of an abstract nothing is counted as reproduced."""
+    if not claim.abstract_only or statement.word != REPRODUCED:
+        return statement
+    return replace(statement, word=DIRECTION,
+                   found=f"{statement.found} Only the abstract of the source was read.")
+
+
+def claims_on(figure: Figure, claims: Sequence[C]) -> tuple[C, ...]:
+    """Those of a figure."""
+    return tuple(claim for claim in claims if claim.figure == figure.name)

@@ -1,0 +1,216 @@
+"""Which window for these users: latency by window and group, and the rule of the recommendation.
+
+Every user was measured under each window, so that differences are paired:
+the network and the size are the same, only the window differs. Intervals are
+95 %, from resampling users.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy
+from numpy.typing import NDArray
+
+from firstflight.base.resampling import Numbers, statistics
+from firstflight.base.words import between
+from firstflight.findings.difference import Difference
+from firstflight.net.segments import MSS
+from firstflight.study.compare import Row, difference, resampled_users
+from firstflight.study.fetches.figures.drawn_panels import responses_of
+from firstflight.study.fetches.scenario.users import PART, UserSample
+from firstflight.study.fetches.verify.record import Record
+
+PERCENTILES = (50, 95, 99)
+NOISE_PART = 0.01  # of the best mean: what is nearer to it is as good
+WORST_P99_PART = 0.02  # by how much a window may lengthen the 99th percentile
+WORST_RETRANSMITTED_POINTS = 0.5  # by how much it may raise the share retransmitted
+ONLY_WINDOW = "no other window was measured"
+SAME_MS = 1.0  # a user who is faster by less counts as "the same"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The users that count under every window.
+
+    total_ms, retransmitted, queue_drops: by window, shape (n,) each. weight,
+    group, segments: shape (n,); segments of the response. left_out: users
+    without a counting record under some window.
+    """
+
+    total_ms: Mapping[int, Numbers]
+    retransmitted: Mapping[int, Numbers]
+    queue_drops: Mapping[int, Numbers]
+    weight: Numbers
+    group: NDArray[numpy.intp]
+    segments: Numbers
+    left_out: int
+
+    def only(self, group: int) -> Measured:
+        """The users of one group."""
+        inside = self.group == group
+
+        def cut(columns: Mapping[int, Numbers]) -> dict[int, Numbers]:
+            return {window: column[inside] for window, column in columns.items()}
+
+        return Measured(cut(self.total_ms), cut(self.retransmitted), cut(self.queue_drops),
+                        self.weight[inside], self.group[inside], self.segments[inside], 0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one window does to some users; times in ms.
+
+    saved: of the mean, against the baseline. to_best: what the best window saves of this one's
+    mean. gain_percent, lose_percent: users that are
+    faster, slower than with the baseline by more than SAME_MS.
+    """
+
+    initcwnd: int
+    percentiles_ms: tuple[float, ...]
+    saved: Difference
+    to_best: Difference
+    retransmitted_percent: float
+    queue_drops: float
+    gain_percent: float
+    lose_percent: float
+
+    @property
+    def mean_ms(self) -> float:
+        return self.saved.experiment.value
+
+    @property
+    def p99_ms(self) -> float:
+        return self.percentiles_ms[-1]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The window that the rule chooses, and why; fits_percent: responses that fit the baseline."""
+
+    initcwnd: int
+    why: str
+    outcomes: tuple[Outcome, ...]
+    fits_percent: float
+    users: int
+
+
+def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> Measured:
+    """The users whose records count under every window.
+
+    part: of SCALES; users whose bandwidth is known are the same in each.
+    """
+    by_user = {**responses_of(PART, records), **responses_of(part, records)}
+    whole = {sample: rows for sample, rows in sorted(by_user.items())
+             if all(window in rows and rows[window].counts and rows[window].total_ms is not None
+                    for window in users.initcwnd)}
+
+    def column(name: str, window: int) -> Numbers:
+        return numpy.array([float(getattr(rows[window], name) or 0) for rows in whole.values()])
+
+    def columns(name: str) -> dict[int, Numbers]:
+        return {window: column(name, window) for window in users.initcwnd}
+
+    first = users.initcwnd[0]
+    return Measured(
+        columns("total_ms"), columns("retransmissions"), columns("queue_drops"),
+        weight=numpy.array([rows[first].trial.weight for rows in whole.values()]),
+        group=numpy.array([users.group[sample] for sample in whole], dtype=numpy.intp),
+        segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
+                              for rows in whole.values()], dtype=float),
+        left_out=len(users.rtt_ms) - len(whole))
+
+
+def recommend(users: Measured, baseline: int) -> Recommendation:
+    """The rule: the smallest window that is as good as the best, and does no harm.
+
+    As good: the mean is within NOISE_PART of the best mean, or its interval
+    holds the best. No harm: p99 at most WORST_P99_PART longer than the
+    baseline's, retransmissions at most WORST_RETRANSMITTED_POINTS more.
+    Raises ValueError without users.
+    """
+    if not len(users.weight):
+        raise ValueError("no user counts under every window")
+    outcomes = _outcomes(users, baseline)
+    base = next(outcome for outcome in outcomes if outcome.initcwnd == baseline)
+    fits = 100 * float(users.weight @ (users.segments <= baseline) / users.weight.sum())
+    harmless = [outcome for outcome in outcomes if not _harm(outcome, base)]
+    good = [outcome for outcome in harmless if _as_good(outcome, outcomes)]
+    chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.absolute.value)
+    if chosen.saved.absolute.sign <= 0 and chosen is not base:
+        chosen = base
+    return Recommendation(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
+                   len(users.weight))
+
+
+def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
+    best_ms = min(other.mean_ms for other in outcomes)
+    longer = outcome.to_best.absolute
+    return longer.sign <= 0 or longer.value <= NOISE_PART * best_ms
+
+
+def _harm(outcome: Outcome, base: Outcome) -> str:
+    """What a window makes worse than the baseline by more than the bounds; "" for nothing."""
+    if outcome.p99_ms > (1 + WORST_P99_PART) * base.p99_ms:
+        return f"p99 becomes {outcome.p99_ms:.0f} ms instead of {base.p99_ms:.0f}"
+    more = outcome.retransmitted_percent - base.retransmitted_percent
+    if more > WORST_RETRANSMITTED_POINTS:
+        return (f"{outcome.retransmitted_percent:.2f} % of segments are retransmitted instead of"
+                f" {base.retransmitted_percent:.2f}")
+    return ""
+
+
+def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: float) -> str:
+    """The reason, with the numbers that decided."""
+    best = min(outcomes, key=lambda outcome: outcome.mean_ms)
+    harmed = [f"{outcome.initcwnd} does harm: {_harm(outcome, base)}" for outcome in outcomes
+              if _harm(outcome, base)]
+    if len(outcomes) == 1:
+        reasons = [ONLY_WINDOW]
+    elif chosen is base:
+        reasons = ([f"all responses fit in {base.initcwnd} segments"] if fits > 100 - 1e-9 else
+                   ["none of the other windows measured is faster"] if best is base else
+                   [_too_little(best, base)]
+                   if best.saved.absolute.sign <= 0 or _as_good(base, outcomes) else
+                   ["every window that saves time does harm"])
+    else:
+        reasons = [f"it saves {chosen.saved.absolute.value:.1f} ms of {base.mean_ms:.1f}"]
+        if best.initcwnd > chosen.initcwnd:
+            reasons.append(f"{best.initcwnd} would save {best.saved.absolute.value:.1f} ms")
+    return "; ".join([*reasons, *harmed])
+
+
+def _too_little(best: Outcome, base: Outcome) -> str:
+    """Why the fastest window is not set: its saving may be none, or is under NOISE_PART."""
+    absolute = best.saved.absolute
+    saved = f"the best, {best.initcwnd}, saves {absolute.value:.1f} ms of {base.mean_ms:.1f}"
+    if absolute.sign > 0:
+        return f"no window saves as much as {100 * NOISE_PART:g} % of the time: {saved}"
+    return (f"no window saves more than noise: {saved}, 95 % interval"
+            f" {between(absolute.interval)} ms")
+
+
+# Numbers -----------------------------------------------------------------------------
+
+def _outcomes(users: Measured, baseline: int) -> tuple[Outcome, ...]:
+    weight, windows = users.weight, sorted(users.total_ms)
+    means = {window: float(weight @ users.total_ms[window] / weight.sum()) for window in windows}
+    best = min(windows, key=lambda window: means[window])
+    sent = float(weight @ users.segments)
+    table = [Row(None, window, *row) for window in windows for row in zip(
+        range(len(weight)), weight.tolist(), users.total_ms[window].tolist())]
+    shares, made = [percent / 100 for percent in PERCENTILES], []
+    for window in windows:
+        total_ms = users.total_ms[window]
+        saved_ms = users.total_ms[baseline] - total_ms
+        made.append(Outcome(
+            window, tuple(map(float, statistics(total_ms, [weight], shares)[0])),
+            difference(table, baseline, window, resampled_users),
+            difference(table, window, best, resampled_users),
+            100 * float(weight @ users.retransmitted[window]) / sent,
+            float(weight @ users.queue_drops[window] / weight.sum()),
+            100 * float(weight @ (saved_ms > SAME_MS) / weight.sum()),
+            100 * float(weight @ (saved_ms < -SAME_MS) / weight.sum())))
+    return tuple(made)

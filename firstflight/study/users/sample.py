@@ -1,0 +1,111 @@
+"""A sample of users as a scenario: what is measured of them, as a file that holds no address.
+
+Systematic sampling with probabilities in proportion to the weights, along the
+rows sorted by group, RTT, bandwidth and size (Madow 1949): every part of the
+distribution gets its share of the trials, and a seed always gives the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy
+from numpy.typing import NDArray
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import exact, toml
+from firstflight.findings.quantities import AUTO, FLAGS
+from firstflight.runs.scenario_file import ScenarioFile, parsed
+from firstflight.study.users.requested import QUANTITY_NAMES, Requested
+from firstflight.study.users.rows import UserTable, summary
+
+LINUX_WINDOW = 10  # TCP_INIT_CWND
+DIGITS = 3  # netem's delay has whole microseconds
+DEFAULTS: Mapping[str, str | float] = {
+    "client": "libcurl",  # hundreds of fetches in one process
+    "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
+KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
+
+
+def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> ScenarioFile:
+    """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
+    columns = filled(users, requested.given or {}, path)
+    picks, times = picked(users, columns, requested.trials, seed)
+    baseline = baseline_of(requested.windows)
+    known = {name: _known(users, name, requested.given or {}) for name in QUANTITY_NAMES}
+    named = printable(path.name)
+    assumed = ([f"assumed_kbps = {exact(columns['bandwidth_kbps'][gaps][0])}"]
+               if (gaps := numpy.isnan(users.bandwidth_kbps)).any() else [])
+    text = "\n".join([
+        f"# Which initial window for the users of {named}?",
+        'kind = "fetches"',
+        f"title = {toml(f'Which initial window for the users of {named}?')}",
+        f"source = {toml(f'{named}: {summary(users)}')}",
+        f"note = {toml('; '.join(filter(None, known.values())))}", "",
+        "[defaults]", *(f"{KEYS.get(name, name)} = {toml(value)}" for name, value in
+                        {**DEFAULTS, **(requested.defaults or {})}.items()), "",
+        "[users]", f"initcwnd = {list(requested.windows)}", f"baseline_initcwnd = {baseline}",
+        *assumed, f"groups = {toml(users.groups)}",
+        f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
+        *(f"{name} = {toml(column[picks].tolist())}" for name, column in columns.items())]) + "\n"
+    return parsed(f"users_of_{stem_of(path)}", text, str(path))
+
+
+def baseline_of(windows: Sequence[int]) -> int:
+    """The window that the others are compared with."""
+    return LINUX_WINDOW if LINUX_WINDOW in windows else min(windows)
+
+
+def printable(name: str) -> str:
+    """A file's name as a title may have it."""
+    return "".join(character if character.isprintable() else " " for character in name)
+
+
+def stem_of(path: Path) -> str:
+    """A file's name as a part of the name of a scenario."""
+    return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")[:60] or "file"
+
+
+def filled(users: UserTable, given: Mapping[str, float], path: Path
+           ) -> dict[str, NDArray[numpy.float64]]:
+    """The columns by their quantity, without gaps. Raises UsageError for what is missing."""
+    return {name: _filled(users, name, given, path) for name in QUANTITY_NAMES}
+
+
+def _filled(users: UserTable, name: str, given: Mapping[str, float], path: Path
+            ) -> NDArray[numpy.float64]:
+    """A column without gaps. Raises UsageError that names the flag for what is missing."""
+    column: NDArray[numpy.float64] = getattr(users, name)
+    gaps = numpy.isnan(column)
+    if gaps.any() and name not in given:
+        raise UsageError(f"{path}: {int(gaps.sum())} of {users.count} rows have no {name}; give"
+                         f" it with {FLAGS[name].flag}, one value for all of them")
+    filled = numpy.where(gaps, given.get(name, 0.0), column)
+    return filled.round(0 if name == "response_bytes" else DIGITS)
+
+
+def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
+    """Where a quantity is from, in words; "" where every row has it as measured."""
+    missing = int(numpy.isnan(getattr(users, name)).sum())
+    facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
+    if missing:
+        facts.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
+                    " command line")
+    return "; ".join(facts)
+
+
+def picked(users: UserTable, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
+            ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
+    """Rows that were drawn, and how often each was, shape (distinct,)."""
+    order = numpy.lexsort([*reversed(list(columns.values())), users.group])
+    cumulated = numpy.cumsum(users.weight[order])
+    start = numpy.random.default_rng(seed).random()
+    points = (numpy.arange(count) + start) / count * cumulated[-1]
+    drawn = order[numpy.searchsorted(cumulated, points, side="right").clip(max=len(order) - 1)]
+    # The same network and size of the same group need to be measured once only.
+    rows = numpy.stack([users.group[drawn].astype(float), *(column[drawn]
+                                                            for column in columns.values())])
+    _, first, times = numpy.unique(rows, axis=1, return_index=True, return_counts=True)
+    return drawn[first], times

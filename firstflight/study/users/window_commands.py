@@ -1,0 +1,54 @@
+"""The commands that set an initial window on Linux at once; docs/USERS.md has all others.
+
+ip-route(8). tests/live/test_window_commands.py runs these, and each line of that page.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from firstflight.findings.findings import Column, Table
+
+# The route as it is, so that its protocol, metric and source stay. Of an IPv6 route `ip` prints
+# for how long it is valid in words that it does not read.
+DEFAULT = "$(ip route show default | head -1)"
+DEFAULT6 = "$(ip -6 route show default | head -1 | sed 's/ expires [^ ]*//g')"
+NOTES = ("The window applies to new connections only. docs/USERS.md has the commands that keep it,"
+         " show it and undo it, and what to look at where nothing changes.",)
+
+
+def set_now(initcwnd: int) -> str:
+    """The command that sets the window of the default route, IPv4."""
+    return f"ip route change {DEFAULT} initcwnd {initcwnd}"
+
+
+def table(initcwnd: int, groups: Iterable[tuple[str, int]] = ()) -> Table:
+    """The commands for a window, and for groups that are prefixes with one of their own."""
+    rows = [
+        ("set it now", set_now(initcwnd)),
+        ("set it now, IPv6", f"ip -6 route change {DEFAULT6} initcwnd {initcwnd}"),
+        *((f"set it now for {name}", _of_prefix(name, window))
+          for name, window in groups if is_prefix(name))]
+    return Table("Commands", (Column("what", is_text=True), Column("command", is_text=True)),
+                 tuple(rows), NOTES)
+
+
+def _of_prefix(prefix: str, initcwnd: int) -> str:
+    """A route for a prefix by the default route's gateway and device."""
+    ip, default = (("ip -6", DEFAULT6) if ipaddress.ip_network(prefix).version == 6 else
+                   ("ip", DEFAULT))
+    return f"{ip} route add {prefix} {default[:-1]} | cut -d' ' -f2-5) initcwnd {initcwnd}"
+
+
+def is_prefix(name: str) -> bool:
+    """Whether a group is named by an address prefix, such as 192.0.2.0/24.
+
+    Only digits, dots and colons: the name becomes a part of a command that is typed.
+    """
+    try:
+        ipaddress.ip_network(name)
+    except ValueError:
+        return False
+    return re.fullmatch(r"[0-9A-Fa-f.:]+/\d+", name) is not None

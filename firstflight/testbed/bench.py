@@ -1,0 +1,140 @@
+"""What every bench shares. A bench is one network with its programs, on which trials run.
+
+The worker drives it: `prepare`, `measure` and `kept` for each trial, `close`
+at the end. There is a bench for each kind of trial; `kind` in its job names
+it (testbed/worker/worker.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from mininet.node import Node
+
+from firstflight.testbed.messages import Job, Observation
+
+# What the tools may need on top of what the network takes.
+TOOL_DEADLINE_S = 30.0
+
+
+class WorkerError(Exception):
+    """A tool of the worker's did not do its part."""
+
+
+class ProgramEnded(WorkerError):
+    """A program that serves one trial after another is gone: no more of them can be run."""
+
+
+class Lacking(Exception):
+    """This machine lacks what a trial needs; its text names what would bring it."""
+
+
+class Bench(Protocol):
+    """One network with its programs. Built from (folder, project, sysctls, alive).
+
+    folder: where files for the engine go. alive: to be called now and then in
+    a trial that takes long, so that the engine knows that nothing hangs.
+    sysctls: by host, what its kernel has.
+    """
+
+    sysctls: dict[str, dict[str, str]]
+
+    def prepare(self, trial: Job) -> None:
+        """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
+
+    def measure(self, trial: Job, observation: Observation) -> None:
+        """Run the trial; what is observed goes into `observation`, also where it raises."""
+
+    def add_recorded(self, observation: Observation) -> None:
+        """Add the places of what was recorded: captures by side, files by name."""
+
+    def close(self) -> None:
+        """End the programs and the network."""
+
+
+BenchMaker = Callable[[Path, Path, dict[str, str], Callable[[], None]], Bench]
+
+
+class LineProcess:
+    """A process that answers in JSON lines."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        self.name = name
+        self.process = process
+        self.buffer = b""
+        self.orders = 0  # how many requests it has had
+
+    @classmethod
+    def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
+        """Start one of the project's programs on a host: `server`, `testbed.hosts.load_server`, ….
+
+        -S -E: nothing but the standard library is needed, and starting is quicker.
+        """
+        return cls(module, node.popen(
+            [sys.executable, "-S", "-E", "-m", module, *arguments], cwd=project,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None))
+
+    def send(self, message: Mapping[str, object]) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError as error:
+            raise ProgramEnded(f"{self.name} has ended: {error}") from error
+
+    def discard(self) -> None:
+        """Drop the lines that nobody waits for any more. Raises ProgramEnded."""
+        assert self.process.stdout is not None
+        self.buffer = b""
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            if not os.read(self.process.stdout.fileno(), 1 << 16):
+                raise ProgramEnded(f"{self.name} has ended")
+
+    def order(self, request: Mapping[str, object]) -> None:
+        """Send a request that is answered once, see `answer`. Raises ProgramEnded."""
+        self.orders += 1
+        self.send({**request, "number": self.orders})
+
+    def answer(self, deadline_s: float, awaited: str,
+               look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
+        """The answer to the last request; `receive` has the rest.
+
+        One to an earlier request, for which nobody waited long enough, is not taken for it.
+        """
+        while True:
+            answer = self.receive(deadline_s, awaited, look)
+            if answer["number"] == self.orders:
+                return answer
+
+    def receive(self, deadline_s: float, awaited: str,
+                look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
+        """The next line. Raises WorkerError naming what was awaited, ProgramEnded.
+
+        look: done meanwhile; in how many seconds again, None for not any more.
+        """
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + deadline_s
+        next_look_s: float | None = 0.0
+        while b"\n" not in self.buffer:
+            next_look_s = look() if next_look_s is not None else None
+            wait_s = max(0.0, deadline - time.monotonic())
+            if not select.select([self.process.stdout], [], [],
+                                 wait_s if next_look_s is None else min(wait_s, next_look_s))[0]:
+                if time.monotonic() < deadline:
+                    continue
+                raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")
+            chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise ProgramEnded(f"{self.name} ended while {awaited} was awaited")
+            self.buffer += chunk
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer

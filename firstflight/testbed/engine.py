@@ -1,0 +1,123 @@
+"""What an engine is, the one of this machine's kernel, and which one is taken."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from firstflight.base.files import PROJECT
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.job import WORKER, JobFolder, WorkerProcess
+from firstflight.testbed.messages import Job, ObservedTrial
+from vtime import system, uml
+from vtime.console import EngineCannot, EngineError
+from vtime.uml import built_kernel, find_kernel
+
+START_DEADLINE_S = 60.0
+# On top of what the longest trial itself may take: the worker's own deadlines
+# come first, each with its reason.
+SILENCE_DEADLINE_S = 400.0
+POLL_S = 0.02
+NEEDS_ROOT = "the host engine needs root: sudo ./run.sh --engine host …"
+NEEDS_NAMESPACES = ("the host engine needs new namespaces, which this machine or container refuses"
+                    " to root: allow them, or use --engine uml")
+NO_NAMESPACES = re.compile(r"unshare: (unshare failed|cannot change).*")
+# sysfs shows the network devices of the namespace that mounted it, and Mininet
+# looks at them there. With IPv6 the switch would solicit routers through the bottleneck: 70
+# bytes, 10 ms at 56 kbit/s.
+_SETUP = ('mount -t sysfs sysfs /sys && { sysctl -q -w net.ipv6.conf.all.disable_ipv6=1'
+          ' 2>/dev/null; exec "$@"; }')
+
+
+class HostEngine:
+    """Runs trials one after another on this machine's kernel, in real time; needs root.
+
+    The worker runs as the first process of new network, mount and PID namespaces: its networks
+    never meet the host's, and when it ends, however it ends, the kernel takes everything with it.
+    """
+
+    name = "host"
+    exact = False
+    known_kernel = False  # this machine's: whoever built it
+    jobs = 1
+    warning = ""
+
+    def __init__(self) -> None:
+        self.build = platform.release()
+        self.facts: dict[str, object] = {}
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[ObservedTrial]:
+        """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
+        for trial in trials:
+            if trial.get("system", system.HERE) != system.HERE:
+                yield ObservedTrial(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
+        trials = [trial for trial in trials if trial.get("system", system.HERE) == system.HERE]
+        if trials:
+            yield from self._measured(trials, sysctls, folder)
+
+    def _measured(self, trials: list[Job], sysctls: dict[str, str],
+                  folder: Path) -> Iterator[ObservedTrial]:
+        if os.geteuid() != 0:
+            raise EngineCannot(NEEDS_ROOT)
+        job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
+        command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
+                   "--mount-proc", "sh", "-c", _SETUP, "sh",
+                   sys.executable, "-m", WORKER, str(job.path), str(PROJECT)]
+        longest_s = max((trial["deadline_s"] for trial in trials), default=0.0)
+        worker = WorkerProcess(job, trials, command, PROJECT, START_DEADLINE_S,
+                               2 * longest_s + SILENCE_DEADLINE_S)
+        try:
+            while worker.waiting:
+                yield from worker.poll()
+                self.facts = self.facts or worker.ready
+                time.sleep(POLL_S)
+        except EngineCannot as error:
+            advice = f"; {netem_advice()}" if "netem" in str(error) else ""
+            raise EngineCannot(f"{error}{advice}") from error
+        except EngineError as error:
+            if refusal := NO_NAMESPACES.search(worker.printed()):
+                raise EngineCannot(f"{refusal[0]}: {NEEDS_NAMESPACES}") from error
+            raise
+        finally:
+            worker.stop()
+
+
+def netem_advice() -> str:
+    """The package that would bring netem to this machine, or the way around it."""
+    release = platform.release()
+    try:
+        distribution = Path("/etc/os-release").read_text()
+    except OSError:
+        distribution = ""
+    if "ubuntu" in distribution.lower():
+        return f"install linux-modules-extra-{release}, or use --engine uml"
+    return (f"install the linux-image package whose modules match {release} (it holds"
+            " sch_netem), or use --engine uml")
+
+
+Engine = HostEngine | UmlEngine  # as runs.measuring.Engine has it
+
+
+def check_rights(name: str) -> None:
+    """Raises EngineCannot where the engine of that name is one that this user may not run."""
+    if name == HostEngine.name and os.geteuid() != 0:
+        raise EngineCannot(NEEDS_ROOT)
+
+
+def choose_engine(name: str, jobs: int | None) -> Engine:
+    """The engine named "uml" or "host"; "auto": uml where its kernel is built, else host.
+
+    jobs: guests side by side, None for as many as this machine has cores and
+    memory for. Raises EngineCannot where it is not available.
+    """
+    kernel = (built_kernel() if name == "uml" else
+              find_kernel() if name == "auto" else None)
+    if kernel is None:
+        return HostEngine()
+    return UmlEngine(kernel, uml.guests(jobs))

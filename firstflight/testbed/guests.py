@@ -1,0 +1,176 @@
+"""The `uml` engine: trials in guests whose clock skips idle time, several guests side by side."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from firstflight.testbed.job import JobFolder, StorageError, WorkerLost, WorkerProcess, shared_out
+from firstflight.testbed.messages import Job, ObservedTrial
+from vtime import confine, readable, system
+from vtime.console import EngineCannot, EngineError
+from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
+                       walls, why_not)
+
+# Programs of ours that run in guests, and what they import.
+PROGRAMS = ("topo.py", "server.py", "client.py", "vtime/**/*.py", "firstflight/__init__.py",
+            "firstflight/base/untrusted.py", "firstflight/net/**/*.py",
+            "firstflight/testbed/**/*.py")
+# A guest boots in a fifth of a second and builds its network in another. Neither counts
+# how long a guest waits for a processor, on a machine that is busy with something else.
+BOOT_DEADLINE_S = 120.0
+# For one trial, whatever its length in virtual time: a process that spins in the guest
+# would keep the clock from ever advancing.
+TRIAL_DEADLINE_S = 180.0
+POLL_S = 0.005
+# One slot of the timer wheel's fifth level at 1000 ticks a second (4096
+# jiffies, kernel/time/timer.c): see Worker._align.
+ALIGN_S = 4.096
+# How often the trials that dead guests leave behind go to a new one.
+MAX_RESTARTS = 3
+
+
+class UmlEngine:
+    """Runs trials in `jobs` guests side by side."""
+
+    name = "uml"
+    exact = True
+
+    def __init__(self, kernel: Path, jobs: int, first: int | None = None) -> None:
+        """first: the processor of the first guest, None for any. Raises EngineCannot."""
+        check_machine()
+        self.kernel, self.first = kernel, first
+        self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
+        self.jobs = jobs
+        lacking = confine.lacking()
+        self.facts: dict[str, Any] = {"confined": walls(), **made_from(kernel)}
+        self.known_kernel: bool = self.facts["kernel_known"]
+        self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
+        warnings = [
+            *([f"this machine lacks {lacking}: guests are not confined, measure only scenario"
+               " files that you trust"] if lacking else []),
+            *([] if self.known_kernel else [
+                "the guest kernel was built from"
+                f" {self.facts['kernel_origin'] or 'an unknown source'}: what the model of TCP"
+                " predicts is shown and not judged (FIRST_FLIGHT_KERNEL_SOURCE=default"
+                " ./install.sh takes the distribution's)"])]
+        self.warning = "; ".join(warnings)
+        self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
+        compile_programs(PROGRAMS)
+        self.places = readable.ReadablePaths()  # looked at once, for all guests
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[ObservedTrial]:
+        """Yield one observation per trial, in the order in which they finish.
+
+        A guest that dies or hangs costs the trial it was at, one that is killed or whose
+        programs end costs no more; the rest goes to a new guest. Raises EngineError when guests do
+        not start.
+        """
+        batches, left_out = self._placed(trials)
+        yield from left_out
+        yield from self._guests(batches, sysctls, folder)
+
+    def _guests(self, batches: list[list[Job]], sysctls: dict[str, str],
+                folder: Path) -> Iterator[ObservedTrial]:
+        """Each batch to a guest, as many as may be at once."""
+        waiting = deque(enumerate(batches))
+        guests: list[WorkerProcess] = []
+        restarts = 0
+        try:
+            while guests or waiting:
+                while waiting and len(guests) < self.jobs:
+                    number, batch = waiting.popleft()
+                    guests.append(self._start(folder / f"guest{number}", self._free(guests),
+                                              batch, sysctls))
+                for guest in list(guests):
+                    try:
+                        yield from guest.poll()
+                        self.facts.update(guest.ready)
+                    except StorageError:
+                        raise
+                    except EngineError as error:
+                        restarts += 1
+                        self._check(guest, error, restarts)
+                        rest = list(guest.waiting.values())
+                        if not isinstance(error, WorkerLost):
+                            yield ObservedTrial(rest.pop(0)["id"], {"error": str(error)})
+                        if rest:
+                            guests.append(self._start(folder / f"restart{restarts}",
+                                                      self._free(guests), rest, sysctls))
+                        guest.waiting.clear()
+                    if not guest.waiting:
+                        guests.remove(guest)
+                        guest.stop()
+                time.sleep(POLL_S)
+        finally:
+            for guest in guests:
+                guest.stop()
+
+    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
+        """What each guest does, in one system; and the trials whose system is not here.
+
+        Raises EngineCannot where one is damaged.
+        """
+        placed: dict[str, list[Job]] = {}
+        for trial in trials:
+            placed.setdefault(trial.get("system", system.HERE), []).append(trial)
+        missing: dict[str, str] = {}
+        for name in placed.keys() - self.roots.keys():
+            try:
+                versions = system.check(system.folder())
+            except system.Missing:
+                missing[name] = system.MISSING
+                continue
+            except system.Damaged as damaged:
+                raise EngineCannot(f"{damaged}; ./install.sh --with-pq builds it again"
+                                   ) from damaged
+            self.facts.setdefault("systems", {})[name] = system.shown_versions(versions)
+            system.compile_programs(system.folder(), PROGRAMS)
+            self.roots[name] = system.folder()
+        return ([batch for name, group in placed.items() if name not in missing
+                 for batch in shared_out(group, self.jobs)],
+                [ObservedTrial(trial["id"], {"skipped": why}) for name, why in missing.items()
+                 for trial in placed[name]])
+
+    def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
+        """Raise what ends the whole run, where another guest would end as this one did."""
+        if why := why_not(guest.printed()):
+            raise EngineCannot(why) from error
+        if (isinstance(error, EngineCannot) or restarts > MAX_RESTARTS
+                or not (guest.ready or isinstance(error, WorkerLost))):
+            raise error
+
+    def _free(self, guests: list[WorkerProcess]) -> int:
+        """The processor with the fewest of the guests."""
+        taken = Counter(self.bound[guest] for guest in guests)
+        return min(processors(self.first), key=taken.__getitem__)
+
+    def _start(self, folder: Path, processor: int, trials: list[Job],
+               sysctls: dict[str, str]) -> WorkerProcess:
+        command = ["taskset", "--cpu-list", str(processor),
+                   *guest_command(self.kernel, self.roots[trials[0].get("system", system.HERE)],
+                                  readable_by(trials), places=self.places)]
+        job = JobFolder(folder, trials, sysctls, ALIGN_S)
+        guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+        self.bound[guest] = processor
+        return guest
+
+
+def readable_by(trials: Sequence[Job]) -> list[str]:
+    """What servers of the user's own may read besides what every guest may.
+
+    Raises EngineCannot where that is a place with secrets: a scenario may come from a stranger.
+    """
+    owned = [trial["own"] for trial in trials if "own" in trial]
+    paths = sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
+    for path in (os.path.realpath(path) for path in paths):
+        if (why := readable.secrets_in(Path(path))) and (
+                os.path.isdir(path) or not readable.everybody_reads(path, readable.homes())):
+            raise EngineCannot(f"the server's {path} {why}, and the server would read all of it:"
+                               " put what it needs into a folder of its own")
+    return paths

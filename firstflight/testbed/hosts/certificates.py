@@ -1,0 +1,277 @@
+"""Certificate chains of an exact size, made for one run and trusted by its client only.
+
+The size is that of the certificates that a server sends, in DER: a leaf and
+intermediates, not the root. What a certificate is too short, an extension of
+our own fills with zeros, in the place of what real ones hold: names, SCTs,
+policies, or the larger keys and signatures of another algorithm.
+
+python3-cryptography signs; where it does not know a signature, OpenSSL's command does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from firstflight.testbed.hosts.tls_records import LEAST_BYTES
+
+VALID = timedelta(days=365)  # virtual time may run for long
+_FILLER = "1.3.6.1.4.1.99999.1"  # of no registered enterprise
+_ATTEMPTS = 400  # an ECDSA signature has one of three lengths, by chance
+
+
+class CertificateError(Exception):
+    """A chain cannot be made as it is requested."""
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """What a chain shall be: signature is one of LEAST_BYTES, of all its certificates."""
+
+    chain_bytes: int
+    signature: str
+    intermediates: int
+    address: str
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a chain is: the server's chain and key, and the root that its client trusts."""
+
+    chain: Path
+    key: Path
+    root: Path
+
+
+def make(folder: Path, requested: ChainSpec) -> Files:
+    """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
+    least = LEAST_BYTES[requested.signature] * (1 + requested.intermediates)
+    if requested.chain_bytes < least:
+        raise CertificateError(f"a chain of {requested.chain_bytes} bytes is too small for"
+                               f" {1 + requested.intermediates} certificates with"
+                               f" {requested.signature}: at least {least}")
+    try:
+        root, chain = _chain(requested)
+    except ImportError as error:
+        raise CertificateError("python3-cryptography is missing: run ./install.sh") from error
+    except IssuingError as error:
+        raise CertificateError(str(error)) from error
+    folder.mkdir(mode=0o700, parents=True)
+    contents = {"chain.pem": b"".join(certificate.certificate for certificate in chain),
+                "key.pem": chain[0].key, "root.pem": root.certificate}
+    for name, content in contents.items():
+        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    return Files(*(folder / name for name in contents))
+
+
+def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
+    """The root, and what is sent: the leaf first."""
+    root = _issue(requested, 0, None, None)
+    issuer, above = root, []
+    share = requested.chain_bytes // (1 + requested.intermediates)
+    for number in range(1, 1 + requested.intermediates):
+        issuer = _issue(requested, number, issuer, share)
+        above.append(issuer)
+    left = requested.chain_bytes - sum(certificate.size for certificate in above)
+    leaf = _issue(requested, 1 + requested.intermediates, issuer, left)
+    return root, [leaf, *reversed(above)]
+
+
+def _issue(requested: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
+    """A certificate of `size` bytes, None for whatever it takes. Raises CertificateError.
+
+    Where a length in DER takes a byte more, one size is skipped: a longer name
+    then makes up for it.
+    """
+    is_leaf = number == 1 + requested.intermediates
+    by_openssl = requested.signature in ALGORITHMS
+    key = (openssl_key(requested.signature, is_leaf) if by_openssl
+           else _new_key(requested.signature))
+    sign = _sign_by_openssl if by_openssl else _sign
+    filler, name = 0, 1
+    for attempt in range(_ATTEMPTS):
+        issued = sign(requested, number, is_leaf, key, issuer, filler, name)
+        missing = 0 if size is None else size - issued.size
+        if not missing:
+            return issued
+        if attempt % 8 == 7:
+            name += 1
+        filler = max(1, filler + missing)
+    raise CertificateError(f"no certificate of {size} bytes with {requested.signature} came about")
+
+
+def _name(number: int, name: int) -> str:
+    return f"First Flight {number} {'x' * name}"
+
+
+def _valid() -> tuple[datetime, datetime]:
+    now = datetime.now(timezone.utc)
+    return now - timedelta(days=1), now + VALID
+
+
+def _serial(number: int) -> int:
+    return (1 << 120) + number
+
+
+# By OpenSSL --------------------------------------------------------------------------
+
+def _sign_by_openssl(requested: ChainSpec, number: int, is_leaf: bool, key: bytes,
+                     issuer: Pem | None,
+                     filler: int, name: int) -> Pem:
+    extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
+                  *((f"subjectAltName = IP:{requested.address}",) if is_leaf else ()),
+                  *fillers(_FILLER, filler))
+    return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
+                                          extensions), key, issuer)
+
+
+# By python3-cryptography -------------------------------------------------------------
+
+def _new_key(signature: str) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    makers: dict[str, Callable[[], Any]] = {
+        "ed25519": ed25519.Ed25519PrivateKey.generate,
+        "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
+        "rsa2048": lambda: rsa.generate_private_key(65537, 2048)}
+    key: bytes = makers[signature]().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption())
+    return key
+
+
+def _sign(requested: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+          filler: int, name: int) -> Pem:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+    own: Any = load_pem_private_key(key, None)
+    by: Any = load_pem_private_key(issuer.key, None) if issuer else own
+    subject = _named(_name(number, name))
+    begins, ends = _valid()
+    builder = (x509.CertificateBuilder().subject_name(subject)
+               .issuer_name(x509.load_pem_x509_certificate(issuer.certificate).subject
+                            if issuer else subject)
+               .public_key(own.public_key()).serial_number(_serial(number))
+               .not_valid_before(begins).not_valid_after(ends))
+    for extension, critical in _extensions(requested, is_leaf, filler):
+        builder = builder.add_extension(extension, critical)
+    signed = builder.sign(by, None if requested.signature == "ed25519" else hashes.SHA256())
+    return Pem(key, signed.public_bytes(Encoding.PEM), len(signed.public_bytes(Encoding.DER)))
+
+
+def _named(name: str) -> Any:
+    from cryptography import x509
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
+    """Each with whether it is critical."""
+    from cryptography import x509
+    yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
+    if is_leaf:
+        yield x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(requested.address))]), False
+    if filler:
+        yield x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler)), False
+
+
+# By the openssl command --------------------------------------------------------------
+
+# ML-DSA (FIPS 204) and SLH-DSA (FIPS 205) need OpenSSL 3.5. TLS 1.3 has no signature with SLH-DSA
+# there: of such a chain the certificates are signed with it, and the server's own key is Ed25519.
+# By our names OpenSSL's, of what signs certificates.
+ALGORITHMS = {"mldsa44": "ML-DSA-44", "mldsa65": "ML-DSA-65", "mldsa87": "ML-DSA-87",
+              "slhdsa128s": "SLH-DSA-SHA2-128s"}
+# Of a server's own key, where that is another one.
+LEAF_ALGORITHMS = {"slhdsa128s": "ED25519"}
+_MOST_IN_EXTENSION = 30_000  # OpenSSL takes 65,536 characters for a value
+_DEADLINE_S = 60
+
+
+class IssuingError(Exception):
+    """OpenSSL made no key or certificate; its text has OpenSSL's words."""
+
+
+@dataclass(frozen=True)
+class Pem:
+    """A certificate, or what is to become one, with its key, both as PEM. size: DER, bytes."""
+
+    key: bytes
+    certificate: bytes = b""
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class CertificateSpec:
+    """A certificate: extensions are lines of OpenSSL's configuration (x509v3_config(5))."""
+
+    name: str
+    serial: int
+    begins: datetime
+    ends: datetime
+    extensions: tuple[str, ...]
+
+
+def openssl_key(signature: str, is_leaf: bool) -> bytes:
+    """Raises IssuingError."""
+    algorithm = LEAF_ALGORITHMS.get(signature, "") if is_leaf else ""
+    return _openssl("genpkey", "-algorithm", algorithm or ALGORITHMS[signature])
+
+
+def openssl_signed(spec: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
+    """The certificate of a key, signed by its issuer, by itself where there is none.
+
+    Raises IssuingError, OSError.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # in memory, where this is a guest
+        place = Path(folder)
+        (place / "key").write_bytes(key)
+        (place / "configuration").write_text("\n".join((
+            "[req]", "distinguished_name = name", "prompt = no", "[name]",
+            f"CN = {spec.name}", "[extensions]", "subjectKeyIdentifier = none",
+            "authorityKeyIdentifier = none", *spec.extensions, "")))
+        by: tuple[str, ...] = ()
+        if issuer is not None:
+            (place / "issuer").write_bytes(issuer.certificate)
+            (place / "issuer_key").write_bytes(issuer.key)
+            by = ("-CA", f"{place}/issuer", "-CAkey", f"{place}/issuer_key")
+        pem = _openssl("req", "-x509", "-new", "-key", f"{place}/key", *by, "-config",
+                       f"{place}/configuration", "-extensions", "extensions", "-set_serial",
+                       f"{spec.serial}", "-not_before", f"{spec.begins:%Y%m%d%H%M%SZ}",
+                       "-not_after", f"{spec.ends:%Y%m%d%H%M%SZ}")
+    return Pem(key, pem, _size(pem))
+
+
+def fillers(oid: str, filler: int) -> Iterable[str]:
+    """Lines of extensions that hold so many zeros, each of an object identifier of its own."""
+    for number, start in enumerate(range(0, filler, _MOST_IN_EXTENSION), start=1):
+        zeros = min(_MOST_IN_EXTENSION, filler - start)
+        yield f"{oid}.{number} = DER:{'00' * zeros}"
+
+
+def _size(pem: bytes) -> int:
+    """The bytes of what a PEM holds (RFC 7468)."""
+    base64 = b"".join(pem.split(b"-----")[2].split())
+    return len(base64) * 3 // 4 - base64.count(b"=")
+
+
+def _openssl(*words: str) -> bytes:
+    try:
+        done = subprocess.run(["openssl", *words], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=_DEADLINE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise IssuingError(f"openssl: {error}") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise IssuingError(f"openssl {words[0]} ended with status {done.returncode}:"
+                           f" {lines[0] if lines else 'no reason was given'}")
+    return done.stdout

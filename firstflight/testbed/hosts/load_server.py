@@ -1,0 +1,172 @@
+"""The HTTP server of the load experiments: one response a connection, thousands at once.
+
+    GET /<bytes>?id=<name>    a body of that many bytes; the name goes into the record
+
+For each connection it records what TCP knew of it (tcp_info): the window it
+was accepted with, how many segments left with the first write, and what was
+retransmitted. Commands come as lines on standard input: `stop` lets it write its
+records, CSV with a header, to the file named on its command line.
+
+asyncio's event loop, one process, no thread: `-m testbed.hosts.load_server FILE [--address A]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from firstflight.testbed.hosts.control import report, write_records
+from firstflight.testbed.hosts.kernel import TcpInfo
+from firstflight.testbed.hosts.serving import add_flags, body_of, listening, most_connections, where
+
+MAX_REQUEST_BYTES = 4096
+MAX_BODY_BYTES = 1 << 24
+CACHED_RESPONSES = 64
+
+COLUMNS = ("id", "initial_window", "first_flight", "sent_bytes", "retransmitted_bytes",
+           "min_rtt_ms", "end")
+CLOSED, OPEN = "closed", "open"
+
+
+@dataclass(slots=True, eq=False)
+class AnsweredConnection:
+    """One client's connection. first_flight: segments out when the first write returned."""
+
+    socket: socket.socket
+    initial_window: int
+    id: str = ""
+    first_flight: int = 0
+    pending: memoryview = memoryview(b"")
+
+
+class LoadServer:
+    """Accepts, answers, waits for the client to close, and records."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, address: str, port: int) -> None:
+        self.loop = loop
+        self.rows: list[tuple[object, ...]] = []
+        self.open: dict[int, AnsweredConnection] = {}
+        self.listener: socket.socket = listening(address, port)
+        self.most = most_connections()
+        loop.add_reader(self.listener, self._accept)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self.listener.accept()
+            except BlockingIOError:
+                return
+            if len(self.open) >= self.most:
+                accepted.close()
+                continue
+            accepted.setblocking(False)
+            # Read before anything is sent: this is the initial window.
+            connection = AnsweredConnection(accepted, TcpInfo.of_socket(accepted).congestion_window)
+            self.open[accepted.fileno()] = connection
+            # By its number: asyncio would make words of the socket, which asks for its addresses.
+            self.loop.add_reader(accepted.fileno(), self._receive, connection)
+
+    def _receive(self, connection: AnsweredConnection) -> None:
+        try:
+            data = connection.socket.recv(MAX_REQUEST_BYTES)
+            if data and not connection.id:
+                self._answer(connection, data)
+            elif not data:
+                self._close(connection, CLOSED)
+        except BlockingIOError:
+            pass
+        except (ConnectionError, TimeoutError) as error:
+            self._close(connection, type(error).__name__)
+
+    def _answer(self, connection: AnsweredConnection, request: bytes) -> None:
+        """Answer a request; it fits in one segment, so it is here whole or not at all."""
+        requested = parse_request(request)
+        if requested is None:
+            self._close(connection, "BadRequest")
+            return
+        size, connection.id = requested
+        connection.pending = response(size)
+        self._send(connection)
+        if connection.socket.fileno() >= 0:  # else the client has reset it
+            connection.first_flight = TcpInfo.of_socket(connection.socket).unacknowledged
+
+    def _send(self, connection: AnsweredConnection) -> None:
+        try:
+            sent = connection.socket.send(connection.pending)
+        except BlockingIOError:
+            sent = 0
+        except (ConnectionError, TimeoutError) as error:
+            self._close(connection, type(error).__name__)
+            return
+        whole = sent == len(connection.pending)
+        connection.pending = connection.pending[sent:]
+        if whole:
+            self.loop.remove_writer(connection.socket.fileno())
+        else:
+            self.loop.add_writer(connection.socket.fileno(), self._send, connection)
+
+    def _close(self, connection: AnsweredConnection, end: str) -> None:
+        info = TcpInfo.of_socket(connection.socket)
+        self.rows.append((connection.id, connection.initial_window, connection.first_flight,
+                          info.sent_bytes, info.retransmitted_bytes, info.min_rtt_us / 1000, end))
+        del self.open[connection.socket.fileno()]
+        self.loop.remove_reader(connection.socket.fileno())
+        self.loop.remove_writer(connection.socket.fileno())
+        connection.socket.close()
+
+    def write(self, path: Path) -> None:
+        """Write all records; connections that never ended are in them as open."""
+        for connection in list(self.open.values()):
+            self._close(connection, OPEN)
+        write_records(path, COLUMNS, self.rows)
+
+
+def parse_request(request: bytes) -> tuple[int, str] | None:
+    """(bytes, id) of `GET /<bytes>?id=<name> HTTP/1.1`, None where it is not one."""
+    words = request.partition(b"\r\n")[0].split(b" ")
+    if len(words) != 3 or words[0] != b"GET" or not request.endswith(b"\r\n\r\n"):
+        return None
+    size, _, name = words[1].lstrip(b"/").partition(b"?id=")
+    if not size.isdigit() or int(size) > MAX_BODY_BYTES or not name:
+        return None
+    return int(size), name.decode("latin-1")
+
+
+@lru_cache(CACHED_RESPONSES)
+def response(size: int) -> memoryview:
+    """Headers and body, in one piece: two writes would be two flights."""
+    return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body_of(size))
+
+
+async def serve(path: Path, address: str, port: int) -> None:
+    loop = asyncio.get_running_loop()
+    server, stop_requested = LoadServer(loop, address, port), asyncio.Event()
+    loop.add_reader(sys.stdin, stop_requested.set)
+    report(where(server.listener))
+    await stop_requested.wait()
+    server.write(path)
+    report({"event": "written"})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("file", type=Path, help="where the records go")
+    add_flags(parser)
+    arguments = parser.parse_args()
+    try:
+        asyncio.run(serve(arguments.file, arguments.address, arguments.port))
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        print(f"load_server.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

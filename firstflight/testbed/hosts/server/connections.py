@@ -1,0 +1,233 @@
+"""server.py's connections: who is let in, the state of each conversation, what is due on them."""
+
+from __future__ import annotations
+
+import heapq
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from socket import socket as Socket
+from typing import TYPE_CHECKING
+
+from firstflight.net.waiting import LATE_NS, Timer, waited_ns
+from firstflight.testbed.hosts import kernel
+from firstflight.testbed.hosts.control import STANDARD_INPUT, Orders, report
+from firstflight.testbed.hosts.kernel import InfoTrace, TcpInfo
+from firstflight.testbed.hosts.server.http import PathSpec, Response, Sending
+from firstflight.testbed.hosts.serving import listening, most_connections, where
+
+if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
+    from firstflight.testbed.hosts.tls import Secured, Tls
+    from firstflight.testbed.messages import Response as Report
+
+# A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
+TRACE_SEND_BUFFER_BYTES = 8 << 20
+_SO_SNDBUFFORCE = 32
+
+
+@dataclass
+class ServedConnection:
+    """heard: when something last happened on it, monotonic, s.
+
+    behind: what is to be sent when `sending` is. ended: the last of it was, and
+    nothing that still comes is for us. tls: None for plain HTTP;
+    after_handshake: TCP's word when that was done.
+    """
+
+    socket: Socket
+    peer: tuple[str, int]
+    at_accept: TcpInfo
+    number: int
+    heard: float
+    first_buffer_bytes: int = 0
+    received: bytes = b""
+    sent_bytes: int = 0
+    responses: int = 0
+    unacknowledged: list[Response] = field(default_factory=list)
+    sending: Sending | None = None
+    behind: deque[Sending] = field(default_factory=deque)
+    ended: bool = False
+    trace: InfoTrace | None = None
+    tls: Tls | None = None
+    after_handshake: TcpInfo | None = None
+
+    def set_up(self, spec: PathSpec) -> None:
+        """What a path asks of the connection itself."""
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
+        if spec.send_buffer_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, spec.send_buffer_bytes)
+        if spec.trace_ms and self.trace is None:
+            self.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, TRACE_SEND_BUFFER_BYTES)
+            self.trace = InfoTrace(round(spec.trace_ms * 1e6))
+
+    def note_start(self, at_ns: int) -> None:
+        """What was written, or acknowledged, at that time may have let a response begin to leave.
+
+        One whose window is taken by what was sent before it, such as tickets,
+        begins when that is acknowledged.
+        """
+        waiting = [response for response in self.unacknowledged if not response.start_ns]
+        if not waiting:
+            return
+        # The end of the connection counts as a byte more.
+        left = self.sent_bytes + self.ended - TcpInfo.of_socket(self.socket).unsent_bytes
+        for response in waiting:
+            if left > response.offset:
+                response.start_ns = at_ns
+
+    def report(self, response: Response, ack_ns: int) -> Report:
+        """The report on a response whose last byte was acknowledged at that time."""
+        now = TcpInfo.of_socket(self.socket)
+        report: Report = {
+            "event": "response", "connection": self.number,
+            "client_port": self.peer[1], "path": response.path,
+            "number_on_connection": self.responses,
+            "initial_window": self.at_accept.congestion_window, "mss": self.at_accept.mss,
+            "request_bytes": response.request_bytes, "header_bytes": response.header_bytes,
+            "body_bytes": response.body_bytes, "sha256": response.sha256,
+            "latency_ms": (ack_ns - response.start_ns) / 1e6,
+            "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
+            "final_window": now.congestion_window,
+            "congestion_control": kernel.congestion_control(self.socket),
+            "reordering": self.at_accept.reordering,
+            "pacing_bytes_per_s": self.at_accept.pacing_rate,
+            "is_pacing_limited": kernel.is_pacing_limited(self.at_accept),
+            "has_nagle": not self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
+            "first_buffer_bytes": self.first_buffer_bytes,
+            "send_buffer_bytes": kernel.send_buffer_bytes(self.socket)}
+        if (fixed := kernel.has_fixed_send_buffer(self.socket)) is not None:
+            report["fixed_send_buffer"] = fixed
+        if self.tls is not None and self.after_handshake is not None:
+            report["tls"] = self.tls.report(response.records,
+                                            self.after_handshake.congestion_window)
+        return report
+
+
+Act = Callable[[ServedConnection], None]
+
+
+class EventLoop:
+    """What is registered is waited for; what is due is done at its time."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        # What is to be done when: (monotonic time in ns, in which order, connection, what).
+        self.due: list[tuple[int, int, ServedConnection, Act]] = []
+        self.tasks = 0
+        self.timer = Timer()
+        self.call(self.timer.fd, lambda: None)  # it only ends the wait
+
+    def call(self, readable: int | socket.socket, act: Callable[[], None]) -> None:
+        """Do this whenever there is something to read."""
+        self.selector.register(readable, selectors.EVENT_READ, act)
+
+    def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """What has happened, at the latest when something is due.
+
+        What was due on a connection that is closed wakes nobody: it may be an earlier trial's.
+        """
+        while self.due and self.due[0][2].socket.fileno() < 0:
+            heapq.heappop(self.due)
+        now_ns = time.monotonic_ns()
+        wait_ns = waited_ns(self.due[0][0] - now_ns) if self.due else LATE_NS - now_ns
+        if not wait_ns:
+            return self.selector.select(0)
+        self.timer.set(now_ns + wait_ns - LATE_NS)  # 0, never, where nothing is due
+        return self.selector.select()
+
+    def at(self, due_ns: int, connection: ServedConnection, act: Act) -> None:
+        self.tasks += 1
+        heapq.heappush(self.due, (due_ns, self.tasks, connection, act))
+
+    def do_what_is_due(self) -> None:
+        while self.due and self.due[0][0] <= time.monotonic_ns():
+            _, _, connection, act = heapq.heappop(self.due)
+            if connection.socket.fileno() >= 0:  # else the client has left meanwhile
+                act(connection)
+
+
+class Listener(EventLoop):
+    """Accepts connections; what is done on them is the server's.
+
+    secure_port: for TLS, None for none. address_report: where it listens.
+    """
+
+    def __init__(self, address: str, port: int, deadline_s: float,
+                 secure_port: int | None) -> None:
+        super().__init__()
+        self.listener = listening(address, port)
+        self.deadline_s = deadline_s
+        self.most = most_connections()
+        self.call(self.listener, partial(self.accept, self.listener))
+        self.accepted = 0
+        self.secured: Secured | None = None
+        if secure_port is not None:
+            secure = listening(address, secure_port)
+            self.call(secure, partial(self.accept, secure))
+            self.orders = Orders()
+            self.call(STANDARD_INPUT, self.take_orders)
+            self.address_report = {**where(self.listener), "secure_port": secure.getsockname()[1]}
+            self.secure: socket.socket | None = secure
+        else:
+            self.secure, self.address_report = None, where(self.listener)
+
+    def close(self, connection: ServedConnection, error: str = "") -> None:
+        """Close a connection, and report why (Server)."""
+        raise NotImplementedError
+
+    def take_orders(self) -> None:
+        """How TLS is to be spoken on connections from here on."""
+        from firstflight.testbed.hosts.tls import secured
+        for order in self.orders.take():
+            error = ""
+            try:
+                self.secured = secured(order)
+            except (OSError, LookupError, TypeError, ValueError) as failure:
+                self.secured, error = None, f"{type(failure).__name__}: {failure}"
+            report({"event": "secured", "error": error})
+        if self.orders.ended:
+            self.selector.unregister(STANDARD_INPUT)
+
+    def accept(self, listener: socket.socket) -> None:
+        try:
+            accepted, peer = listener.accept()
+        except BlockingIOError:
+            return
+        secured = self.secured if listener is self.secure else None
+        if not self._has_room() or (listener is self.secure and secured is None):
+            accepted.close()
+            return
+        # Read before anything is sent: this is the initial window.
+        at_accept, buffer_bytes = TcpInfo.of_socket(accepted), kernel.send_buffer_bytes(accepted)
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        kernel.number_bytes(accepted)
+        self.accepted += 1
+        connection = ServedConnection(accepted, peer, at_accept, self.accepted, time.monotonic(),
+                                      buffer_bytes)
+        self.selector.register(accepted, selectors.EVENT_READ, connection)
+        if secured is not None:
+            from firstflight.testbed.hosts.tls import Tls
+            connection.tls = Tls(secured)
+            self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
+                    self._expect_handshake)
+
+    def _expect_handshake(self, connection: ServedConnection) -> None:
+        if connection.tls is not None and not connection.tls.done:
+            self.close(connection, error=f"no whole handshake in {self.deadline_s:g} s")
+
+    def _has_room(self) -> bool:
+        """Whether one more connection may be open, if need be in place of a silent one."""
+        open_ones: list[ServedConnection] = [key.data for key in self.selector.get_map().values()
+                                       if isinstance(key.data, ServedConnection)]
+        if len(open_ones) < self.most:
+            return True
+        longest = min(open_ones, key=lambda connection: connection.heard)
+        if time.monotonic() - longest.heard < self.deadline_s:
+            return False
+        self.close(longest, error="silent for too long")
+        return True

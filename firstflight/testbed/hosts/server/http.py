@@ -1,0 +1,246 @@
+"""What a request to server.py asks for, and its response: bytes, and when how many may leave.
+
+server.py's first lines describe the paths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from urllib.parse import parse_qs, urlsplit
+
+from firstflight.testbed.hosts.serving import body_of
+
+MAX_BODY_BYTES = 1 << 30
+MAX_WRITES = 100_000  # of one response
+MAX_HEAD_WRITES, MAX_HEAD_BYTES = 100, 16384
+FILLER = b"X-Filler: %s\r\n"
+
+
+class BadRequest(Exception):
+    """The client sent what is not a request that this server answers."""
+
+
+@dataclass(frozen=True)
+class PathSpec:
+    """What a path asks for.
+
+    writes: (ms after the start, bytes of the body) of every write but the
+    last, in order of time; the last one is the rest, at once with the headers
+    if there is no other, else after gap_ms. head: bytes of each write of the
+    headers, which are as long as all of them, () for headers that leave with the
+    body. until_close: no Content-Length; the end of the connection is the body's.
+    send_buffer_bytes: SO_SNDBUF, 0 where it is not set.
+    """
+
+    body_bytes: int
+    burst_bytes: int
+    gap_ms: float
+    writes: tuple[tuple[float, int], ...] = ()
+    trace_ms: float = 0.0
+    nagle: bool = False
+    head: tuple[int, ...] = ()
+    until_close: bool = False
+    send_buffer_bytes: int = 0
+
+
+def parse_request(head: bytes) -> tuple[str, str, bool]:
+    """(method, path, whether to close after it) of an HTTP/1.1 request head."""
+    lines = head.decode("latin-1").split("\r\n")
+    words = lines[0].split(" ")
+    if len(words) != 3 or words[0] not in ("GET", "HEAD") or not words[2].startswith("HTTP/1."):
+        raise BadRequest(f"not a request: {lines[0][:80]!r}")
+    headers = {name.strip().lower(): value.strip().lower()
+               for name, _, value in (line.partition(":") for line in lines[1:])}
+    keep = "close" if words[2] == "HTTP/1.0" else "keep-alive"
+    return words[0], words[1], headers.get("connection", keep) == "close"
+
+
+def parse_path(path: str) -> PathSpec | None:
+    """What a path asks for, None where it is not a number in range."""
+    parts = urlsplit(path)
+    name = parts.path.lstrip("/")
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    try:
+        spec = PathSpec(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
+                        parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
+                        query.get("nagle") == "1", parse_head(query.get("head", "")),
+                        query.get("until_close") == "1", int(query.get("sndbuf", 0)))
+    except ValueError:
+        return None
+    in_range = (0 <= spec.body_bytes <= MAX_BODY_BYTES and spec.burst_bytes >= 0
+                and 0 <= spec.send_buffer_bytes <= MAX_BODY_BYTES)
+    finite = (0 <= number < float("inf") for number in (spec.gap_ms, spec.trace_ms))
+    return spec if in_range and all(finite) else None
+
+
+def parse_head(text: str) -> tuple[int, ...]:
+    """The sizes of `head=17,38,2`. Raises ValueError."""
+    sizes = tuple(int(size) for size in filter(None, text.split(",")))
+    if len(sizes) > MAX_HEAD_WRITES or any(not 0 < size <= MAX_HEAD_BYTES for size in sizes):
+        raise ValueError(text)
+    return sizes
+
+
+def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
+    """The writes of `at=…`, in order of time. Raises ValueError."""
+    writes: list[tuple[float, int]] = []
+    for item in filter(None, text.split(";")):
+        when, _, size = item.partition(":")
+        times, _, every = when.partition("/")
+        first, _, last = times.partition("..")
+        start_ms, size_bytes = float(first), int(size)
+        end_ms, step_ms = (float(last), float(every)) if last else (start_ms, 1.0)
+        if not (0 <= start_ms <= end_ms < float("inf") and step_ms > 0 and size_bytes > 0):
+            raise ValueError(item)
+        count = max(math.ceil((end_ms - start_ms) / step_ms - 1e-9), 1)
+        if len(writes) + count > MAX_WRITES or (writes and start_ms < writes[-1][0]):
+            raise ValueError(item)
+        writes += [(start_ms + number * step_ms, size_bytes) for number in range(count)]
+    return tuple(writes)
+
+
+# Responses ---------------------------------------------------------------------------
+
+@dataclass(kw_only=True)
+class Sending:
+    """Bytes on their way.
+
+    released: how many may leave; writes: when more may, (ms after the start,
+    bytes in all). cuts: bytes in all after each write by itself; what is behind
+    the last cut leaves with as many bytes as may. started_ns: monotonic.
+    """
+
+    payload: memoryview
+    released: int
+    writes: deque[tuple[float, int]] = field(default_factory=deque)
+    cuts: deque[int] = field(default_factory=deque)
+    close: bool = False
+    started_ns: int = 0
+    sent: int = 0
+
+    @property
+    def pending(self) -> memoryview:
+        """What the next write has."""
+        while self.cuts and self.cuts[0] <= self.sent:
+            self.cuts.popleft()
+        end = min(self.cuts[0], self.released) if self.cuts else self.released
+        return self.payload[self.sent:end]
+
+
+@dataclass(kw_only=True)
+class Response(Sending):
+    """One response on its way.
+
+    end_offset: of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does.
+    start_ns: since the epoch, when its first byte left; 0 while none has.
+    records: the writes of one that is sealed, bytes each.
+    """
+
+    path: str
+    request_bytes: int
+    header_bytes: int
+    body_bytes: int
+    sha256: str
+    end_offset: int
+    start_ns: int = 0
+    records: tuple[int, ...] = ()
+
+    @property
+    def offset(self) -> int:
+        """The offset of its first byte, counted as end_offset."""
+        return self.end_offset + 1 - len(self.payload)
+
+
+# A text as it goes on the wire, and how long each write of it is.
+Seal = Callable[[memoryview], tuple[bytes, tuple[int, ...]]]
+
+
+def message(payload: bytes, writes: Iterable[int]) -> Sending:
+    """What is to be sent in so many writes, at once."""
+    return Sending(payload=memoryview(payload), released=len(payload),
+                   cuts=deque(accumulate(writes)))
+
+
+def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes: int,
+            offset: int, seal: Seal | None = None) -> Response:
+    """The response to a request, starting now.
+
+    request: as parse_request has it; wanted: what its path asks
+    for, None where there is no such thing; offset: of the response's first byte
+    on its connection; seal: what makes the bytes on the wire of it, None where
+    they are its own.
+    """
+    method, path, close = request
+    spec = spec if spec is None or can_head(spec, close) else None
+    body = body_of(spec.body_bytes) if spec else b""
+    close = close or spec is not None and spec.until_close
+    headers = head_of(spec, close) if spec else head(b"404 Not Found", 0, close)
+    payload = memoryview(headers + (b"" if method == "HEAD" else body))
+    writes = write_times(spec, len(headers), len(payload)) if spec \
+        else deque([(0.0, len(payload))])
+    cuts = deque(accumulate(spec.head)) if spec else deque()
+    records: tuple[int, ...] = ()
+    if seal is not None:
+        payload, writes, records = sealed(payload, writes, seal)
+        cuts = deque(accumulate(records))
+    _, at_once = writes.popleft()
+    return Response(path=path, request_bytes=request_bytes, header_bytes=len(headers),
+                    body_bytes=len(body), sha256=hashlib.sha256(body).hexdigest(),
+                    payload=payload, released=at_once, writes=writes,
+                    cuts=cuts, records=records, end_offset=offset + len(payload) - 1, close=close)
+
+
+def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
+           ) -> tuple[memoryview, deque[tuple[float, int]], tuple[int, ...]]:
+    """The payload, when how much of it may leave, and its records, bytes each."""
+    payload, upto = b"", 0
+    times: deque[tuple[float, int]] = deque()
+    records: list[int] = []
+    for due_ms, end in writes:
+        part, sizes = seal(text[upto:end])
+        records += sizes
+        payload, upto = payload + part, end
+        times.append((due_ms, len(payload)))
+    return memoryview(payload), times, tuple(records)
+
+
+def head(status: bytes, body_bytes: int | None, close: bool) -> bytes:
+    """The headers of a response; body_bytes: None for no Content-Length."""
+    length = b"" if body_bytes is None else b"Content-Length: %d\r\n" % body_bytes
+    return b"HTTP/1.1 %s\r\n%s%s\r\n" % (status, length,
+                                         b"Connection: close\r\n" if close else b"")
+
+
+def head_of(spec: PathSpec, close: bool) -> bytes:
+    """The headers of what is there, filled up to as many bytes as are requested."""
+    plain = head(b"200 OK", None if spec.until_close else spec.body_bytes, close)
+    room = sum(spec.head) - len(plain) if spec.head else 0
+    return plain[:-2] + FILLER % (b"-" * (room - len(FILLER % b""))) + b"\r\n" if room else plain
+
+
+def can_head(spec: PathSpec, close: bool) -> bool:
+    """Whether headers of the size that is requested can be made."""
+    room = sum(spec.head) - len(head_of(replace(spec, head=()), close))
+    return not spec.head or room == 0 or room >= len(FILLER % b"")
+
+
+def write_times(spec: PathSpec, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
+    """When how much of a response may have left: (ms after the start, bytes in all)."""
+    if not spec.writes:
+        if spec.gap_ms <= 0 or header_bytes + spec.burst_bytes >= total_bytes:
+            return deque([(0.0, total_bytes)])
+        return deque([(0.0, header_bytes + spec.burst_bytes), (spec.gap_ms, total_bytes)])
+    times: deque[tuple[float, int]] = deque()
+    released = header_bytes
+    if spec.writes[0][0] > 0:
+        times.append((0.0, released))
+    for due_ms, size in spec.writes:
+        released = min(released + size, total_bytes)
+        times.append((due_ms, released))
+    times.append((times.pop()[0], total_bytes))
+    return times

@@ -1,0 +1,149 @@
+"""TLS 1.3 on a connection of server.py's: its messages, and the writes in which they leave.
+
+OpenSSL reads from memory and writes into memory (ssl.MemoryBIO): what it hands
+over is sent by server.py, so that the kernel's time stamps remain, in the
+writes of a server that lets OpenSSL write itself (testbed/hosts/tls_records.py). Tickets
+leave one by one, and so do the records of a response.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from firstflight.testbed.hosts.tls_records import records, writes_of
+
+if TYPE_CHECKING:
+    from firstflight.testbed.messages import TlsReport
+
+_KEY_SHARE, _SERVER_HELLO, _HANDSHAKE = 51, 2, 22
+_GROUPS = {23: "P-256", 24: "P-384", 25: "P-521", 29: "X25519", 30: "X448",
+           4588: "X25519MLKEM768"}
+
+
+@dataclass(frozen=True)
+class Secured:
+    """How a server speaks TLS.
+
+    record_bytes: most plain text in a record of a response; buffer_bytes: through
+    which the first messages go, 0 where all of them leave in one write.
+    """
+
+    context: ssl.SSLContext
+    record_bytes: int
+    buffer_bytes: int
+
+
+def secured(settings: Mapping[str, Any]) -> Secured:
+    """TLS as "chain", "key", "tickets", "record_bytes" and "buffer_bytes" set it.
+
+    Raises OSError, which ssl.SSLError is.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
+    context.load_cert_chain(settings["chain"], settings["key"])
+    context.num_tickets = settings["tickets"]  # type: ignore[attr-defined]  # since Python 3.8
+    return Secured(context, settings["record_bytes"], settings["buffer_bytes"])
+
+
+@dataclass
+class Tls:
+    """One connection's TLS: bytes as they come in, plain text and bytes to send out.
+
+    flight, tickets: the writes of the server's messages, bytes each; hello_bytes,
+    finished_bytes: of the client's; group: of the key exchange.
+    """
+
+    how: Secured
+    hello_bytes: int = 0
+    finished_bytes: int = 0
+    flight: tuple[int, ...] = ()
+    tickets: tuple[int, ...] = ()
+    group: str = ""
+    done: bool = False
+    received: int = 0
+    incoming: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
+    outgoing: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
+
+    def __post_init__(self) -> None:
+        self.ssl = self.how.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+    def shake(self, data: bytes) -> tuple[bytes, tuple[int, ...]]:
+        """Go on with the handshake: what is to be sent, and in which writes.
+
+        Raises ssl.SSLError; what is to be sent then, `alert` has.
+        """
+        self.received += len(data)
+        self.incoming.write(data)
+        try:
+            self.ssl.do_handshake()
+            self.done = True
+        except ssl.SSLWantReadError:
+            pass
+        message = self.outgoing.read()
+        if self.done:
+            self.finished_bytes = self.received - self.hello_bytes - self.incoming.pending
+            self.tickets = tuple(records(message))
+            return message, self.tickets
+        if message:
+            self.hello_bytes = self.received
+            self.group = group_of(message)
+            writes = writes_of(records(message), self.how.buffer_bytes)
+            self.flight += writes
+            return message, writes
+        return b"", ()
+
+    def alert(self) -> bytes:
+        """What OpenSSL still has to send where a handshake fails."""
+        return self.outgoing.read()
+
+    def opened(self, data: bytes) -> bytes:
+        """The plain text of what has come, as far as records are whole. Raises ssl.SSLError."""
+        self.incoming.write(data)
+        text = b""
+        try:
+            while more := self.ssl.read(1 << 16):
+                text += more
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:  # close_notify
+            pass
+        return text
+
+    def sealed(self, text: memoryview) -> tuple[bytes, tuple[int, ...]]:
+        """A text as records, and how long each is."""
+        size = self.how.record_bytes
+        for start in range(0, len(text), size):
+            self.ssl.write(text[start:start + size])
+        sealed = self.outgoing.read()
+        return sealed, tuple(records(sealed))
+
+    def report(self, response: Sequence[int], window: int) -> TlsReport:
+        """What is reported of the handshake, and of the response: its records, bytes each.
+
+        window: after the handshake, in segments.
+        """
+        cipher = self.ssl.cipher()
+        return {"version": self.ssl.version(), "cipher": cipher[0] if cipher else "",
+                "group": self.group, "resumed": bool(self.ssl.session_reused),
+                "library": ssl.OPENSSL_VERSION, "hello_bytes": self.hello_bytes,
+                "finished_bytes": self.finished_bytes, "flight": self.flight,
+                "tickets": self.tickets, "response": response, "window": window}
+
+
+def group_of(message: bytes) -> str:
+    """The key exchange that a ServerHello chooses, "" where it is none (RFC 8446, 4.1.3)."""
+    if len(message) < 44 or message[0] != _HANDSHAKE or message[5] != _SERVER_HELLO:
+        return ""
+    at = 44 + message[43] + 3  # the session's id, cipher, compression
+    end = at + 2 + int.from_bytes(message[at:at + 2], "big")
+    at += 2
+    while at + 4 <= end:
+        kind, size = (int.from_bytes(message[place:place + 2], "big") for place in (at, at + 2))
+        if kind == _KEY_SHARE:
+            number = int.from_bytes(message[at + 4:at + 6], "big")
+            return _GROUPS.get(number, str(number))
+        at += 4 + size
+    return ""

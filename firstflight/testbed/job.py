@@ -1,0 +1,318 @@
+"""What an engine hands to a worker and gets back, through one folder on the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from firstflight.base.untrusted import quoted
+from firstflight.testbed import observations
+from firstflight.testbed.messages import Job, Observation, ObservedTrial
+from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
+from vtime import shared_folder
+from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
+from vtime.kernel.init import PROGRAM
+from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_within, remove_folder,
+                                 remove_within)
+
+WORKER = "firstflight.testbed.worker.worker"  # which is started by its name, here or in a guest
+SIDES = ("client", "server")
+PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
+# What a worker's folder may hold on the disk; what was read of files that grow is given back.
+MOST_NAMES, MOST_HELD_BYTES = 100_000, 4 << 30
+ROOM_S = 1.0  # between two looks at what it holds
+MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
+
+
+class StorageError(EngineError):
+    """What a worker records cannot be written any more; its text is the reason."""
+
+
+class WorkerLost(EngineError):
+    """A worker came to an end that costs no trial; another one takes what is waiting."""
+
+
+class WorkerKilled(WorkerLost):
+    """Somebody killed a worker, or the system did for lack of memory: no trial's fault."""
+
+
+class JobFolder:
+    """The folder of one worker, from the engine's side. See testbed/worker/worker.py."""
+
+    def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
+                 align_s: float = 0.0, warm_up: bool = False) -> None:
+        """align_s: start trials on multiples of this on the worker's clock; 0 for at once.
+
+        warm_up: fetch once before the first trial, unrecorded.
+        """
+        self.path = path = path.absolute()  # workers have working folders of their own
+        path.mkdir(parents=True)
+        (path / PROGRAM).write_text(WORKER)
+        (path / "job.json").write_text(json.dumps(
+            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up}))
+        with (path / "trials.jsonl").open("w", encoding="ascii") as file:
+            file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
+        shared_folder.reserve(path)
+        self.lines_path = path / "observations.jsonl"
+        self.lines_path.touch()
+        self.lines = GrowingFile(self.lines_path.open("r+b"))
+        self.torn = b""
+        self.is_behind = False  # more has been written than was read
+        self.captures: dict[str, GrowingFile] = {}
+
+    def new_lines(self) -> list[bytes]:
+        """The whole lines that the worker has written since the last call, a piece at a time.
+
+        Raises ValueError where one is too long.
+        """
+        piece = self.lines.read(PIECE_BYTES)
+        self.is_behind = len(piece) == PIECE_BYTES
+        *whole, self.torn = (self.torn + piece).split(b"\n")
+        if len(self.torn) > LINE_BYTES:
+            raise ValueError(f"a line has more than {LINE_BYTES} bytes")
+        return whole
+
+    def observation(self, line: Observation) -> ObservedTrial:
+        """A trial's line (observations.OBSERVATION) together with its packets and files.
+
+        Raises ValueError, OSError where it names what is no file of this folder, or too large.
+        """
+        packets = {side: b"" for side in SIDES}
+        for side, place in line.get("captures", {}).items():
+            if side not in self.captures:
+                self.captures[side] = GrowingFile(
+                    open_within(self.path, f"{side}.pcap", os.O_RDWR))
+            self.captures[side].place = place["offset"]
+            packets[side] = self.captures[side].read(min(place["bytes"], CAPTURE_BYTES))
+        files, room = {}, FILE_BYTES
+        for name, written in line.get("files", {}).items():
+            files[name] = read_within(self.path, written, room)
+            room -= len(files[name])
+            remove_within(self.path, written)
+        return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
+
+    def kept(self) -> set[str]:
+        """Files that grow, and of which the disk keeps what was read."""
+        growing = {self.lines_path.name: self.lines,
+                   **{f"{side}.pcap": file for side, file in self.captures.items()}}
+        return {name for name, file in growing.items() if file.keeps}
+
+    def check_storage(self) -> None:
+        """Raises StorageError where the folder is full, or the worker could not write."""
+        why = shared_folder.write_error(self.path)
+        try:
+            shared_folder.probe(self.path)
+        except OSError as error:
+            why = why or os.strerror(error.errno or 0)
+        if why:
+            raise StorageError(f"{self.path}: cannot be written: {why}")
+
+    def remove(self) -> None:
+        for file in (self.lines, *self.captures.values()):
+            file.close()
+        remove_folder(self.path)
+
+
+def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
+    """Deal trials to workers, those of one link shape together, in a fixed order.
+
+    Trials that have to be alone each get a worker of their own, one after
+    another: what they leave in a kernel (ports, caches) no other one meets.
+    """
+    if any(trial.get("alone") for trial in trials):
+        return [[trial] for trial in trials]
+    shapes: dict[str, list[Job]] = {}
+    for trial in trials:
+        shapes.setdefault(json.dumps(trial["network"], sort_keys=True), []).append(trial)
+    batches: list[list[Job]] = [[] for _ in range(workers)]
+    for number, group in enumerate(shapes.values()):
+        batches[number % workers].extend(group)
+    return [batch for batch in batches if batch]
+
+
+class WorkerProcess:
+    """A started worker, the trials it was given, and what it has reported so far."""
+
+    def __init__(self, job: JobFolder, trials: list[Job], command: list[str],
+                 cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
+        """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
+
+        The deadlines are time without a word, before the network is up and
+        after it; waiting for a processor does not count (testbed/job.py).
+        """
+        self.job = job
+        self.waiting = {trial["id"]: trial for trial in trials}  # in their order
+        self.start_deadline_s = start_deadline_s
+        self.trial_deadline_s = trial_deadline_s
+        self.lines = 0  # since the last observation
+        self.ready: dict[str, object] = {}  # what the worker reports of its kernel once it is up
+        self.ending: EngineError | None = None  # to be raised once all observations are given
+        with (job.path / CONSOLE).open("wb") as console:
+            try:
+                self.process = subprocess.Popen(
+                    # It dies with this process, whatever kills that.
+                    ["setpriv", "--pdeathsig", "KILL", "--", *command], cwd=cwd,
+                    stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+                    start_new_session=True)
+            except FileNotFoundError as error:
+                raise EngineCannot(f"{error.filename} is missing: run ./install.sh") from error
+        self.watchdog = Watchdog(self.process.pid)
+        self.looked = time.monotonic()  # at what its folder holds
+
+    def poll(self) -> Iterator[ObservedTrial]:
+        """What has been observed since the last call, until all trials are.
+
+        Raises EngineCannot where the worker's kernel cannot do it, StorageError
+        where it cannot record, EngineError where it gave up, stopped or hangs.
+        """
+        ended = self.process.poll() is not None  # before reading, so that nothing is missed
+        observed = False
+        try:
+            lines = self.job.new_lines()
+        except ValueError as error:
+            raise self._wrong(error) from error
+        for line in lines:
+            trial = self._hear(line)
+            if trial is not None:
+                observed = True
+                yield trial
+            if not self.waiting:
+                return
+        now = time.monotonic()
+        if now - self.looked > ROOM_S:
+            self.looked = now
+            if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.kept()):
+                raise EngineError(f"the worker wrote more than {MOST_HELD_BYTES >> 30} GB or"
+                                  f" {MOST_NAMES} files into its folder")
+        if not observed and not self.job.is_behind:
+            self._judge_silence(ended)
+
+    def _hear(self, text: bytes) -> ObservedTrial | None:
+        """Take note of one line; what was observed of a trial, where it is that."""
+        self.watchdog.end()
+        self.lines += 1
+        try:
+            line = observations.read_line(text)
+            if "trial" in line:
+                if line["trial"] not in self.waiting:
+                    raise ValueError(f"no trial {quoted(line['trial'])!r} was expected")
+                observation = self.job.observation(line)
+                del self.waiting[observation.trial_id]
+                self.lines = 0
+                return observation
+            if self.lines > MOST_LINES:
+                raise ValueError(f"{MOST_LINES} lines, and no observation among them")
+        except (ValueError, OSError) as error:
+            # What a guest writes is a stranger's, if its scenario is.
+            self.job.check_storage()
+            raise self._wrong(error) from error
+        self.ready.update(line.get("facts", {}))
+        reason = f"the worker reports: {line.get('reason', 'nothing')}"
+        if line["stage"] == "cannot":
+            self.ending = EngineCannot(reason)
+        elif line["stage"] == "broken":
+            self.ending = WorkerLost(reason)
+        elif line["stage"] == "failed":
+            self.ending = EngineError(reason)
+        return None
+
+    def _wrong(self, error: Exception) -> EngineError:
+        return EngineError(f"the worker wrote a line that is not an observation:"
+                           f" {quoted(str(error))}")
+
+    def _judge_silence(self, ended: bool) -> None:
+        silent_s = self.watchdog.seconds()
+        awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
+        hangs = silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s)
+        if ended or hangs or self.ending:
+            self.job.check_storage()
+        if self.ending:
+            raise self.ending
+        if (self.process.returncode == -signal.SIGKILL
+                or ended and was_killed(self.printed())):
+            raise WorkerKilled(f"the worker was killed while {awaited} was awaited, by the system"
+                               " if memory has run out")
+        if ended:
+            raise EngineError(f"the worker stopped (status {self.process.returncode}) while"
+                              f" {awaited} was awaited: {self.last_words()}")
+        if hangs:
+            raise EngineError(f"the worker said nothing for {silent_s:.0f} s while {awaited} was"
+                              f" awaited: {self.last_words()}")
+
+    def printed(self) -> str:
+        return printed_in(self.job.path)
+
+    def last_words(self) -> str:
+        return last_words_of(self.printed())
+
+    def stop(self) -> None:
+        """Kill whatever still runs of it and remove its folder."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.job.remove()
+
+
+# The watchdog ------------------------------------------------------------------------
+
+LOOK_S = 5.0  # between two looks at all processes
+
+
+class Watchdog:
+    """How long a process group has been silent.
+
+    By the clock alone a guest that is never let to a processor looks like one that hangs. What
+    its processes waited for a processor is not held against it: one that spins, or sleeps for
+    good, is detected, after a longer time where it has to share.
+    """
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.end()
+
+    def end(self) -> None:
+        """It was heard of."""
+        self.since = self.looked = time.monotonic()
+        self.first: float | None = None  # when what each had waited by then was first looked at
+        self.delays_s: dict[str, float] = {}
+        self.waited_s = 0.0
+
+    def seconds(self) -> float:
+        """How long it could have reported something. The first LOOK_S count whole: nobody looks."""
+        now = time.monotonic()
+        if now - self.looked >= LOOK_S:
+            self._look(now)
+        return now - self.since - self.waited_s
+
+    def _look(self, now: float) -> None:
+        """Add up what they waited since the last look, those that are new from their start on."""
+        self.looked, before, self.delays_s = now, self.delays_s, delays_s(self.group)
+        if self.first is None:
+            self.first = now
+            return
+        more_s = sum(max(0.0, delay_s - before.get(process, 0.0))
+                     for process, delay_s in self.delays_s.items())
+        self.waited_s = min(self.waited_s + more_s, now - self.first)  # several wait at once
+
+
+def delays_s(group: int) -> dict[str, float]:
+    """How many seconds each process of a group has waited for a processor.
+
+    Nothing where the machine's kernel does not count it (CONFIG_SCHED_INFO).
+    """
+    delays = {}
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and int(
+                    (folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
+                delays[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):  # it has ended meanwhile
+            continue
+    return delays

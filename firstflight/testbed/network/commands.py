@@ -1,0 +1,111 @@
+"""What a trial installs and fetches, by its job (testbed/worker/worker.py), and as commands."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from firstflight.net.link import Path
+from firstflight.testbed.hosts.tls_records import KEY_SHARES, newer_openssl
+from firstflight.testbed.messages import Job
+from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions,
+                                               dumbbell_routes, star_routes)
+from firstflight.testbed.network.shaping import DumbbellLinks, server_interface, star_ports
+
+RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+# Where servers listen that are not server.py, next to it: HTTP, and with TLS.
+OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
+
+
+def sysctls_of(job: Job, from_scenario: Container[str]
+               ) -> dict[str, dict[str, str]]:
+    """A trial's own sysctls, by host: the client's buffer follows its receive window.
+
+    from_scenario: the names of those that the scenario sets, which stand.
+    """
+    own = {name: value for name, value in job.get("buffers", {}).items()
+           if name not in from_scenario}
+    return {"client": {name: own[name] for name in own if name == RECEIVE_BUFFERS},
+            "server": {**job.get("sysctls", {}),
+                       **{name: own[name] for name in own if name == SEND_BUFFERS}}}
+
+
+def urls_of(job: Job) -> list[str]:
+    """What the client of a trial on the star fetches, in order (testbed/worker/worker.py)."""
+    scheme = "https" if "tls" in job else "http"
+    own = job.get("own", {})
+    port = "" if "server" not in job else f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
+    host = own.get("name") or SERVER_IP
+    return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
+
+
+def curves_of(job: Job) -> str:
+    """The key exchanges that a trial's client has to offer, "" for its own choice.
+
+    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM with it.
+    """
+    newer = "system" in job or newer_openssl()
+    return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""
+
+
+def named_of(job: Job) -> str:
+    """Where the name of a server's certificate is, in curl's words; "" without a name."""
+    name = job.get("own", {}).get("name")
+    return f"{name}:{OTHER_SECURE_PORT}:{SERVER_IP}" if name else ""
+
+
+# The same in the words of tc, ip, sysctl and the client -------------------------------
+
+def commands_of(job: Job, from_scenario: Container[str] = ()) -> list[str]:
+    """A trial in the words of tc, ip, sysctl and the client; the first two go over netlink.
+
+    from_scenario: the names of the sysctls that the scenario sets.
+    """
+    return _load_commands(job) if job["kind"] == "load" else _star_commands(job, from_scenario)
+
+
+def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
+    routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
+                         RouteOptions(**job.get("options", {})))
+    path = Path.from_json(job["network"])
+    return [*(command for port in (*star_ports(path), server_interface(path))
+              for command in port.commands),
+            *(f"sysctl -w {key}='{value}'"
+              for requested in sysctls_of(job, from_scenario).values()
+              for key, value in requested.items()),
+            *(route.command for route in routes),
+            *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
+               f"ip neigh del {SERVER_IP} dev client-eth0",
+               f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
+            *_tls(job), *(f"{_client(job)} {url}" for url in urls_of(job))]
+
+
+def _client(job: Job) -> str:
+    if job.get("tls", {}).get("early_data_bytes"):
+        return f"{job['client']} --tls-earlydata"
+    return f"{job['client']} --http{job['http']}" if "http" in job else str(job["client"])
+
+
+def _tls(job: Job) -> list[str]:
+    """How the server speaks TLS, where it does."""
+    if "tls" not in job:
+        return [f"{job['server']}: HTTP"] if "server" in job else []
+    tls = job["tls"]
+    return [f"{job.get('server', 'server.py')}: TLS 1.3, a chain of {tls['chain_bytes']} bytes"
+            f" with {tls['signature']},"
+            f" {tls['intermediates']} intermediates, {tls['tickets']} tickets; records of"
+            f" {tls['record_bytes']} bytes"
+            + ("" if "server" in job else f", a buffer of {tls['buffer_bytes']}")
+            + (", resumed" if tls["apart_s"] else "")
+            + (", early data" if tls["early_data_bytes"] else "")]
+
+
+def _load_commands(job: Job) -> list[str]:
+    links = DumbbellLinks(**job["network"])
+    routes = dumbbell_routes("server1", job["client_initcwnd"], job["congestion_control"])
+    return [*(command for port in (*links.router_ports(), *links.client_ports())
+              for command in port.commands),
+            *(route.command for route in routes),
+            *(f"firstflight/testbed/hosts/load_client.py on client{number}:"
+              f" {traffic['arrivals_per_s']:.2f} arrivals a second,"
+              f" {traffic['connections']} connections each"
+              for number, traffic in enumerate(job["traffic"], start=1))]

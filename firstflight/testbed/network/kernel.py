@@ -1,0 +1,359 @@
+"""A network's nodes and their kernel (netlink, /proc/sys): all that is installed is read back.
+
+Whatever is installed is compared with what was requested: a difference is an
+error, never a warning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mininet.link import Intf, Link
+from mininet.node import Node
+from mininet.nodelib import LinuxBridge
+
+from firstflight.net import qdiscs
+from firstflight.net.qdiscs import InstalledQdisc
+from firstflight.testbed.network import links
+from firstflight.testbed.network.links import Neighbour, Route
+from firstflight.testbed.network.netlink import Netlink, RequestRefused, network_of
+from firstflight.testbed.network.ports import HtbShaper, Port
+
+# Waits on the kernel or on a tool of ours; far above what either needs.
+TOOL_DEADLINE_S = 20.0
+
+# ETHTOOL_STSO, _SGSO and _SGRO of linux/ethtool.h; what asks for each is one less.
+OFFLOADS = {"tcp-segmentation-offload": 0x1F, "generic-segmentation-offload": 0x24,
+            "generic-receive-offload": 0x2C}
+_SIOCETHTOOL = 0x8946
+SYSCTLS = Path("/proc/sys")
+# IPv6 would send neighbour discovery through the bottleneck.
+NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1"}
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+# Every knob that changes what a short transfer does, pinned to the value a
+# current distribution has, but for the metrics cache: with it a connection
+# would inherit the RTT and ssthresh of the one before it.
+TCP_SYSCTLS: dict[str, str] = {
+    "net.ipv4.tcp_adv_win_scale": "1",
+    "net.ipv4.tcp_congestion_control": "cubic",
+    "net.ipv4.tcp_dsack": "1",
+    "net.ipv4.tcp_early_retrans": "3",
+    "net.ipv4.tcp_ecn": "2",
+    "net.ipv4.tcp_fastopen": "1",
+    "net.ipv4.tcp_frto": "2",
+    "net.ipv4.tcp_moderate_rcvbuf": "1",
+    "net.ipv4.tcp_mtu_probing": "0",
+    "net.ipv4.tcp_no_metrics_save": "1",
+    "net.ipv4.tcp_recovery": "1",
+    "net.ipv4.tcp_reordering": "3",
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_slow_start_after_idle": "1",
+    "net.ipv4.tcp_syn_retries": "6",
+    "net.ipv4.tcp_synack_retries": "5",
+    "net.ipv4.tcp_timestamps": "1",
+    "net.ipv4.tcp_window_scaling": "1",
+    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+}
+
+
+class NetworkError(Exception):
+    """The network could not be built, or is not what was requested."""
+
+
+class KernelLacks(NetworkError):
+    """This kernel cannot do what is requested, whoever requests it."""
+
+
+class NodeKernel:
+    """What the kernel has for a node: qdiscs, routes and neighbours, over netlink."""
+
+    def __init__(self, node: Node) -> None:
+        self.name = node.name
+        self.netlink = Netlink(node.pid)
+        self.kinds: dict[str, tuple[str, ...]] = {}  # of the qdiscs installed, by port
+
+    def close(self) -> None:
+        self.netlink.close()
+
+    def install_ports(self, *ports: Port) -> dict[str, list[InstalledQdisc]]:
+        """Install what ports carry; what the kernel reports of them then, by port.
+
+        Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
+        """
+        requests: dict[str, tuple[int, bytes]] = {}
+        for port in ports:
+            index = self.index(port.name)
+            known = self.kinds.get(port.name, ())
+            same = (all(now == requested for now, requested in zip(known, port.kinds))
+                    and not any(qdisc.anew for qdisc in port.qdiscs))
+            if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
+                requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.DELQDISC,
+                                                                  qdiscs.removal(index))
+                known = ()
+            requests.update(zip(port.commands, port.requests(index)))
+            self.kinds[port.name] = port.kinds + known[len(port.kinds):]
+        installed = self._qdiscs([port.name for port in ports],
+                                 self._ask(requests, qdiscs.GETQDISC, qdiscs.question()))
+        for port in ports:
+            if port.has_classes:
+                installed[port.name] = self._with_classes(port.name, installed[port.name])
+            if wrong := port.differences(installed[port.name]):
+                raise NetworkError(f"{port.name} is not as requested: {'; '.join(wrong)}")
+        return installed
+
+    def qdiscs(self, *interfaces: str) -> dict[str, list[InstalledQdisc]]:
+        """What the kernel reports of the qdiscs of interfaces. Raises NetworkError."""
+        return self._qdiscs(interfaces, self._ask({}, qdiscs.GETQDISC, qdiscs.question()))
+
+    def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]
+                ) -> dict[str, list[InstalledQdisc]]:
+        installed = list(map(qdiscs.read_qdisc, answers))
+        return {name: [qdisc for qdisc in installed if qdisc.interface == self.index(name)]
+                for name in interfaces}
+
+    def _with_classes(self, interface: str, installed: list[InstalledQdisc]
+                      ) -> list[InstalledQdisc]:
+        """The qdiscs, with the options of a class behind those of its qdisc."""
+        answers = self._ask({}, qdiscs.GETTCLASS,
+                            qdiscs.class_question(self.index(interface)))
+        class_options = {qdisc.major: qdisc.options for qdisc in map(qdiscs.read_qdisc, answers)
+                         if qdisc.kind == HtbShaper.kind}
+        return [replace(qdisc, options=qdisc.options + class_options.get(qdisc.major, b""))
+                if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
+
+    def install_routes(self, *requested: Route) -> None:
+        """Install routes. Raises NetworkError where the kernel reports another one."""
+        requests = {route.command: (links.RTM_NEWROUTE,
+                                    route.request(self.index(route.interface)))
+                    for route in requested}
+        answers = self._ask(requests, links.RTM_GETROUTE, Route.question())
+        for route in requested:
+            if wrong := route.differences(answers):
+                raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
+
+    def install_neighbours(self, *neighbours: Neighbour) -> None:
+        """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
+        requests = {neighbour.command: (links.RTM_NEWNEIGH,
+                                        neighbour.request(self.index(neighbour.interface)))
+                    for neighbour in neighbours}
+        self._ask(requests, links.RTM_GETROUTE, Route.question())
+
+    def forget_neighbours(self, *neighbours: Neighbour) -> None:
+        """Forget neighbours, also those that were learned: who sends has to ask (ARP)."""
+        self.install_neighbours(*neighbours)  # else one that is not there could not be removed
+        requests = {f"ip neigh del {neighbour.to} dev {neighbour.interface}":
+                    (links.RTM_DELNEIGH, neighbour.removal(self.index(neighbour.interface)))
+                    for neighbour in neighbours}
+        self._ask(requests, links.RTM_GETROUTE, Route.question())
+
+    def index(self, interface: str) -> int:
+        """The number of an interface. Raises OSError."""
+        return self.netlink.index(interface)
+
+    def change(self, *requests: links.Request) -> None:
+        """Change links or addresses. Raises NetworkError where the kernel refuses."""
+        self._ask({words: (kind, body) for words, kind, body in requests}, links.RTM_GETROUTE,
+                  Route.question())
+
+    def _ask(self, requests: dict[str, tuple[int, bytes]], question: int,
+             body: bytes) -> list[bytes]:
+        """Requests by the words for them, and a question; its answers. Raises NetworkError."""
+        try:
+            return self.netlink.ask(list(requests.values()), question, body)
+        except RequestRefused as refused:
+            words = [*requests, "what there is"][refused.number]
+            if "qdisc kind is unknown" in str(refused):
+                raise KernelLacks(f"this kernel has no such qdisc: {words}") from refused
+            raise NetworkError(f"{self.name}: the kernel refused '{words}': {refused}"
+                               ) from refused
+        except OSError as error:
+            raise NetworkError(f"{self.name}: {error}") from error
+
+
+def pin_sysctls(host: Node, pinned: dict[str, str],
+                requested: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Set sysctls in the host's network namespace and return what it has then.
+
+    Those that a scenario requests come on top of the pinned ones. Of the
+    latter, one that this kernel does not have is left out. Raises KernelLacks
+    where it lacks one that was requested, NetworkError where it refuses a value
+    or keeps another one.
+    """
+    with network_of(host.pid):
+        write_sysctls(NO_IPV6, host.name)
+        effective = write_sysctls({**pinned, **(requested or {})}, host.name)
+    lacking = sorted(set(requested or {}) - set(effective))
+    if lacking:
+        raise KernelLacks(f"this kernel has no sysctl {', '.join(lacking)}")
+    return effective
+
+
+def set_sysctls(host: Node, requested: dict[str, str]) -> None:
+    """Set sysctls of a host's that its kernel has. Raises NetworkError."""
+    with network_of(host.pid):
+        write_sysctls(requested, host.name)
+
+
+def write_sysctls(requested: dict[str, str], host: str, root: Path = SYSCTLS) -> dict[str, str]:
+    """Write sysctls to their files below root and read them back; of: whose they are.
+
+    No shell sees the values: they may come from a stranger's scenario. See pin_sysctls.
+    """
+    effective = {}
+    for key, value in requested.items():
+        path = root.joinpath(*key.split("."))
+        if not path.is_file():
+            continue
+        try:
+            file = os.open(path, os.O_WRONLY)
+            try:
+                os.write(file, value.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            if key == CONGESTION_CONTROL and error.errno == errno.ENOENT:
+                raise KernelLacks(f"this kernel has no congestion control {value}"
+                                  f" (sudo modprobe tcp_{value})") from error
+            raise NetworkError(f"{host} cannot have {key} = {value!r}: {error.strerror}") from error
+        effective[key] = " ".join(path.read_text(encoding="ascii").split())
+    wrong = {key: value for key, value in effective.items()
+             if value != " ".join(requested[key].split())}
+    if wrong:
+        raise NetworkError(f"sysctls on {host} are not as requested: {wrong}")
+    return effective
+
+
+def switch_offloads_off(node: Node) -> None:
+    """Switch TSO, GSO and GRO off on every interface, and look whether they are.
+
+    With them on, veth carries skbs of several segments: netem's limit,
+    loss and rate would act on those, and one ACK would answer many.
+    Raises NetworkError, OSError.
+    """
+    with network_of(node.pid), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for interface in node.intfNames():
+            if interface == "lo":
+                continue
+            for switch_off in OFFLOADS.values():
+                ethtool(any_socket, interface, switch_off, 0)
+            on = [name for name in OFFLOADS if ethtool(any_socket, interface, OFFLOADS[name] - 1)]
+            if on:
+                raise NetworkError(f"{interface} keeps {', '.join(on)} on")
+
+
+def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
+    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); its answer."""
+    requested = (ctypes.c_uint32 * 2)(command, value)
+    fcntl.ioctl(any_socket, _SIOCETHTOOL,
+                struct.pack("16sP16x", interface.encode(), ctypes.addressof(requested)))
+    return requested[1]
+
+
+# Mininet's nodes and links --------------------------------------------------------------
+
+# Mininet starts a program for every step: ifconfig, brctl, arp, some 60 for the star. In a
+# guest each costs milliseconds, and what it refuses is an output that nobody reads; here all of
+# it goes over netlink, and is an error.
+
+class _NetlinkNode(Node):
+    """A node whose links are set up over netlink, from its start to its end."""
+
+    # Mininet need not look for programs that its package brings, nor at the
+    # machine's firewall: a namespace begins with an empty one.
+    isSetup = True
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **params)
+        self.kernel = NodeKernel(self)
+
+    def set_up(self, interface: str) -> None:
+        self.kernel.change(links.up(interface, self.kernel.index(interface)))
+
+    def remove(self, interface: str) -> None:
+        self.kernel.change(links.removal(interface, self.kernel.index(interface)))
+
+    def terminate(self) -> None:
+        self.kernel.close()
+        super().terminate()
+
+
+class Host(_NetlinkNode):
+    """A host with one address."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        self.set_up("lo")
+        self.setIP(ip)
+        return {}
+
+    def setARP(self, ip: str, mac: str) -> None:
+        self.kernel.install_neighbours(Neighbour(ip, mac, str(self.defaultIntf())))
+
+
+class Router(Host):
+    """A host that forwards between its interfaces."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        # Redirects would teach hosts routes behind our back.
+        pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
+        return super().config(ip)
+
+
+class Switch(_NetlinkNode, LinuxBridge):
+    """Mininet's Linux bridge, forwarding from the first packet on.
+
+    With the kernel's default forward delay a bridge drops everything for its
+    first 15 seconds.
+    """
+
+    def start(self, controllers: list[Any]) -> None:
+        self.kernel.change(links.bridge(self.name))
+        number = self.kernel.index(self.name)
+        self.kernel.change(*(links.into_bridge(port, self.kernel.index(port), number)
+                             for port in self.port_names()))
+        self.set_up(self.name)
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        self.remove(self.name)
+
+    def port_names(self) -> list[str]:
+        return [name for name in self.intfNames() if name != "lo"]
+
+
+class Interface(Intf):
+    """One end of a link."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        self.node.set_up(self.name)
+        if ip is not None:
+            self.setIP(ip)
+        return {}
+
+    def setIP(self, ipstr: str, prefixLen: int | None = None) -> None:
+        self.ip, self.prefixLen = ipstr.split("/")
+        self.node.kernel.change(links.address(self.name, self.node.kernel.index(self.name),
+                                              ipstr))
+
+
+class Cable(Link):
+    """A veth pair between two nodes."""
+
+    @classmethod
+    def makeIntfPair(cls, intfname1: str, intfname2: str, addr1: str = "", addr2: str = "",
+                     node1: Any = None, node2: Any = None, deleteIntfs: bool = True) -> None:
+        node1.kernel.change(links.pair(intfname1, addr1, intfname2, addr2, node2.pid))
+
+    def delete(self) -> None:
+        """Delete one end, with which the other goes."""
+        self.intf1.node.remove(str(self.intf1))
+        for end in (self.intf1, self.intf2):
+            end.node.delIntf(end)

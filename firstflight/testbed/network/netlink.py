@@ -1,0 +1,100 @@
+"""A kernel is asked over netlink: its qdiscs, routes and neighbours, without a process.
+
+Requests are bytes that testbed/network/links.py and net/qdiscs.py make, as `ip` and `tc` would
+send them; net/netlink.py has their format.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from firstflight.net import netlink
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def network_of(pid: int) -> Iterator[None]:
+    """Be in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        _enter(other)
+        yield
+    finally:
+        _enter(own)
+        os.close(own)
+        os.close(other)
+
+
+def _enter(namespace: int) -> None:
+    # os.setns() came with Python 3.12.
+    if _libc.setns(namespace, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
+
+
+_SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
+_ANSWER_BYTES = 1 << 16  # at least what a kernel sends at once
+
+
+class RequestRefused(Exception):
+    """A kernel refused a request: its number in its list, the error number, the kernel's words."""
+
+    def __init__(self, number: int, code: int, words: str) -> None:
+        super().__init__(f"{os.strerror(code)}{f' ({words})' if words else ''}")
+        self.number = number
+
+
+class Netlink:
+    """The kernel's network in one namespace. Closed by `close`."""
+
+    def __init__(self, pid: int, family: int = socket.NETLINK_ROUTE) -> None:
+        """pid: a process in the namespace; family: of netlink's, what is requested and reported.
+
+        Raises OSError; needs CAP_SYS_ADMIN.
+        """
+        self.pid = pid
+        with network_of(pid):
+            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family)
+        for option in (_NETLINK_CAP_ACK, _NETLINK_EXT_ACK):  # report why, and do not repeat it all
+            self.socket.setsockopt(_SOL_NETLINK, option, 1)
+        self.indices: dict[str, int] = {}
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def index(self, interface: str) -> int:
+        """The number of an interface. Raises OSError."""
+        if interface not in self.indices:
+            with network_of(self.pid):
+                self.indices[interface] = socket.if_nametoindex(interface)
+        return self.indices[interface]
+
+    def ask(self, requests: Sequence[tuple[int, bytes]], question: int,
+            body: bytes) -> list[bytes]:
+        """Send requests (type, body), then a question; the bodies of its answers.
+
+        All leave at once: the kernel does one after another, and reports of a
+        request only that it failed. Raises Refused, OSError.
+        """
+        sent = [netlink.request(kind, number, requested)
+                for number, (kind, requested) in enumerate(requests)]
+        last = len(sent)
+        self.socket.send(b"".join((*sent, netlink.question(question, last, body))))
+        refused: RequestRefused | None = None
+        answers: list[bytes] = []
+        while True:
+            for message in netlink.messages(self.socket.recv(_ANSWER_BYTES)):
+                is_error = message.kind == netlink.ERROR
+                if is_error:
+                    refused = refused or RequestRefused(message.number, *netlink.refusal(message))
+                if message.kind == netlink.DONE or is_error and message.number == last:
+                    if refused:
+                        raise refused
+                    return answers
+                if not is_error:
+                    answers.append(message.body)

@@ -1,0 +1,130 @@
+"""What ports of a network carry: qdiscs as data, tc's commands, and what has to be read back.
+
+netem, with all its parameters, has a file of its own (net/netem.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from firstflight.net import qdiscs
+from firstflight.net.netem import Netem
+from firstflight.net.qdiscs import InstalledQdisc
+from firstflight.net.queues import option_differences
+from firstflight.net.tc import HTB_CEILING_BURST_BYTES, bits
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Another qdisc. requested: its options by name, as net.queues compares them.
+
+    All others that net.queues knows of such a qdisc have to be at Linux's default.
+    """
+
+    kind: str
+    arguments: str
+    options: bytes = b""
+    requested: tuple[tuple[str, int], ...] = ()
+    random = False
+    anew = True  # its memory outlives a transfer: when it dropped last, what a flow may send
+
+    def differences(self, options: bytes) -> Iterator[str]:
+        return option_differences(self.kind, dict(self.requested), options)
+
+
+@dataclass(frozen=True)
+class HtbShaper:
+    """A hierarchical token bucket with one class, as Mininet's TCIntf installs it.
+
+    It sends a packet at once and makes the next ones wait, so what follows a pause
+    meets a bucket that is full: two packets leave unshaped.
+    """
+
+    rate_kbps: float
+    burst_bytes: int
+
+    kind = "htb"
+    arguments = "default 1"
+    options = qdiscs.HTB_GLOBAL
+    random = False
+    anew = True  # a kernel changes nothing of one that is there (htb_qdisc_ops)
+
+    @property
+    def class_arguments(self) -> str:
+        return (f"rate {bits(self.rate_kbps)}bit burst {self.burst_bytes}b"
+                f" cburst {HTB_CEILING_BURST_BYTES}b")
+
+    @property
+    def class_options(self) -> bytes:
+        return qdiscs.htb_class(bits(self.rate_kbps) // 8, self.burst_bytes)
+
+    def differences(self, options: bytes) -> Iterator[str]:
+        """How what a kernel reports differs. options: the qdisc's own, and behind them its class's.
+        """
+        if not qdiscs.has_htb_class(options):
+            yield "htb has no class, requested one"
+            return
+        installed = qdiscs.read_htb_class(options)
+        requested = qdiscs.read_htb_class(self.class_options)
+        for name, found, value in (("default", qdiscs.htb_default(options), 1),
+                                   ("rate", installed.rate, requested.rate),
+                                   ("ceiling", installed.ceiling, requested.ceiling),
+                                   ("burst", installed.burst, requested.burst),
+                                   ("cburst", installed.ceiling_burst, requested.ceiling_burst)):
+            if found != value:
+                yield f"htb {name} {found}, requested {value}"
+
+
+@dataclass(frozen=True)
+class Port:
+    """What one port carries: qdisc 1: at the root, 2: in it, and so on."""
+
+    name: str
+    qdiscs: tuple[Netem | Queue | HtbShaper, ...]
+
+    @property
+    def commands(self) -> list[str]:
+        """The `requests` as tc's commands (tc knows `seed` since iproute2 6.6)."""
+        places = ["root", *(f"parent {number}:1" for number in range(1, len(self.qdiscs)))]
+        commands = []
+        for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1):
+            commands.append(f"tc qdisc replace dev {self.name} {place} handle {number}:"
+                            f" {qdisc.kind} {qdisc.arguments}".rstrip())
+            if isinstance(qdisc, HtbShaper):
+                commands.append(f"tc class replace dev {self.name} parent {number}: classid"
+                                f" {number}:1 htb {qdisc.class_arguments}")
+        return commands
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(qdisc.kind for qdisc in self.qdiscs)
+
+    def requests(self, interface: int) -> list[tuple[int, bytes]]:
+        """The requests for netlink, each with its type. interface: the port's number."""
+        requests = []
+        for number, qdisc in enumerate(self.qdiscs, start=1):
+            requests.append((qdiscs.NEWQDISC, qdiscs.request(
+                interface, number, qdisc.kind, qdisc.options)))
+            if isinstance(qdisc, HtbShaper):
+                requests.append((qdiscs.NEWTCLASS, qdiscs.class_request(
+                    interface, number, qdisc.kind, qdisc.class_options)))
+        return requests
+
+    @property
+    def has_classes(self) -> bool:
+        return any(isinstance(qdisc, HtbShaper) for qdisc in self.qdiscs)
+
+    def differences(self, installed: Iterable[InstalledQdisc]) -> list[str]:
+        """How what a kernel reports of the port differs from the request; empty if it does not."""
+        by_number = {qdisc.major: qdisc for qdisc in installed}
+        wrong: list[str] = []
+        for number, requested in enumerate(self.qdiscs, start=1):
+            qdisc = by_number.get(number)
+            wrong += (requested.differences(qdisc.options)
+                      if qdisc and qdisc.kind == requested.kind
+                      else [f"qdisc {number}: {qdisc.kind if qdisc else 'none'},"
+                            f" requested {requested.kind}"])
+        if not self.qdiscs and by_number.keys() - {0}:
+            wrong.append(f"{len(by_number)} qdiscs, requested none")
+        return wrong

@@ -1,0 +1,117 @@
+"""What a worker may write: each line of observations.jsonl, and its facts, as a schema.
+
+A worker in a guest may be a stranger's. What its bench and the programs on its hosts write
+(testbed/worker/*.py, client.py, server.py, testbed/servers/external.py) stands here, and its
+types in testbed/messages.py; a key that is added there is added here.
+"""
+
+from __future__ import annotations
+
+from firstflight.base.untrusted import (Schema, by_name, items, known_as, matching, maybe, number,
+                                        read, table, text, whole, yes_or_no)
+from firstflight.testbed.messages import Line
+from vtime.shared_folder import FILE_NAME
+
+LINE_BYTES = 4 << 20  # of one observation: a few hundred, with the samples of others' servers more
+# of one trial at one side; a tap holds some 20 MB (testbed/worker/tap.py)
+CAPTURE_BYTES = 128 << 20
+FILE_BYTES = 256 << 20  # of all files that one trial leaves
+REASON_CHARACTERS = 1000
+MOST = 1 << 20  # items of any list, which the length of a line bounds as well
+_SPAN_MS = 1e9
+
+_size = whole()
+_port = whole(0, 65535)
+_reason = text(REASON_CHARACTERS, cut=True)
+_digest = matching(r"[0-9a-f]{64}|")
+_word = text(200)
+_sizes = items(_size, MOST)
+
+
+def _span_ms(value: object, where: str) -> float:
+    if not 0 <= (span := number(value, where)) <= _SPAN_MS:
+        raise ValueError(f"{where} is not a time from 0 to {_SPAN_MS:g} ms")
+    return span
+
+
+def _second(value: object, where: str) -> float:
+    """A moment, or a span, in seconds: between 1970 and 9999."""
+    if not 0 <= (second := number(value, where)) < 253_402_300_800:
+        raise ValueError(f"{where} is not a time in seconds")
+    return second
+
+
+_times: dict[str, Schema[object]] = dict.fromkeys(
+    ("connect_ms", "first_byte_ms", "total_ms"), maybe(_span_ms))
+_any_fetch = table(
+    {**_times, "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest,
+     "port": _port, "exit_status": maybe(whole(-255, 255)), "http_status": maybe(whole(0, 999))},
+    {"appconnect_ms": maybe(_span_ms), "early_data_bytes": whole(-(1 << 40), 1 << 40),
+     "http_version": _word})
+
+
+def fetch(value: object, where: str) -> dict[str, object]:
+    """What the client reports of one transfer (client.py)."""
+    values = _any_fetch(value, where)
+    if values["ok"] and not values["total_ms"]:
+        raise ValueError(f"{where} succeeded in no time")
+    return values
+
+
+_tls = table({"version": maybe(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
+              "library": _word, "hello_bytes": _size, "finished_bytes": _size, "flight": _sizes,
+              "tickets": _sizes, "response": _sizes, "window": _size})
+# Of a server's socket, when its window was the initial one.
+_SOCKET: dict[str, Schema[object]] = {
+    "first_buffer_bytes": _size, "pacing_bytes_per_s": whole(0, 1 << 64),
+    "is_pacing_limited": yes_or_no}
+_response = table(
+    {"event": matching("response"), "connection": _size, "client_port": _port,
+     "path": text(10_000), "number_on_connection": _size, "initial_window": _size, "mss": _size,
+     "request_bytes": _size, "header_bytes": _size, "body_bytes": _size, "sha256": _digest,
+     "latency_ms": number, "min_rtt_ms": number, "retransmissions": _size,
+     "final_window": _size},
+    {"tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
+     "fixed_send_buffer": yes_or_no, "send_buffer_bytes": _size, "has_nagle": yes_or_no,
+     **_SOCKET})
+# Of a server that is not ours (testbed/servers/external.py).
+_other_server = table(
+    {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": maybe(_size),
+     "mss": maybe(_size), "fields": items(_word, 10),
+     "samples": items(items(_size, 10), MOST)}, {"congestion_control": _word, **_SOCKET})
+_no_response = table({}, {"error": _reason})
+
+
+def server(value: object, where: str) -> dict[str, object]:
+    """What the server reports of a response, or what is known of one that reports nothing."""
+    keys = value.keys() if isinstance(value, dict) else ()
+    schema = (_response if "event" in keys else _other_server if "samples" in keys
+              else _no_response)
+    return schema(value, where)
+
+
+_drops = table(dict.fromkeys(("to_client", "to_server"), by_name(whole(-MOST << 20), 10)))
+_place = table({"offset": whole(0, 1 << 50), "bytes": whole(0, CAPTURE_BYTES)},
+               {"packets": _size})
+FACTS = table({}, {"kernel": _word, "sysctls": by_name(by_name(text(1000), 1000), 1000)})
+
+OBSERVATION = table({"trial": text(1000)}, {
+    "started_at": _second, "duration_s": _second, "error": _reason, "skipped": _reason,
+    "captures": table({}, {"client": _place, "server": _place}),
+    "files": by_name(text(500), 10_000, matching(FILE_NAME.pattern)),
+    "fetch": fetch, "server": server, "drops": _drops,
+    "fetches": items(fetch, MOST), "responses": items(_response, MOST),
+    "ended_servers": items(_size, 10_000)})
+STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
+              {"facts": FACTS, "reason": _reason})
+
+
+def line(value: object, where: str) -> dict[str, object]:
+    """One line: {"trial": id, …} or {"stage": …}."""
+    schema = OBSERVATION if isinstance(value, dict) and "trial" in value else STAGE
+    return schema(value, where)
+
+
+def read_line(content: bytes) -> Line:
+    """Raises ValueError that names what is wrong with it."""
+    return read(content, known_as(Line, line), LINE_BYTES)

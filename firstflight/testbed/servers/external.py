@@ -1,0 +1,242 @@
+"""Servers of a bench that are not server.py: one runs at a time, as a trial wants it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstflight.net import link
+from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
+from firstflight.testbed.hosts import certificates
+from firstflight.testbed.hosts.certificates import CertificateError, ChainSpec, Files
+from firstflight.testbed.hosts.serving import body_of
+from firstflight.testbed.messages import Fetch, Job, OwnServer, Response, Tls
+from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
+from firstflight.testbed.network.kernel import Host
+from firstflight.testbed.network.links import SERVER_IP
+from firstflight.testbed.servers import nginx
+from firstflight.testbed.servers.program import (LOG_BYTES, Program, SocketSample, Sockets, Watch,
+                                                 answers, takes_connections)
+
+LOG = "server.log"
+OWN = "the server"  # of the user's own, in messages
+LAUNCH = str(Path(__file__).resolve().with_name("launch.py"))
+LOOKS_IN_RTT = 8
+LEAST_LOOK_S = 0.001
+# Of what a server sends before its response, besides the chain: hellos, tickets, settings.
+AROUND_CHAIN_BYTES = 16_384
+MOST_CHAIN_BYTES = 100_000  # that OpenSSL's clients take, of a server with a chain of its own
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """A server as a trial wants it: another one where the settings differ.
+
+    ready: whether it answers, once it runs.
+    """
+
+    name: str
+    settings: object
+    command: Callable[[], list[str]]
+    folder: Path
+    ready: Callable[[], bool]
+
+
+class ExternalServers:
+    """See testbed.worker.fetches.FetchBench, whose server they stand in for."""
+
+    def __init__(self, host: Host, folder: Path, chains: Chains) -> None:
+        self.host, self.folder, self.chains = host, folder, chains
+        self.own_folder = Path(tempfile.mkdtemp(prefix="first-flight-server-"))
+        self.bodies = self.own_folder / "bodies"
+        self.bodies.mkdir()
+        # By path: of the files that nginx serves, else of what was fetched first.
+        self.digests: dict[str, str] = {}
+        self.running: Program | None = None
+        self.settings: object = None  # as which it runs
+        self.sockets = Sockets(host.pid)
+        self.logs = 0
+
+    def close(self) -> None:
+        self._stop()
+        self.sockets.close()
+        shutil.rmtree(self.own_folder, ignore_errors=True)
+
+    def prepare(self, trial: Job) -> Path | None:
+        """Have the server of a trial run; the root to trust, None for plain HTTP.
+
+        Raises Lacking where it is missing, WorkerError where it does not start.
+        """
+        tls, requested = trial.get("tls"), trial.get("own")
+        files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
+        spec = self._own(trial, requested, files) if requested else self._nginx(trial, files)
+        running = self.running
+        if running is None or spec.settings != self.settings \
+                or running.process.poll() is not None:
+            self._start(spec, port_of(trial))
+        if files:
+            return files.root
+        return Path(requested["ca"]) if requested and requested["ca"] else None
+
+    def _nginx(self, trial: Job, files: Files | None) -> ServerSpec:
+        if nginx.program() is None:
+            raise Lacking(nginx.MISSING)
+        for path in trial["paths"]:
+            self._lay(path)
+        port, folder = port_of(trial), self.own_folder
+        settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls"),
+                                           trial.get("http", "1.1"))
+        return ServerSpec(nginx.NAME, settings,
+                          lambda: nginx.command(settings, folder, self.bodies), folder,
+                          lambda: takes_connections(self.host, port))
+
+    def _own(self, trial: Job, requested: OwnServer,
+             files: Files | None) -> ServerSpec:
+        port, ready = port_of(trial), requested["ready"]
+        return ServerSpec(OWN, (dict(requested), port, files),
+                          lambda: own_command(requested, port, files), self.own_folder,
+                          lambda: (answers(self.host, port, ready, "tls" in trial) if ready
+                                   else takes_connections(self.host, port)))
+
+    def _start(self, spec: ServerSpec, port: int) -> None:
+        self._stop()
+        self.running = Program(spec.name, self.host, spec.command(), self.own_folder / LOG,
+                               spec.folder)
+        self.running.wait_until(spec.ready, port)
+        self.settings = spec.settings
+
+    def _stop(self) -> None:
+        if self.running is not None:
+            self.running.stop()
+        self.running = self.settings = None
+
+    def _lay(self, path: str) -> None:
+        """A file of as many bytes as its name is, the same as server.py's body."""
+        if path not in self.digests:
+            body = body_of(int(path.lstrip("/")))
+            (self.bodies / path.lstrip("/")).write_bytes(body)
+            self.digests[path] = hashlib.sha256(body).hexdigest()
+
+    def watch(self, trial: Job) -> Watch:
+        """What will look at the connections of a trial while it runs."""
+        rtt_ms = link.Path.from_json(trial["network"]).rtt_ms
+        every_s = max(rtt_ms / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
+        secure = trial.get("tls")
+        until_bytes = ((secure["chain_bytes"] or MOST_CHAIN_BYTES) + AROUND_CHAIN_BYTES
+                       if secure else 0)
+        return Watch(self.sockets, port_of(trial), every_s, until_bytes)
+
+    def report(self, trial: Job, fetch: Fetch,
+               watch: Watch) -> Response:
+        """What is known of the connection that counts, in the place of a server's own report.
+
+        Raises WorkerError where the server has ended meanwhile.
+        """
+        if not fetch["ok"] and self.running is not None:
+            self.running.check()
+        samples = watch.of_client(fetch.get("port", 0))
+        first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
+        report: Response = {
+            "server": trial["server"], "client_port": fetch.get("port", 0),
+            "sha256": self._digest(trial, fetch),
+            "initial_window": first.congestion_window if first else None,
+            "mss": first.mss if first else None,
+            "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
+        if first is not None:
+            report.update({
+                "congestion_control": first.congestion_control,
+                "first_buffer_bytes": first.send_buffer_bytes,
+                "pacing_bytes_per_s": first.pacing_bytes_per_s,
+                "is_pacing_limited": first.is_pacing_limited})
+        return report
+
+    def _digest(self, trial: Job, fetch: Fetch) -> str:
+        """The digest of what the client has to get; of a user's own server, what came at first."""
+        path = trial["paths"][-1]
+        if "own" not in trial:
+            return self.digests[path]
+        key = f"{json.dumps(trial['own'], sort_keys=True)} {path}"
+        if fetch["ok"]:
+            self.digests.setdefault(key, fetch["sha256"])
+        return self.digests.get(key, "")
+
+    def log(self) -> dict[str, str]:
+        """The server's words so far, as a file that an observation may take away, by name."""
+        if self.running is None or not self.running.log.stat().st_size:
+            return {}
+        self.logs += 1
+        place = f"server{self.logs}.log"
+        (self.folder / place).write_bytes(self.running.log.read_bytes()[-LOG_BYTES:])
+        return {LOG: place}
+
+
+def port_of(trial: Job) -> int:
+    return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
+
+
+def own_command(own: OwnServer, port: int, files: Files | None) -> list[str]:
+    """What starts a server of the user's own by launch.py, the words in braces filled in."""
+    values = {"{p}": str(port), "{address}": SERVER_IP}
+    if files is not None:
+        values.update({"{chain}": str(files.chain), "{key}": str(files.key)})
+    words = []
+    for word in own["command"]:
+        for mark, value in values.items():
+            word = word.replace(mark, value)
+        words.append(word)
+    requested = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
+    return [sys.executable, "-S", "-E", LAUNCH, json.dumps(requested)]
+
+
+def is_read_only(path: str) -> bool:
+    """Whether a path is on a read-only file system, as a guest's root is."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+# TLS on a bench: chains made for the run, and a server that shows one of them ------
+
+FOLDER = "tls"  # in the worker's, which is gone when the run is
+
+
+class Chains:
+    """The chains of one bench, each made once."""
+
+    def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
+        self.folder, self.server, self.address = folder / FOLDER, server, address
+        self.issued: dict[ChainSpec, Files] = {}
+        self.shown: dict[str, object] = {}
+
+    def show(self, tls: Tls) -> Path:
+        """Let server.py show a chain, and speak as a trial wants it; the root to trust.
+
+        Raises WorkerError.
+        """
+        files = self.files(tls)
+        order = {"chain": str(files.chain), "key": str(files.key), "tickets": tls["tickets"],
+                 "record_bytes": tls["record_bytes"], "buffer_bytes": tls["buffer_bytes"]}
+        if order != self.shown:
+            self.server.send(order)
+            answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")
+            if answer["error"]:
+                raise WorkerError(f"server: {answer['error']}")
+            self.shown = order
+        return files.root
+
+    def files(self, tls: Tls) -> Files:
+        """The chain that a trial wants, and its root. Raises WorkerError."""
+        requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
+                      self.address)
+        if requested not in self.issued:
+            try:
+                self.issued[requested] = certificates.make(
+                    self.folder / str(len(self.issued)), requested)
+            except (CertificateError, OSError) as error:
+                raise WorkerError(f"certificates: {error}") from error
+        return self.issued[requested]

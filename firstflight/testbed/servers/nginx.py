@@ -1,0 +1,97 @@
+"""nginx as the server of a trial: its configuration, made for the trial, and where it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstflight.testbed.hosts.certificates import Files
+from firstflight.testbed.messages import Tls
+
+NAME = "nginx"
+MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
+_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+# As Debian's own nginx.conf where it sets how a file is sent.
+_CONFIGURATION = """\
+daemon off;
+master_process off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    types {{ }}
+    default_type application/octet-stream;
+{temporary}
+    server {{
+        listen {address}:{port}{listen};
+        root {bodies};
+{secure}    }}
+}}
+"""
+_SECURE = """\
+        ssl_certificate {chain};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.3;
+        ssl_session_tickets on;
+        ssl_conf_command NumTickets {tickets};
+        ssl_buffer_size {record_bytes};
+"""
+# The request may leave with the client's hello (RFC 8446, 2.3). nginx would close right after
+# its response, and the client's Finished, which comes later, reset the connection.
+_EARLY = """\
+        ssl_early_data on;
+        lingering_close always;
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides on a configuration. files: None for plain HTTP; tls: as a trial's job has it."""
+
+    address: str
+    port: int
+    files: Files | None
+    tickets: int = 0
+    record_bytes: int = 0
+    takes_early_data: bool = False
+
+    @classmethod
+    def of_trial(cls, address: str, port: int, files: Files | None, tls: Tls | None,
+                 http: str) -> Settings:
+        if files is None or tls is None:
+            return cls(address, port, files)
+        return cls(address, port, files, tls["tickets"], tls["record_bytes"],
+                   bool(tls["early_data_bytes"]))
+
+
+def program() -> str | None:
+    """Where nginx is, None where it is missing."""
+    return shutil.which(NAME, path=_PATH)
+
+
+def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
+    """nginx.conf. folder: where it may write; bodies: the files that it serves."""
+    secure = "" if settings.files is None else _SECURE.format(
+        chain=settings.files.chain, key=settings.files.key, tickets=settings.tickets,
+        record_bytes=settings.record_bytes)
+    secure += _EARLY if settings.takes_early_data else ""
+    temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
+    return _CONFIGURATION.format(
+        folder=folder, temporary=temporary, address=settings.address, port=settings.port,
+        listen=" ssl http2" if secure else "", bodies=bodies, secure=secure)
+
+
+def command(settings: Settings, folder: Path, bodies: Path) -> list[str]:
+    """Write the configuration into a folder of nginx's own; the command that starts it."""
+    path = folder / "nginx.conf"
+    path.write_text(configuration(settings, folder, bodies))
+    os.chmod(path, 0o600)
+    return [str(program()), "-p", str(folder), "-c", str(path), "-e", "stderr"]

@@ -1,0 +1,233 @@
+"""A server that is not ours, as a program on its host, and what the kernel's TCP knows of it.
+
+Started, waited for, ended, its words kept. The kernel reports the TCP_INFO of its sockets by
+sock_diag (include/uapi/linux/inet_diag.h): nothing of the server's is touched. Samples are taken
+while the client fetches, several in a round trip, in which neither window nor counters change
+without a packet.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from firstflight.net.netlink import attributes
+from firstflight.testbed.bench import WorkerError
+from firstflight.testbed.hosts.kernel import TcpInfo, is_pacing_limited
+from firstflight.testbed.network.kernel import Host
+from firstflight.testbed.network.links import SERVER_IP
+from firstflight.testbed.network.netlink import Netlink, network_of
+
+READY_S = 20.0  # in which it has to take connections
+LOOK_S = 0.02
+TERM_S = 5.0  # from SIGTERM to SIGKILL
+LOG_BYTES = 1 << 20  # of a log that are kept: its end
+_LAST_LINES = 3
+PROBE_S = 1.0  # for an answer to one question whether it is ready
+
+
+class Program:
+    """One running server. Raises WorkerError where it does not start, or ends too soon."""
+
+    def __init__(self, name: str, host: Host, command: Sequence[str], log: Path,
+                 folder: Path) -> None:
+        """name: in messages. log: where its output goes; folder: where it runs."""
+        self.name, self.host, self.log = name, host, log
+        with log.open("wb") as output:
+            self.process = host.popen(
+                list(command), cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT)
+
+    def wait_until(self, ready: Callable[[], bool], port: int) -> None:
+        """Wait until it is ready, for READY_S. Raises WorkerError that names what was there."""
+        deadline = time.monotonic() + READY_S
+        while not ready():
+            self.check()
+            if time.monotonic() > deadline:
+                raise WorkerError(f"{self.name} was not ready in {READY_S:g} s:"
+                                  f" {self._listens(port)}{self.last_words}")
+            time.sleep(LOOK_S)
+        self.check()
+
+    def check(self) -> None:
+        """Raises WorkerError where it has ended."""
+        status = self.process.poll()
+        if status is not None:
+            how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+            raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
+
+    def _listens(self, port: int) -> str:
+        """The ports that somebody listens on, in words for who looks for the right one."""
+        sockets = Sockets(self.host.pid)
+        try:
+            ports = [number for number in sockets.listening() if number not in (80, 443)]
+        finally:
+            sockets.close()
+        if port in ports:
+            return f"it listens on port {port} and does not answer as it should"
+        if ports:
+            return (f"it listens on port {', '.join(map(str, ports))}, not on {port}, which"
+                    " {p} is in its command")
+        return f"nothing listens on port {port}"
+
+    @property
+    def last_words(self) -> str:
+        """The end of its log on one line, behind a colon; "" where it wrote nothing."""
+        lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
+        words = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
+        return f"; it said: {words}" if words else "; it said nothing"
+
+    def stop(self) -> None:
+        """SIGTERM to it, and SIGKILL to what is left of its process group."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(TERM_S)
+            except subprocess.TimeoutExpired:
+                pass
+        try:  # mnexec made it the leader of a session of its own
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+
+
+def takes_connections(host: Host, port: int) -> bool:
+    """Whether a connection to a port of the host's comes about, from the host itself."""
+    with network_of(host.pid), socket.socket() as probe:
+        probe.settimeout(PROBE_S)
+        return probe.connect_ex((SERVER_IP, port)) == 0
+
+
+def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
+    """Whether it answers a path with status 200, requested from its own host, with HTTP/1.1."""
+    import http.client  # slow, and of few runs
+    import ssl
+    with network_of(host.pid):
+        probe = socket.socket()
+    try:
+        probe.settimeout(PROBE_S)
+        probe.connect((SERVER_IP, port))
+        connection = http.client.HTTPConnection(SERVER_IP, port)
+        # Only whether somebody is there: the client that is measured looks at certificates.
+        connection.sock = (ssl._create_unverified_context().wrap_socket(probe) if is_secure
+                           else probe)
+        connection.request("GET", path, headers={"Connection": "close"})
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        probe.close()
+
+
+# Its sockets -------------------------------------------------------------------------
+
+SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
+_BY_FAMILY = 20
+_INFO, _CONTROL, _MEMORY = 2, 4, 7  # INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO
+_EXTENSIONS = sum(1 << each - 1 for each in (_INFO, _CONTROL, _MEMORY))
+_SEND_BUFFER_AT = 12  # SK_MEMINFO_SNDBUF, the fourth number
+_LISTEN = 1 << 10  # states, by TCP's numbers of them
+_OPEN = 0xFFF & ~(_LISTEN | 1 << 3 | 1 << 6 | 1 << 7)  # not SYN_RECV, TIME_WAIT, CLOSE
+# struct inet_diag_req_v2: family, protocol, extensions, states, and no socket by name.
+_REQUEST = struct.Struct("=BBBxI48x")
+_PORTS = struct.Struct(">HH")  # in struct inet_diag_msg, behind which the attributes follow
+_MESSAGE_BYTES = 72
+_COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked, tcpi_bytes_received
+_COUNTERS_AT = 120
+
+
+class SocketSample(NamedTuple):
+    """What was known of one connection: bytes since its beginning, windows in segments."""
+
+    client_port: int
+    acknowledged_bytes: int
+    received_bytes: int
+    congestion_window: int
+    mss: int
+    min_rtt_us: int
+    congestion_control: str
+    send_buffer_bytes: int
+    pacing_bytes_per_s: int
+    is_pacing_limited: bool
+
+
+class Sockets:
+    """The TCP sockets of one host. Closed by `close`."""
+
+    def __init__(self, pid: int) -> None:
+        """pid: a process in the host's namespace. Raises OSError; needs CAP_SYS_ADMIN."""
+        self.netlink = Netlink(pid, SOCK_DIAG)
+
+    def close(self) -> None:
+        self.netlink.close()
+
+    def listening(self) -> list[int]:
+        """The ports that somebody listens on. Raises Refused, OSError."""
+        return sorted({_PORTS.unpack_from(answer, 4)[0] for answer in self._answers(_LISTEN)})
+
+    def open(self, port: int) -> list[SocketSample]:
+        """The connections of a server's port. Raises Refused, OSError."""
+        return [_sample(answer) for answer in self._answers(_OPEN)
+                if _PORTS.unpack_from(answer, 4)[0] == port]
+
+    def _answers(self, states: int) -> list[bytes]:
+        """The kernel's answers for IPv4, and for IPv6 where a server listens to both."""
+        return [answer for family in (socket.AF_INET, socket.AF_INET6)
+                for answer in self.netlink.ask([], _BY_FAMILY, _REQUEST.pack(
+                    family, socket.IPPROTO_TCP, _EXTENSIONS, states))]
+
+
+def _sample(answer: bytes) -> SocketSample:
+    _, client_port = _PORTS.unpack_from(answer, 4)
+    held = attributes(answer[_MESSAGE_BYTES:])
+    raw = held.get(_INFO, b"")
+    raw = raw.ljust(_COUNTERS_AT + _COUNTERS.size, b"\0")
+    info = TcpInfo.read(raw)
+    acknowledged, received = _COUNTERS.unpack_from(raw, _COUNTERS_AT)
+    return SocketSample(client_port, acknowledged, received, info.congestion_window, info.mss,
+                        info.min_rtt_us,
+                        held.get(_CONTROL, b"").split(b"\0")[0].decode("ascii", "replace"),
+                        int.from_bytes(held.get(_MEMORY, b"")[_SEND_BUFFER_AT:][:4], sys.byteorder),
+                        info.pacing_rate, is_pacing_limited(info))
+
+
+@dataclass
+class Watch:
+    """The samples of a port's connections, a new one only where something has changed.
+
+    every_s: how often to look. until_bytes: after so many are acknowledged on one
+    connection nothing more is of interest.
+    """
+
+    sockets: Sockets
+    port: int
+    every_s: float
+    until_bytes: int
+
+    def __post_init__(self) -> None:
+        self.samples: list[SocketSample] = []
+        self.last: dict[int, SocketSample] = {}
+
+    def look(self) -> float | None:
+        """Take samples; in how many seconds to look again, None for not any more."""
+        samples = self.sockets.open(self.port)
+        for sample in samples:
+            if self.last.get(sample.client_port) != sample:
+                self.samples.append(sample)
+                self.last[sample.client_port] = sample
+        done = any(sample.acknowledged_bytes > self.until_bytes for sample in samples)
+        return None if done else self.every_s
+
+    def of_client(self, client_port: int) -> list[SocketSample]:
+        """The samples of one client's connection, in order of time."""
+        return [sample for sample in self.samples if sample.client_port == client_port]

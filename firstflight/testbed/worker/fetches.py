@@ -1,0 +1,198 @@
+"""The bench of single fetches: the star, one client, one server, a tap at either end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from firstflight.net import link
+from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from firstflight.testbed.messages import Fetch, Job, Observation, Response
+from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
+from firstflight.testbed.network.links import SERVER_IP, RouteOptions
+from firstflight.testbed.network.shaping import dropped_between
+from firstflight.testbed.servers.external import Chains, ExternalServers
+from firstflight.testbed.servers.program import Watch
+from firstflight.testbed.worker.tap import Tap, open_capture, save_all
+from topo import Star
+
+# After the last byte: FINs and ACKs, up to a late SYN's answer.
+DRAIN_DEADLINE_S = 300.0
+# A FIN that is lost again and again: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
+SETTLE_DEADLINE_S = 1000.0
+SECURE_PORT = 443
+SETTLE_S = 0.05  # the least time between two looks
+ALIVE_S = 60.0  # after which the worker reports that nothing hangs
+TABLE_BYTES = 1 << 16
+
+
+class FetchBench:
+    """Fetches, one at a time, with every packet of theirs. See testbed.bench.Bench."""
+
+    def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
+                 alive: Callable[[], None]) -> None:
+        self.alive = alive
+        self.star, self.requested_sysctls = Star(sysctls), sysctls
+        self.sysctls = self.star.sysctls
+        self.server = LineProcess.python(self.star.server, project, "server", "--address",
+                                         SERVER_IP, "--secure-port", str(SECURE_PORT))
+        self.chains = Chains(folder, self.server, SERVER_IP)
+        self.trusted: Path | None = None  # the root of the chain that is shown, without TLS None
+        self.client = LineProcess.python(self.star.client, project, "client")
+        self.loaded: set[str] = set()  # by the client
+        self.folder = folder
+        self.external: ExternalServers | None = None  # once a trial wants one
+        self.watch: Watch | None = None
+        self.log: dict[str, str] = {}  # of such a server, to be kept with a trial
+        self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
+                     "server": Tap(self.star.server.pid, "server-eth0")}
+        # Open all the time: each is of the network namespace whose process named it.
+        self.tables = [os.open(f"/proc/{host.pid}/net/tcp", os.O_RDONLY)
+                       for host in (self.star.client, self.star.server)]
+        self.server.receive(TOOL_DEADLINE_S, "listening socket")
+        self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
+
+    def prepare(self, trial: Job) -> None:
+        # Of a fetch that failed: on a connection more than were awaited, or after its end.
+        self.server.discard()
+        self._load(trial["client"])
+        self.watch, self.log = None, {}
+        if "server" in trial:
+            self.trusted = self._other(trial)
+        else:
+            self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
+        self.star.install(link.Path.from_json(trial["network"]))
+        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
+                             RouteOptions(**trial.get("options", {})))
+        self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
+        self.star.set_neighbours(trial.get("arp_ms", 0))
+
+    def _other(self, trial: Job) -> Path | None:
+        """Have a server run that is not ours; the root to trust. Raises Lacking, WorkerError."""
+        if self.external is None:
+            self.external = ExternalServers(self.star.server, self.folder, self.chains)
+        try:
+            trusted = self.external.prepare(trial)
+        except WorkerError:
+            self.log = self.external.log()
+            raise
+        self.watch = self.external.watch(trial)
+        return trusted
+
+    def _load(self, program: str) -> None:
+        """Let the client load a program, once."""
+        if program not in self.loaded:
+            self.client.order({"load": program})
+            self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
+            self.loaded.add(program)
+
+    def measure(self, trial: Job, observation: Observation) -> None:
+        for tap in self.taps.values():
+            tap.discard()
+        before = dict(self.star.dropped)
+        observation["fetch"] = self._fetch(trial)
+        observation["server"] = self._server_report(trial, observation["fetch"])
+        self._settle()
+        self.star.drain(DRAIN_DEADLINE_S)
+        observation["drops"] = dropped_between(before, self.star.dropped)
+
+    def add_recorded(self, observation: Observation) -> None:
+        observation["captures"] = {side: save_all([tap], self.captures[side])
+                                   for side, tap in self.taps.items()}
+        if self.log:
+            observation["files"] = self.log
+
+    def close(self) -> None:
+        for capture in self.captures.values():
+            capture.close()
+        for table in self.tables:
+            os.close(table)
+        if self.external is not None:
+            self.external.close()
+        for program in (self.server, self.client):
+            program.process.kill()
+        self.star.stop()
+
+    def _fetch(self, trial: Job) -> Fetch:
+        deadline_s = trial["deadline_s"]
+        request = {"program": trial["client"], "deadline_s": deadline_s,
+                   "urls": urls_of(trial)}
+        if "think_s" in trial:
+            request["think_s"] = trial["think_s"]
+        if self.trusted is not None:
+            request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
+                           http=trial.get("http", "1.1"), curves=curves_of(trial),
+                           named=named_of(trial), early_bytes=trial["tls"]["early_data_bytes"])
+        whole_s = (len(trial["paths"]) * deadline_s + sum(trial.get("think_s", ()))
+                   + trial.get("tls", {}).get("apart_s", 0))
+        self.client.order(request)
+        answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the fetch",
+                                    *([] if self.watch is None else [self.watch.look]))
+        return measured_of(answer["fetches"])
+
+    def _settle(self) -> None:
+        """Wait until no connection is open at either end, but not for ever.
+
+        Where its FIN was lost a connection lives on: it would send in the
+        middle of the next trial, and take random numbers that are that one's.
+        """
+        begun, reports = time.monotonic(), 0
+        pause_s = max(self.star.pause_s, SETTLE_S)
+        while any(map(open_connections, self.tables)):
+            waited_s = time.monotonic() - begun
+            if waited_s > SETTLE_DEADLINE_S:
+                raise WorkerError(f"a connection is still open {SETTLE_DEADLINE_S:g} s after the"
+                                  " transfer")
+            if waited_s > ALIVE_S * (reports + 1):
+                self.alive()
+                reports += 1
+            time.sleep(pause_s)
+
+    def _server_report(self, trial: Job, fetch: Fetch) -> Response:
+        """What the server reports, or what is known of one that is not ours."""
+        if self.watch is None or self.external is None:
+            return self._server_lines(trial, fetch)
+        if not fetch["ok"]:
+            self.log = self.external.log()
+        return self.external.report(trial, fetch, self.watch)
+
+    def _server_lines(self, trial: Job, fetch: Fetch) -> Response:
+        """The server's report on the response, once it saw the connections' end."""
+        report: Response = {}
+        open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
+        if not fetch["ok"] and not fetch.get("port"):
+            return report  # never connected: the server has nothing to report
+        while True:
+            line = self.server.receive(trial["deadline_s"] + TOOL_DEADLINE_S,
+                                       "end of the connection")
+            if line["event"] == "response":
+                report = cast(Response, line)
+            elif line["event"] == "closed":
+                open_ones -= 1
+                if line["error"]:
+                    report["error"] = line["error"]
+                if not open_ones or line["error"]:
+                    return report
+
+
+def measured_of(fetches: list[Fetch]) -> Fetch:
+    """The last of a trial's fetches, or the first that failed: then the last one was another.
+
+    After a failure the client goes on with a new connection.
+    """
+    failed = next((fetch for fetch in fetches[:-1] if not fetch["ok"]), None)
+    if failed is None:
+        return fetches[-1]
+    failed["error"] = f"the response before: {failed['error']}"
+    return failed
+
+
+def open_connections(table: int) -> int:
+    """How many sockets of an open /proc/net/tcp may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    text = b""
+    while more := os.pread(table, TABLE_BYTES, len(text)):
+        text += more
+    return sum(row.split()[3] not in (b"06", b"07", b"0A") for row in text.splitlines()[1:])

@@ -1,0 +1,147 @@
+"""The bench of load runs: the dumbbell, a server on every server host, a generator on every client.
+
+What a run leaves as files, CSV with a header each:
+
+    client<n>.csv, server<n>.csv    a row a connection (testbed/hosts/)
+    bottleneck.csv                  the bottleneck's counters over time
+
+Of every SAMPLED_PORTS-th port the packets are captured at both ends, for the
+first SAMPLED_HOSTS clients: enough to see on the wire what TCP reports of itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from firstflight.testbed.messages import Job, Observation
+from firstflight.testbed.network.shaping import DumbbellLinks
+from firstflight.testbed.worker.tap import Tap, open_capture, save_all
+from topo import Dumbbell
+from vtime import shared_folder
+
+QUEUE_INTERVAL_S = 0.1
+ALIVE_INTERVAL_S = 10.0
+START_S = 0.1  # from the command to the first moment that an arrival may have
+SAMPLED_PORTS = 128
+SAMPLED_HOSTS = 4
+QUEUE_COLUMNS = ("time_s", "bytes", "packets", "drops", "queue_packets")
+
+
+class LoadBench:
+    """Load runs, each on a network of its own. See testbed.bench.Bench."""
+
+    def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
+                 alive: Callable[[], None]) -> None:
+        self.project, self.requested_sysctls, self.alive = project, sysctls, alive
+        self.job_folder = self.folder = folder
+        self.captures = {side: open_capture(folder / f"{side}.pcap")
+                         for side in ("client", "server")}
+        self.runs = 0
+        self.sysctls: dict[str, dict[str, str]] = {}
+        self.net: Dumbbell | None = None
+        self.servers: list[LineProcess] = []
+        self.clients: list[LineProcess] = []
+        self.taps: dict[str, list[Tap]] = {"client": [], "server": []}
+
+    def prepare(self, trial: Job) -> None:
+        self._end_programs()
+        # A folder for each run: the engine reads one while the next is under way.
+        self.runs += 1
+        self.folder = self.job_folder / f"run{self.runs}"
+        self.folder.mkdir()
+        links = DumbbellLinks(**{name: tuple(value) if isinstance(value, list) else value
+                                 for name, value in trial["network"].items()})
+        self.net = net = Dumbbell(len(links.client_rtt_ms), trial["servers"],
+                                  self.requested_sysctls)
+        self.sysctls = net.sysctls
+        net.install(links)
+        net.set_windows(trial["client_initcwnd"], trial["initrwnd"], trial["congestion_control"])
+        if trial["paced"]:
+            net.set_pacing()
+        for number, host in enumerate(net.servers, start=1):
+            self.servers.append(LineProcess.python(
+                host, self.project, "firstflight.testbed.hosts.load_server",
+                str(self.folder / f"server{number}.csv"), "--address", host.IP()))
+        for server in self.servers:
+            server.receive(TOOL_DEADLINE_S, "listening socket")
+        self.clients = [
+            LineProcess.python(host, self.project, "firstflight.testbed.hosts.load_client")
+            for host in net.clients]
+        sampled = [host.IP() for host in net.clients[:SAMPLED_HOSTS]]
+        for side, hosts in (("client", net.clients[:SAMPLED_HOSTS]), ("server", net.servers)):
+            self.taps[side] = [Tap(host.pid, f"{host.name}-eth0", SAMPLED_PORTS, sampled)
+                               for host in hosts]
+
+    def measure(self, trial: Job, observation: Observation) -> None:
+        assert self.net is not None
+        # A whole tenth of a second: what is due is then due at the same readings of the clock.
+        start_s = math.ceil(time.monotonic() * 10 + START_S * 10) / 10
+        for number, (client, traffic) in enumerate(zip(self.clients, trial["traffic"]), start=1):
+            client.send({**traffic, "servers": [host.IP() for host in self.net.servers],
+                         "port": 80, "name": str(number), "start_s": start_s,
+                         "duration_s": trial["duration_s"],
+                         "file": str(self.folder / f"client{number}.csv")})
+        self._watch_bottleneck(trial, start_s)
+        ended = [client.receive(TOOL_DEADLINE_S, "end of the traffic") for client in self.clients]
+        failed = [line["error"] for line in ended if line["event"] != "done"]
+        if failed:
+            raise WorkerError(f"firstflight.testbed.hosts.load_client: {failed[0]}")
+        observation["ended_servers"] = self._stop_servers()
+
+    def _watch_bottleneck(self, trial: Job, start_s: float) -> None:
+        """Write the bottleneck's counters down until the traffic ends."""
+        assert self.net is not None
+        alive_s = start_s
+        with (self.folder / "bottleneck.csv").open("w", newline="", encoding="ascii") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(QUEUE_COLUMNS)
+            for step in range(round(trial["duration_s"] / QUEUE_INTERVAL_S) + 1):
+                due_s = start_s + step * QUEUE_INTERVAL_S
+                time.sleep(max(0.0, due_s - time.monotonic()))
+                now_s, counters = time.monotonic(), self.net.bottleneck()
+                writer.writerow((f"{now_s - start_s:.6f}",
+                                 *(counters[name] for name in QUEUE_COLUMNS[1:])))
+                if now_s - alive_s > ALIVE_INTERVAL_S:
+                    alive_s = now_s
+                    self.alive()
+
+    def _stop_servers(self) -> list[int]:
+        """Let the servers write their records; the numbers of those that had died meanwhile."""
+        dead = []
+        for number, server in enumerate(self.servers, start=1):
+            try:
+                server.send({"event": "stop"})
+                server.receive(TOOL_DEADLINE_S, "records of the connections")
+            except WorkerError:
+                if server.process.poll() is None:
+                    raise
+                shared_folder.probe(self.folder)  # where it had no room it ended, too
+                dead.append(number)
+        return dead
+
+    def add_recorded(self, observation: Observation) -> None:
+        observation["files"] = {path.name: f"{self.folder.name}/{path.name}"
+                                for path in sorted(self.folder.glob("*.csv"))}
+        observation["captures"] = {side: save_all(taps, self.captures[side])
+                                   for side, taps in self.taps.items()}
+
+    def close(self) -> None:
+        self._end_programs()
+        for capture in self.captures.values():
+            capture.close()
+
+    def _end_programs(self) -> None:
+        for program in (*self.servers, *self.clients):
+            program.process.kill()
+        for taps in self.taps.values():
+            for tap in taps:
+                tap.close()
+        self.servers, self.clients, self.taps = [], [], {"client": [], "server": []}
+        if self.net is not None:
+            self.net.stop()
+            self.net = None

@@ -1,0 +1,187 @@
+"""Packet taps: what a host's interface sent and received, with kernel time stamps."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from firstflight.net import bpf
+from firstflight.net.headers import ETHERNET_BYTES
+from firstflight.net.pcap import HEADER, RECORD, SNAP_BYTES
+from firstflight.testbed.messages import CapturePlace
+from firstflight.testbed.network.netlink import network_of
+
+# An unread packet waits in kernel memory with all its bookkeeping, some two
+# kilobytes each; this holds a transfer of some 30,000 segments.
+BUFFER_BYTES = 64 << 20
+
+_SO_RCVBUFFORCE = 33
+_SO_TIMESTAMPNS = 35
+_ETH_P_ALL = 0x0003
+_IPV4, _ARP = b"\x08\x00", b"\x08\x06"
+
+BATCH_PACKETS = 256  # read by one system call
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Tap:
+    """Records one interface of one network namespace.
+
+    A packet socket taps after the qdisc on the way out and before the stack
+    on the way in (dev_queue_xmit_nit, __netif_receive_skb_core), so on a
+    host's interface it shows when TCP sent and received. Packets wait in the
+    kernel until `save` is called: nothing runs, and in virtual time nothing
+    is disturbed, meanwhile.
+    """
+
+    def __init__(self, pid: int, interface: str, every_port: int = 1,
+                 hosts: Sequence[str] = ()) -> None:
+        """Tap `interface` in the network namespace of process `pid`. Needs CAP_NET_RAW.
+
+        every_port, hosts: only connections with a client's port that is a
+        multiple of this, a power of two, and a client among these addresses.
+        """
+        with network_of(pid):
+            # Bound below, not here: until then it must not see other interfaces.
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            self.socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
+            self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            self.socket.setblocking(False)
+            if every_port > 1:
+                bpf.attach(self.socket, sample_filter(every_port, hosts))
+            # A tap for one protocol only would not see what is sent.
+            self.socket.bind((interface, _ETH_P_ALL))
+        self.batch = PacketBuffers(BATCH_PACKETS)
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def discard(self) -> None:
+        """Forget everything recorded so far."""
+        for _ in self.batch.packets_of(self.socket):
+            pass
+
+    def save(self, file: BinaryIO) -> int:
+        """Append what was recorded to a pcap file; return the number of packets."""
+        records: list[bytes] = []
+        for seconds, nanoseconds, head in self.batch.packets_of(self.socket):
+            kind = head[12:14]
+            if kind == _IPV4:  # the length comes from its header
+                (ip_bytes,) = struct.unpack_from(">H", head, 16)
+            elif kind == _ARP:  # which takes its time on the path too, and is kept whole
+                ip_bytes = len(head) - ETHERNET_BYTES
+            else:
+                continue
+            records += RECORD.pack(seconds, nanoseconds, len(head), ETHERNET_BYTES + ip_bytes), head
+        file.write(b"".join(records))
+        return len(records) // 2
+
+
+class PacketBuffers:
+    """Room for many packets that one system call reads: recvmmsg(2), which Python has no word for.
+
+    Nor does it ask for the sender's address: Python looks up an interface's name for each.
+    """
+
+    # struct mmsghdr: name, its length, the pieces and how many, control data and its length,
+    # flags; then how many bytes came.
+    _HEADER = struct.Struct("PI4xPNPNi4xI4x")
+    _CAME = "40xN8xI4x"  # of it: the length of the control data, and how many bytes came
+    _PIECE = struct.Struct("PN")  # struct iovec
+    _STAMP = struct.Struct("Niiqq")  # struct cmsghdr, struct timespec
+
+    def __init__(self, packets: int) -> None:
+        self.packets = packets
+        self.heads = ctypes.create_string_buffer(packets * SNAP_BYTES)
+        self.stamps = ctypes.create_string_buffer(packets * self._STAMP.size)
+        heads, stamps = map(ctypes.addressof, (self.heads, self.stamps))
+        self.pieces = ctypes.create_string_buffer(b"".join(
+            self._PIECE.pack(heads + number * SNAP_BYTES, SNAP_BYTES)
+            for number in range(packets)))
+        pieces = ctypes.addressof(self.pieces)
+        # The kernel writes into the headers what it has read: each call needs them anew.
+        self.empty_headers = b"".join(
+            self._HEADER.pack(0, 0, pieces + number * self._PIECE.size, 1,
+                              stamps + number * self._STAMP.size, self._STAMP.size, 0, 0)
+            for number in range(packets))
+        self.headers = ctypes.create_string_buffer(len(self.empty_headers))
+
+    def packets_of(self, tapped: socket.socket) -> Iterator[tuple[int, int, bytes]]:
+        """The packets that wait in a socket: time (s and ns), first bytes. Raises OSError."""
+        came = self.packets
+        while came == self.packets:
+            ctypes.memmove(self.headers, self.empty_headers, len(self.empty_headers))
+            came = _libc.recvmmsg(tapped.fileno(), self.headers, self.packets,
+                                  socket.MSG_DONTWAIT, None)
+            if came < 0:
+                if ctypes.get_errno() == errno.EAGAIN:
+                    return
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "recvmmsg")
+            heads = self.heads.raw
+            for number, ((stamp_bytes, length), stamp) in enumerate(zip(
+                    struct.iter_unpack(self._CAME, self.headers.raw[:came * self._HEADER.size]),
+                    self._STAMP.iter_unpack(self.stamps.raw))):
+                _, level, kind, seconds, nanoseconds = stamp
+                if (stamp_bytes, level, kind) != (self._STAMP.size, socket.SOL_SOCKET,
+                                                  _SO_TIMESTAMPNS):
+                    raise OSError("the kernel gave a packet without a time stamp")
+                start = number * SNAP_BYTES
+                yield seconds, nanoseconds, heads[start:start + length]
+
+
+def save_all(taps: Iterable[Tap], capture: BinaryIO) -> CapturePlace:
+    """Append what taps recorded to a capture; return where it lies (testbed/job.py)."""
+    offset = capture.tell()
+    packets = sum(tap.save(capture) for tap in taps)
+    capture.flush()
+    return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
+
+
+def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction]:
+    """A classic BPF program: HTTP over IPv4 of some clients' ports, see Tap.
+
+    Instructions (code, jump if true, jump if false, value), as `tcpdump -d`
+    prints them; jumps are filled in once the program's length is known.
+    """
+    load_half, load_word, load_half_x, header_x = 0x28, 0x20, 0x48, 0xB1
+    equal, and_with, give = 0x15, 0x54, 0x06
+    take, drop = "take", "drop"
+    source, destination, port_mask = 26, 30, every_port - 1
+    addresses = [int.from_bytes(socket.inet_aton(host), "big") for host in hosts]
+    # (code, value, where to if true, where to if false); None: the next instruction.
+    steps: list[tuple[int, int, str | None, str | None]] = [
+        (load_half, 12, None, None), (equal, 0x0800, None, drop),
+        (header_x, ETHERNET_BYTES, None, None),
+        (load_half_x, ETHERNET_BYTES, None, None),  # the source's port
+        (equal, 80, "from the server", None),
+        (and_with, port_mask, None, None), (equal, 0, None, drop),
+        (load_word, source, None, None),
+        *((equal, address, take, None) for address in addresses),
+        (give, 0, None, None)]
+    from_server = len(steps)
+    steps += [(load_half_x, ETHERNET_BYTES + 2, None, None),
+              (and_with, port_mask, None, None), (equal, 0, None, drop),
+              (load_word, destination, None, None),
+              *((equal, address, take, None) for address in addresses)]
+    places = {drop: len(steps), take: len(steps) + 1, "from the server": from_server}
+    steps += [(give, 0, None, None), (give, SNAP_BYTES, None, None)]
+
+    def jump(place: int, to: str | None) -> int:
+        return 0 if to is None else places[to] - place - 1
+
+    return [(code, jump(place, yes), jump(place, no), value)
+            for place, (code, value, yes, no) in enumerate(steps)]
+
+
+def open_capture(path: Path) -> BinaryIO:
+    """Create a pcap file and return it, open for packets."""
+    file = path.open("wb")
+    file.write(HEADER)
+    return file

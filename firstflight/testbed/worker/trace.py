@@ -1,0 +1,105 @@
+"""The bench of window traces: one connection that is written to on a schedule, and its TCP_INFO."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from firstflight.net import link
+from firstflight.testbed.bench import TOOL_DEADLINE_S, WorkerError
+from firstflight.testbed.messages import Job, Observation, Response
+from firstflight.testbed.network.links import SERVER_IP, RouteOptions
+from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+WINDOW_FILE = "window.csv"
+
+
+class TraceBench(FetchBench):
+    """The star of the fetches, with a TCP of its own for every trial. See testbed.bench.Bench."""
+
+    def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
+                 alive: Callable[[], None]) -> None:
+        super().__init__(folder, project, sysctls, alive)
+        self.folder = folder
+        self.number = 0
+        self.lacking = ""
+        self.files: dict[str, str] = {}
+        self.path: link.Path | None = None
+
+    def prepare(self, trial: Job) -> None:
+        self.files = {}
+        self.lacking = lacking(trial["congestion_control"])
+        if self.lacking:
+            return
+        self._load("libcurl")
+        self.path = link.Path.from_json(trial["network"])
+        self.star.install(self.path)
+        self.star.set_trial_sysctls(client={}, server=trial["sysctls"])
+        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
+                             RouteOptions(**trial["options"]))
+
+    def measure(self, trial: Job, observation: Observation) -> None:
+        if self.lacking:
+            observation["skipped"] = self.lacking
+            return
+        for tap in self.taps.values():
+            tap.discard()
+        deadline_s = trial["deadline_s"]
+        self.client.order({"think_s": trial["think_s"], "deadline_s": deadline_s,
+                           "program": "libcurl", "window_bytes": trial["window_bytes"],
+                           "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
+        if self.path is not None and self.path.down.outage_ms[1]:
+            self._cut(*self.path.down.outage_ms)
+        whole_s = deadline_s * len(trial["paths"]) + sum(trial["think_s"])
+        answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the transfers")
+        observation["fetches"] = answer["fetches"]
+        if answer["fetches"][0]["ok"] or answer["fetches"][0].get("port"):
+            observation["responses"] = self._responses(whole_s)
+        self.star.drain(DRAIN_DEADLINE_S)
+
+    def add_recorded(self, observation: Observation) -> None:
+        super().add_recorded(observation)
+        observation["files"] = self.files
+
+    def _cut(self, from_ms: float, to_ms: float) -> None:
+        """Lose all that is sent to the client from one time to the other after the start."""
+        time.sleep(from_ms / 1000)
+        self.star.lose_all(True)
+        time.sleep((to_ms - from_ms) / 1000)
+        self.star.lose_all(False)
+
+    def _responses(self, deadline_s: float) -> list[Response]:
+        """What the server reported of every response, once it saw the connection's end."""
+        responses: list[Response] = []
+        while True:
+            line = self.server.receive(deadline_s + TOOL_DEADLINE_S, "end of the connection")
+            if line["event"] == "response":
+                responses.append(cast(Response, line))
+            elif line["event"] == "trace":
+                self._write_window(line)
+            elif line["event"] == "closed":
+                if line["error"]:
+                    raise WorkerError(f"server: {line['error']}")
+                return responses
+
+    def _write_window(self, line: dict[str, Any]) -> None:
+        self.number += 1
+        place = f"window{self.number}.csv"
+        rows = [line["fields"], *line["samples"]]
+        (self.folder / place).write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+        self.files[WINDOW_FILE] = place
+
+
+def lacking(congestion_control: str) -> str:
+    """Why this kernel cannot run that congestion control, "" if it can."""
+    try:
+        known = AVAILABLE.read_text().split()
+    except OSError as error:
+        return f"{AVAILABLE}: {error.strerror}"
+    if congestion_control in known:
+        return ""
+    return (f"this kernel has no congestion control {congestion_control} (it has"
+            f" {', '.join(known)}); vtime/kernel/Makefile builds it for a kernel with headers")

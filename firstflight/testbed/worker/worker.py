@@ -1,0 +1,188 @@
+"""The worker: runs trials on the kernel under test, inside it.
+
+Both engines start it, one in a guest, one in namespaces of the running
+kernel. It reads a job from its folder, builds the bench that the
+job's trials need, runs them one after another, and appends one observation
+per trial to observations.jsonl: what the tools reported, and where what they
+recorded lies. It judges nothing.
+
+The folder, as the engine sees it:
+
+    job.json              {"sysctls": {…}, "align_s": …, "warm_up": …}
+    trials.jsonl          {"kind": …, "id": …, …}, a line each; read one at a time
+    observations.jsonl    {"stage": …} or {"trial": id, …}, a line each
+    client.pcap, server.pcap, and whatever files a bench keeps
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from firstflight.testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
+from firstflight.testbed.messages import Job, Line
+from firstflight.testbed.network.kernel import KernelLacks, NetworkError
+from vtime import shared_folder
+
+NEAR_NS = 1_000_000  # the last sleep before a trial
+FURTHEST = 4  # standard deviations of jitter, in tc's table of the normal distribution
+_TIMER_ABSTIME = 1
+_libc = ctypes.CDLL(None)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+
+def bench_of(kind: str) -> BenchMaker:
+    """The bench for a kind of trial; imported only where it is needed."""
+    if kind == "fetch":
+        from firstflight.testbed.worker.fetches import FetchBench
+        return FetchBench
+    if kind == "load":
+        from firstflight.testbed.worker.load import LoadBench
+        return LoadBench
+    if kind == "trace":
+        from firstflight.testbed.worker.trace import TraceBench
+        return TraceBench
+    raise WorkerError(f"there is no bench for trials of kind {kind!r}")
+
+
+class Worker:
+    """One bench, and the trials of one job."""
+
+    def __init__(self, folder: Path, project: Path) -> None:
+        self.folder = folder
+        self.project = project
+        self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+        self.out = (folder / "observations.jsonl").open("ab", buffering=0)
+        self.broken: ProgramEnded | None = None  # why this bench is of no more use
+
+    def _trials(self) -> Iterator[Job]:
+        with (self.folder / "trials.jsonl").open(encoding="ascii") as file:
+            yield from map(json.loads, file)
+
+    def run(self) -> None:
+        make = bench_of(next(self._trials())["kind"])
+        bench = make(self.folder, self.project, self.job["sysctls"],
+                     lambda: self.write({"stage": "alive"}))
+        try:
+            self.write({"stage": "ready", "facts": {"kernel": platform.release(),
+                                                    "sysctls": bench.sysctls}})
+            for trial in self._warming():
+                self._observe(bench, trial)
+                self.write({"stage": "alive"})
+            for trial in self._trials():
+                self.write(self._observe(bench, trial))
+                if self.broken:  # the next one would fail for this one's reason
+                    raise self.broken
+            self.write({"stage": "done"})
+        finally:
+            bench.close()
+
+    def _warming(self) -> list[Job]:
+        """The shortest trial of each client program, to be run before any counts.
+
+        In real time the first fetch finds cold caches and a client that was
+        never started. In virtual time computing takes none: the job asks for
+        nothing. Nor are trials that need a kernel of their own run twice.
+        """
+        shortest: dict[str, Job] = {}
+        for trial in self._trials() if self.job["warm_up"] else ():
+            known = shortest.get(trial.get("client", ""), trial)
+            if not trial.get("alone") and trial["deadline_s"] <= known["deadline_s"]:
+                shortest[trial["client"]] = trial
+        return list(shortest.values())
+
+    def _observe(self, bench: Bench, trial: Job) -> Line:
+        """Run one trial; whatever goes wrong in it becomes part of its observation."""
+        observation: Line = {"trial": trial["id"]}
+        known = bench.sysctls
+        try:
+            bench.prepare(trial)
+            if bench.sysctls != known:  # a network of the trial's own
+                self.write({"stage": "alive", "facts": {"sysctls": bench.sysctls}})
+            self._align(trial.get("network", {}).get("down", {}).get("jitter_ms", 0))
+            observation["started_at"], started = time.time(), time.monotonic()
+            bench.measure(trial, observation)
+            observation["duration_s"] = time.monotonic() - started
+        except KernelLacks:
+            raise
+        except Lacking as error:
+            observation["skipped"] = str(error)
+        except (NetworkError, WorkerError) as error:
+            shared_folder.probe(self.folder)  # a full one fails tools of ours: not the transfer
+            observation["error"] = str(error)
+            self.broken = error if isinstance(error, ProgramEnded) else None
+        bench.add_recorded(observation)
+        return observation
+
+    def _align(self, jitter_ms: float) -> None:
+        """Start on a fixed grid of the guest's clock, where waiting is free.
+
+        TCP's timers round to the kernel's timer wheel, whose slots are up to
+        0.5 s wide for timers of some seconds. On a grid of the wheel's, a
+        trial meets the same rounding whenever it runs. A long sleep ends a nanosecond or two
+        late, by its length; a short one always by the same. netem takes up to FURTHEST of the
+        jitter from the clock, and a packet that would be due before 0 is never sent.
+        """
+        grid_ns = round(self.job["align_s"] * 1e9)
+        if grid_ns > 0:
+            earliest_ns = max(time.monotonic_ns() + NEAR_NS, round(FURTHEST * jitter_ms * 1e6))
+            at_ns = -(-earliest_ns // grid_ns) * grid_ns
+            sleep_until(at_ns - NEAR_NS)
+            sleep_until(at_ns)
+
+    def write(self, line: Line) -> None:
+        """Append a line. Raises OSError, also where only a part of it could be written."""
+        before, rest = self.out.tell(), memoryview(json.dumps(line).encode() + b"\n")
+        try:
+            while rest:
+                rest = rest[self.out.write(rest):]
+        except OSError:
+            self.out.truncate(before)
+            raise
+
+
+def sleep_until(monotonic_ns: int) -> None:
+    """Until that very nanosecond: time.sleep() takes seconds, whose last digits are lost."""
+    until = _Timespec(*divmod(monotonic_ns, 10**9))
+    while error := _libc.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME,
+                                         ctypes.byref(until), None):
+        if error != errno.EINTR:
+            raise OSError(error, os.strerror(error))
+
+
+def main(folder: Path, project: Path) -> int:
+    """Run the job in `folder`; return 0, or 4 where this kernel cannot."""
+    # As PID 1 of a namespace, signals without a handler are ignored.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    worker = Worker(folder, project)
+    try:
+        worker.run()
+    except KernelLacks as error:
+        worker.write({"stage": "cannot", "reason": str(error)})
+        return 4
+    except ProgramEnded as error:
+        worker.write({"stage": "broken", "reason": str(error)})
+        return 1
+    except (NetworkError, WorkerError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in shared_folder.FULL:
+            shared_folder.note_write_error(folder, error)
+            return 1
+        worker.write({"stage": "failed", "reason": str(error)})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -1,0 +1,415 @@
+"""What each TCP connection of a capture did: first flights, and why segments were retransmitted."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy
+
+from firstflight.net.headers import ACK, FIN, OPTION_SACK, RST, SYN
+from firstflight.net.path import LEAST_TIMEOUT_US
+from firstflight.net.segments import MS, MSS
+from firstflight.wire.capture.conversations import Ends, TcpPackets
+from firstflight.wire.capture.direction import LinkDirection
+from firstflight.wire.capture.pcapng import Flags, Numbers
+
+ARRIVED, UNDER_WAY = "the first copy had arrived", "the first copy was still under way"
+REFUSED, NOT_ANSWERED, RESET, BEFORE, OPEN = (
+    "refused", "not answered", "reset", "begun before the capture", "not closed")
+_CAME, _SENT, _LOST = range(3)  # what an event is; those of one moment are in this order
+_AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by it
+_MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
+_LEAST_MSS = 536  # RFC 9293, 3.7.1
+_LARGEST = 1 << 62
+_ELSEWHERE = "lost elsewhere"
+# Queues that tell a sender on their own host what they refuse (NET_XMIT_DROP): TCP has not sent it
+# then, and counts no retransmission. Others say that they are congested (NET_XMIT_CN).
+_TELLING = frozenset(("netem", "tbf", "htb", "hfsc", "prio", "pfifo", "bfifo", "pfifo_fast"))
+
+
+class Flight(NamedTuple):
+    """The data that a side sent before any of its data was acknowledged.
+
+    at_once: whether it ended with a full segment, and the acknowledgement released another one:
+    then the window was what ended it.
+    """
+
+    bytes: int
+    segments: int
+    at_once: bool
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What one side of a connection sent.
+
+    bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. goodput_kbps:
+    of its data, from the first until all is acknowledged; None where that takes no time.
+    """
+
+    bytes: int = 0
+    mss: int = 0
+    segments: int = 0
+    first_flight: Flight | None = None
+    retransmitted: Counter[str] = field(default_factory=Counter)
+    goodput_kbps: float | None = None
+
+
+@dataclass(frozen=True)
+class ObservedConnection:
+    """One connection as it was observed. Times in ns since the epoch.
+
+    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None where it was not
+    observed. state: "" for one that was opened and closed, else what was missing.
+    """
+
+    ends: Ends
+    begun_ns: int
+    ended_ns: int
+    handshake_ms: float | None
+    to_client: Direction
+    to_server: Direction
+    state: str
+
+    @property
+    def main(self) -> Direction:
+        """The direction in which most of its data went."""
+        return max(self.to_client, self.to_server, key=lambda direction: direction.bytes)
+
+    @property
+    def retransmitted(self) -> Counter[str]:
+        """Segments of both directions, by cause."""
+        return self.to_client.retransmitted + self.to_server.retransmitted
+
+
+def observed(connections: Sequence[Ends], packets: TcpPackets, links: Sequence[LinkDirection],
+             data: Numbers) -> list[ObservedConnection | None]:
+    """All connections; None where neither host is known. links: all; data: the file's bytes."""
+    stream = _Stream(packets, links, data, len(connections))
+    down, up = stream.directions()
+    result: list[ObservedConnection | None] = []
+    states, handshakes = stream.states(), stream.handshakes_ns()
+    began, ended = stream.ends_ns()
+    for number, names in enumerate(connections):
+        waited_ns = int(handshakes[number])
+        result.append(ObservedConnection(
+            names, began[number], ended[number], waited_ns / 1e6 if waited_ns > 0 else None,
+            down[number], up[number], states[number]) if began[number] < _LARGEST else None)
+    return result
+
+
+class _Stream:
+    """What happened to all connections, in one array of events by host and time.
+
+    Host 2 × n is the client of connection n, and sends to the server; 2 × n + 1 is the server.
+    Events are packets that a host sent or that came to it, and those of its own that were lost
+    anywhere.
+    """
+
+    def __init__(self, packets: TcpPackets, links: Sequence[LinkDirection], data: Numbers,
+                 count: int) -> None:
+        self.packets, self.links, self.hosts = packets, links, 2 * count
+        self.behind = [Counter(link.dropped_behind) for link in links]
+        sender = 2 * packets.connection + packets.to_client
+        self._number(sender)
+        sent = _first_copies(packets.number, self.seq, numpy.flatnonzero(packets.is_sent))
+        came = numpy.flatnonzero(packets.is_come)
+        lost = numpy.flatnonzero(packets.dropped)
+        parts = ((came, sender[came] ^ 1, packets.time_ns[came], _CAME),
+                 (sent, sender[sent], packets.queued_ns[sent], _SENT),
+                 (lost, sender[lost], packets.time_ns[lost], _LOST))
+        rows, host, times = (numpy.concatenate([part[column] for part in parts])
+                             for column in range(3))
+        kinds = numpy.repeat([part[3] for part in parts], [len(part[0]) for part in parts])
+        order = numpy.lexsort((times, host))
+        self.row, self.host, self.time_ns, self.kind = (
+            column[order] for column in (rows, host, times, kinds))
+        self.begins = numpy.searchsorted(self.host, numpy.arange(self.hosts + 1))
+        self.payload = packets.payload_bytes[self.row].astype(numpy.int64)
+        self.end = self.seq[self.row] + self.payload
+        self.is_data = (self.kind == _SENT) & (self.payload > 0)
+        self.is_come = self.kind == _CAME
+        self.flags = packets.flags[self.row]
+        self.highest = self._most(numpy.where(self.is_data, self.end, 1))
+        self.highest_before = numpy.ones_like(self.highest)
+        self.highest_before[1:] = numpy.where(self.host[1:] == self.host[:-1],
+                                              self.highest[:-1], 1)
+        # A SACK block stands behind timestamps, or alone.
+        first, second = (data[numpy.minimum(packets.options + place, len(data) - 1)]
+                         for place in (2, 14))
+        sacked = (packets.options_bytes >= 12) & (first == OPTION_SACK) | (
+            packets.options_bytes >= 24) & (second == OPTION_SACK)
+        self.sacked = sacked[self.row] & (self.flags & SYN == 0)
+
+    def _number(self, sender: Numbers) -> None:
+        """Set seq and ack: relative to each side's SYN, going on above 32 bits; ack -1 for none.
+
+        Without a SYN its number is taken to be one below the first number observed.
+        """
+        packets = self.packets
+        acks = numpy.flatnonzero(packets.flags & ACK)
+        syns = numpy.flatnonzero(packets.flags & SYN)
+        starts = numpy.zeros(self.hosts, numpy.int64)
+        for rows, side, numbers in ((acks, sender[acks] ^ 1, packets.ack - 1),
+                                    (numpy.arange(len(sender)), sender, packets.seq - 1),
+                                    (syns, sender[syns], packets.seq)):
+            starts[side[::-1]] = numbers[rows[::-1]]  # the first of each remains
+        self.seq = _unwrapped(packets.seq, sender, starts)
+        self.ack = numpy.full(len(sender), -1)
+        self.ack[acks] = _unwrapped(packets.ack[acks], sender[acks] ^ 1, starts)
+
+    def _most(self, values: Numbers) -> Numbers:
+        """The largest so far of each host's; values: -1 or more."""
+        room = int(values.max(initial=0)) + 2
+        most: Numbers = numpy.maximum.accumulate(values + self.host * room) - self.host * room
+        return most
+
+    def _first(self, chosen: Flags) -> Numbers:
+        """The place of each host's first chosen event, or that of no event."""
+        places = numpy.flatnonzero(chosen)[::-1]
+        first = numpy.full(self.hosts, len(self.row))
+        first[self.host[places]] = places
+        return first
+
+    def _last(self, chosen: Flags) -> Numbers:
+        """The place of each host's last chosen event, or -1."""
+        places = numpy.flatnonzero(chosen)
+        last = numpy.full(self.hosts, -1)
+        last[self.host[places]] = places
+        return last
+
+    def states(self) -> list[str]:
+        """The state of each connection, in a word."""
+        packets = self.packets
+        there = packets.is_sent | packets.is_come
+        bits = numpy.zeros((2, self.hosts // 2), numpy.int64)  # flags by the client, by the server
+        numpy.bitwise_or.at(bits, (packets.to_client[there] * 1, packets.connection[there]),
+                            packets.flags[there])
+        by_client, by_server = bits
+        return list(numpy.select(
+            [by_client & SYN == 0, (by_server & SYN == 0) & (by_server & RST > 0),
+             by_server & SYN == 0, (by_client | by_server) & RST > 0,
+             by_client & by_server & FIN > 0],
+            [BEFORE, REFUSED, NOT_ANSWERED, RESET, ""], OPEN).tolist())
+
+    def ends_ns(self) -> tuple[list[int], list[int]]:
+        """When each connection's first packet was at one of its hosts, and its last one.
+
+        _LARGEST for the first where there is none.
+        """
+        there = self.kind <= _SENT
+        began = numpy.full(self.hosts // 2, _LARGEST)
+        ended = numpy.full(self.hosts // 2, -1)
+        numpy.minimum.at(began, self.host[there] // 2, self.time_ns[there])
+        numpy.maximum.at(ended, self.host[there] // 2, self.time_ns[there])
+        return began.tolist(), ended.tolist()
+
+    def handshakes_ns(self) -> Numbers:
+        """Each connection's time from the client's last SYN to the answer, ns; 0 without both."""
+        has_syn = self.flags & SYN > 0
+        syn = self._last(has_syn & (self.kind == _SENT))[::2]
+        answer = self._first(has_syn & self.is_come)[::2]
+        times = numpy.append(self.time_ns, 0)
+        return numpy.where((syn >= 0) & (answer < len(self.row)), times[answer] - times[syn], 0)
+
+    def directions(self) -> tuple[list[Direction], list[Direction]]:
+        """What each connection's server sent, and what its client did."""
+        size = self._whole(self.end, self.is_data, 1) - 1
+        single = self.is_data & (self.packets.frame_bytes[self.row] <= _MOST_FRAME_BYTES)
+        merged = self._first(self.is_data & ~single) < len(self.row)
+        # Bytes of a full segment: of the largest that no offload has merged with others.
+        mss = numpy.maximum(self._whole(self.payload, single, 0),
+                            numpy.where(merged, MSS, _LEAST_MSS))
+        segments = -(-self.payload // mss[self.host])
+        count = numpy.bincount(self.host, segments * self.is_data, self.hosts).astype(int).tolist()
+        took = self._took_ns(size + 1).tolist()
+        flights = self._first_flights(mss, segments)
+        again = set(self.host[self.is_data & (self.seq[self.row] < self.highest_before)].tolist())
+        directions = []
+        for host, (bytes_sent, took_ns) in enumerate(zip(size.tolist(), took)):
+            directions.append(Direction(
+                bytes_sent, int(mss[host]), count[host], flights[host],
+                self._retransmitted(host, int(mss[host])) if host in again else Counter(),
+                bytes_sent * 8e6 / took_ns if took_ns > 0 else None)
+                if count[host] else Direction())
+        return directions[1::2], directions[::2]
+
+    def _whole(self, values: Numbers, chosen: Flags, least: int) -> Numbers:
+        """The largest of each host's chosen values."""
+        most = numpy.full(self.hosts, least, numpy.int64)
+        numpy.maximum.at(most, self.host[chosen], values[chosen])
+        return most
+
+    def _took_ns(self, end: Numbers) -> Numbers:
+        """The ns from each host's first data until all is acknowledged, or to its last event.
+
+        end: relative sequence number behind the last byte of each.
+        """
+        acknowledged = self._most(numpy.where(self.is_come, self.ack[self.row], 0))
+        first, last = self._first(self.is_data), self.begins[1:] - 1
+        done = numpy.minimum(self._first(acknowledged >= end[self.host]), last)
+        times = numpy.append(self.time_ns, 0)
+        return numpy.where(first < len(self.row), times[done] - times[first], 0)
+
+    def _first_flights(self, mss: Numbers, segments: Numbers) -> list[Flight | None]:
+        """Each host's first flight; None where it sent no data."""
+        places = numpy.arange(len(self.row))
+        fresh = self.is_data & (self.end > self.highest_before)
+        begin = self._first(fresh)
+        end = self._first(self.is_come & ((self.ack[self.row] > 1) | self.sacked)
+                          & (places > begin[self.host]))
+        flight = fresh & (places < end[self.host])
+        size = self._whole(self.end, flight, 1) - 1
+        count = numpy.bincount(self.host, segments * flight, self.hosts).astype(int)
+        last, following = self._last(flight), self._first(fresh & (places > end[self.host]))
+        times = numpy.append(self.time_ns, _LARGEST)
+        # A full one, too: what is shorter may be what Nagle's algorithm held back.
+        payload = numpy.append(self.payload, 0)
+        at_once = (payload[following] >= mss) & (last >= 0) & (
+            self.payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
+        return [Flight(*flight) if flight[1] else None
+                for flight in zip(size.tolist(), count.tolist(), at_once.tolist())]
+
+    def _retransmitted(self, host: int, mss: int) -> Counter[str]:
+        """Retransmitted segments by cause: where the first copy was lost, or that it was not."""
+        causes: Counter[str] = Counter()
+        packets, links = self.packets, self.links
+        mine = slice(*self.begins[host:host + 2].tolist())
+        data = mine.start + numpy.flatnonzero(self.is_data[mine])
+        begins, ends, times = self.seq[self.row[data]], self.end[data], self.time_ns[data]
+        highest = self.highest_before[data]
+        again = numpy.flatnonzero(begins < highest)
+        theirs = slice(*self.begins[host ^ 1:(host ^ 1) + 2].tolist())
+        came = theirs.start + numpy.flatnonzero(self.is_come[theirs] & (self.payload[theirs] > 0))
+        came_begins, came_ends = self.seq[self.row[came]], self.end[came]
+        lost = self.row[mine][self.kind[mine] == _LOST]
+        lost = lost[numpy.lexsort((packets.number[lost], packets.time_ns[lost]))]
+        lost_begins = self.seq[lost]
+        lost_ends = lost_begins + numpy.maximum(1, packets.payload_bytes[lost])
+        # Of each byte that is sent again: copies that were sent, came and were lost, of all times.
+        missing = (_covering(begins, ends, begins[again])
+                   - _covering(lost_begins, lost_ends, begins[again])
+                   - _covering(came_begins, came_ends, begins[again]))
+        arrived = _first_arrivals(came_begins, came_ends, self.time_ns[came], begins[again])
+        passed = numpy.unique(packets.link[self.row[mine]]).tolist()
+        corrupting = [links[link].name for link in passed if any(
+            "corrupt" in word for queue in links[link].setting.queues for word in queue.also)]
+        had_arrived = ARRIVED + (f", or was corrupted, {corrupting[0]}" if corrupting else "")
+        holes: list[tuple[int, int, int]] = []  # what was lost so far: begin, end, which; apart
+        drops = zip(*(map(int, column) for column in (
+            packets.time_ns[lost], packets.number[lost], lost_begins, lost_ends)))
+        next_drop, next_lost = next(drops, None), 0
+        for turn, place in enumerate(again.tolist()):
+            now, begin = int(times[place]), int(begins[place])
+            end = int(min(ends[place], highest[place]))
+            # At one time a packet may be dropped, and sent again.
+            turn_there = now, int(packets.number[self.row[data[place]]])
+            while next_drop is not None and next_drop[:2] < turn_there:
+                _, _, lost_begin, lost_end = next_drop
+                _dig(holes, lost_begin, lost_end, next_lost)
+                next_drop, next_lost = next(drops, None), next_lost + 1
+            timer = (", after a timeout" if place and now - int(times[place - 1])
+                     >= 1000 * LEAST_TIMEOUT_US else "")
+            near = bisect_left(holes, (begin + 1, 0, 0)) - 1
+            inside = [hole for hole in holes[max(near, 0):near + 2]
+                      if hole[0] < end and hole[1] > begin]
+            if inside and all(self._is_told(int(lost[hole[2]])) for hole in inside):
+                continue
+            count = -(-(end - begin) // mss)
+            cause = (self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
+                     else had_arrived if arrived[turn] < now else
+                     UNDER_WAY if missing[turn] <= 0 else _ELSEWHERE)
+            if cause in (had_arrived, _ELSEWHERE):
+                cause = self._dropped_behind(passed, cause == _ELSEWHERE) or cause
+            causes[cause + timer] += count
+        return causes
+
+    def _is_told(self, row: int) -> bool:
+        """Whether a full queue of the sender's own device refused a packet."""
+        packets, queues = self.packets, self.links[self.packets.link[row]].setting.queues
+        return bool(queues and packets.is_sent[row] and not packets.at_once[row]
+                    and not packets.discarded[row]
+                    and all(queue.kind in _TELLING for queue in queues))
+
+    def _dropped_behind(self, passed: Sequence[int], is_lost: bool) -> str:
+        """Where what a link delivered was dropped by its receiver, as far as there are such drops.
+
+        The kernel counts these drops by device and reason, not by packet. is_lost: whether the
+        packet is known to be; of one that may have arrived no more than that count.
+        """
+        for place in passed:
+            link = self.links[place]
+            for reason, left in self.behind[place].items():
+                if left > 0 or is_lost:
+                    self.behind[place][reason] -= 1
+                    return f"dropped on arrival at {link.receiver} ({reason})"
+        return ""
+
+    def _loss_in_words(self, row: int) -> str:
+        link = self.links[self.packets.link[row]]
+        how = ("lost at random" if link.random_drops and self.packets.at_once[row] else
+               "discarded" if self.packets.discarded[row] else "dropped by the queue")
+        return f"{how}, {link.name}"
+
+
+def _unwrapped(numbers: Numbers, side: Numbers, starts: Numbers) -> Numbers:
+    """Sequence numbers relative to the start of their side, each near the one before it there."""
+    order = numpy.argsort(side, kind="stable")
+    raw, side = numbers[order], side[order]
+    begins = numpy.ones(len(raw), bool)
+    begins[1:] = side[1:] != side[:-1]
+    before = numpy.where(begins, starts[side], numpy.roll(raw, 1))
+    steps = (raw - before + (1 << 31)) % (1 << 32) - (1 << 31)
+    sums = numpy.cumsum(steps)
+    base = (sums - steps)[begins]
+    relative: Numbers = numpy.empty_like(sums)
+    relative[order] = sums - base[numpy.cumsum(begins) - 1]
+    return relative
+
+
+def _first_copies(number: Numbers, seq: Numbers, rows: Numbers) -> Numbers:
+    """Those of some rows that are no second copy: what a queue duplicates has its number."""
+    order = numpy.lexsort((rows, seq[rows], number[rows]))
+    ordered = rows[order]
+    is_first = numpy.ones(len(rows), bool)
+    is_first[1:] = (number[ordered[1:]] != number[ordered[:-1]]) | (
+        seq[ordered[1:]] != seq[ordered[:-1]]) | (number[ordered[1:]] == 0)
+    return numpy.sort(ordered[is_first])
+
+
+def _first_arrivals(begins: Numbers, ends: Numbers, times: Numbers, bytes_at: Numbers) -> Numbers:
+    """When each byte first came, as far as segments begin alike; _LARGEST for never."""
+    order = numpy.lexsort((times, begins))
+    if not len(order):
+        return numpy.full(len(bytes_at), _LARGEST)
+    place = numpy.searchsorted(begins[order], bytes_at, "right") - 1
+    begin = begins[order][numpy.maximum(place, 0)]
+    found = order[numpy.searchsorted(begins[order], begin)]
+    reaches = numpy.maximum.accumulate(ends[order])[numpy.maximum(place, 0)]
+    return numpy.where((place >= 0) & (reaches > bytes_at), times[found], _LARGEST)
+
+
+def _covering(begins: Numbers, ends: Numbers, bytes_at: Numbers) -> Numbers:
+    """How many intervals hold each byte."""
+    return (numpy.searchsorted(numpy.sort(begins), bytes_at, "right")
+            - numpy.searchsorted(numpy.sort(ends), bytes_at, "right"))
+
+
+def _dig(holes: list[tuple[int, int, int]], begin: int, end: int, which: int) -> None:
+    """Add an interval to a sorted list of such that do not overlap: where it lies, it is newer."""
+    place = max(bisect_left(holes, (begin, 0, 0)) - 1, 0)
+    while place < len(holes) and holes[place][0] < end:
+        first, last, older = holes[place]
+        if last <= begin:
+            place += 1
+            continue
+        del holes[place]
+        for rest in ((first, begin, older), (end, last, older)):
+            if rest[0] < rest[1]:
+                insort(holes, rest)
+                place += rest[1] <= begin
+    insort(holes, (begin, end, which))

@@ -1,0 +1,68 @@
+"""Where packets of a command were dropped outside of its queues' limits, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from firstflight.findings.findings import Statement
+from firstflight.wire.capture.direction import LinkDirection
+from firstflight.wire.capture.spaces import Spaces, nodes
+from firstflight.wire.capture.pcapng import Capture
+
+_MOST_HOSTS, _MOST_REASONS = 3, 8  # that a page names
+# The kernel's reasons for drops that a program notices (dropreason-core.h), in words.
+LOSSES = {
+    "SOCKET_RCVBUF": "the receive buffer of a socket was full",
+    "PROTO_MEM": "the memory for sockets was used up",
+    "TCP_BACKLOG": "a socket's backlog was full",
+    "TCP_RETRANSMIT": "a segment had come before",
+    "IP_OUTNOROUTES": "there was no route", "IP_INNOROUTES": "there was no route",
+    "PKT_TOO_BIG": "the packet was larger than the MTU",
+    "TCP_CSUM": "TCP's checksum was wrong", "UDP_CSUM": "UDP's checksum was wrong",
+    "IP_RPFILTER": "the reverse path filter refused it",
+    "NETFILTER_DROP": "a packet filter dropped it",
+    "TC_INGRESS": "policing or a filter at its ingress dropped it",
+    "OVS_DROP_METER": "a meter of Open vSwitch dropped it",
+    "OVS_DROP_LAST_ACTION": "no flow of Open vSwitch sends it on",
+    "OVS_DROP_EXPLICIT": "a flow of Open vSwitch drops it",
+    "OVS_DROP_EXPLICIT_WITH_ERROR": "Open vSwitch could not send it on",
+    "BRIDGE_INGRESS_STP_STATE": "the bridge's port did not forward yet: with STP it waits for two"
+                                " forward delays, 30 s by default",
+    "NEIGH_FAILED": "no host answered ARP", "NEIGH_QUEUEFULL": "too many packets waited for ARP"}
+
+
+def drops(capture: Capture, links: Sequence[LinkDirection], spaces: Spaces) -> list[Statement]:
+    """The most surprising first; [] for none."""
+    names = nodes(capture.devices, spaces)
+    return [*_own_queue(links), *_elsewhere(capture, names)]
+
+
+def _own_queue(links: Sequence[LinkDirection]) -> Iterable[Statement]:
+    """A shaper on the sending host itself, whose drops are no losses of a network."""
+    receiving = Counter(link.to_node for link in links)
+    hosts = [link for link in links if receiving[link.from_node] == 1 and link.queue_drops]
+    for link in sorted(hosts, key=lambda link: -link.queue_drops)[:_MOST_HOSTS]:
+        of_tcp = link.queue_drops - link.udp_drops
+        who = ("whose program is told nothing: no counter of the network has them" if not of_tcp
+               else "whose TCP learns of it at once, and slows down without a loss on the wire")
+        mixed = f" ({link.udp_drops} of UDP)" if link.udp_drops and of_tcp else ""
+        yield Statement(
+            "The bottleneck in the host:",
+            f"{link.sender} dropped {_packets(link.queue_drops)}{mixed} of its own host, {who}."
+            " A bottleneck in the network loses them: put the limit on the switch's port.")
+
+
+def _elsewhere(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement]:
+    """What the kernel dropped in no queue."""
+    counts = Counter[tuple[str, str]]()
+    for device, reason, count in capture.dropped:
+        if reason in LOSSES:
+            counts[names.get(device, ""), reason] += count
+    for (name, reason), count in counts.most_common(_MOST_REASONS):
+        yield Statement(f"Dropped at {name}:",
+                        f"{_packets(count)}, since {LOSSES[reason]} ({reason}).")
+
+
+def _packets(count: int) -> str:
+    return "1 packet" if count == 1 else f"{count} packets"

@@ -1,0 +1,232 @@
+"""What was set on a device and cannot do what is likely meant, and what it does besides."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy
+
+from firstflight.net.tc import FULL_FRAME_BYTES, TICK_NS
+from firstflight.wire.capture.direction import LinkDirection, most_bytes
+from firstflight.wire.capture.pcapng import Capture, Device, DeviceState
+from firstflight.wire.capture.qdiscs import DeviceSetting, rate_words
+
+FEW = 0.1  # of the packets: a setting that fewer came under was hardly there
+MICROSECONDS = "microseconds"  # of the hints of a script: it has delays in them
+# What tc takes a delay without a unit for: until iproute2 6.1 the first, in 6.15 the second.
+WITHOUT_UNIT = {"µs": "microseconds", "ns": "nanoseconds"}
+_BYTE_RATE = re.compile(r"\brate\s+([\d.]+)([kmg]?)bps\b", re.IGNORECASE)  # tc's bytes a second
+_WITH_UNIT = r"\bdelay\s+[\d.]+\s*[a-zµ]+"  # in the words of a tc
+_SWITCHES = ("bridge", "openvswitch")  # devices that stand for a switch
+_QUEUE_PACKETS = 1000  # txqueuelen of a veth device that nobody changed
+_SHARE = 0.25  # of a queue's packets: if fewer propagate, nobody has to know
+_USUAL_BURST_BYTES = 15_000  # Mininet's
+_SHORT_NS = 100_000_000  # in which a burst passes
+_HIDDEN = 0.5  # of what was sent: a burst with so much hides the rate
+_MOST_COMMAND = 90  # characters
+
+
+def misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
+    """Note in wrong, advice and remarks of a link what was set and does not do what is meant."""
+    state = device.state
+    if state is None:
+        return
+    _note_device(link, device, state, capture)
+    _note_replaced(link, device.settings)
+    _note_short_delays(link, device.settings)
+    _note_byte_rates(link, device.settings)
+    _note_limits(link, state)
+    _note_full_delay(link)
+    _note_bursts(link)
+    _note_order(link)
+    peer = capture.devices[state.peer].state if state.peer is not None else None
+    if link.receiver and peer and state.mtu > peer.mtu:
+        link.wrong.append(f"MTU {state.mtu}, and {peer.mtu} at {peer.name}: larger packets are"
+                          " dropped there")
+
+
+def command_words(command: str) -> str:
+    """A command in brackets, as a message may have it; "" for none."""
+    shown = command if len(command) <= _MOST_COMMAND else f"{command[:_MOST_COMMAND]}…"
+    return f" ({shown})" if command else ""
+
+
+def _note_device(link: LinkDirection, device: Device, state: DeviceState, capture: Capture
+                 ) -> None:
+    shaped = [setting for setting in device.settings if setting.is_shaping]
+    has_ports = any(other.name.startswith(f"{state.name}-eth") for other in capture.devices)
+    if shaped and (state.kind in _SWITCHES or has_ports and not link.receiver):
+        link.wrong.append(f"{shaped[-1].words}: set on the switch's own device, and what it"
+                          " forwards passes only the queues of its ports: set it there")
+    elif shaped and not link.receiver and link.packets.size == link.own_packets:
+        link.wrong.append(f"{shaped[-1].words}: never used, no packet came to {link.sender}")
+
+
+# Settings that went ---------------------------------------------------------------------
+
+def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
+    """What limited the device for a while, and later packets passed without it."""
+    queued_ns = link.packets.queued_ns
+    for place, (before, after) in enumerate(pairwise(settings), start=1):
+        if not _lost(before, after):
+            continue
+        later = _most_used(settings[place:], link)
+        limits = _limits(before) - _limits(later)
+        came = int((queued_ns >= after.time_ns).sum())
+        if not limits or came <= link.own_packets:
+            continue
+        since_ns = _since_ns(settings[:place])
+        under = int(((queued_ns >= since_ns) & (queued_ns < after.time_ns)).sum())
+        how = f"replaced by {later.words}" if later.is_shaping else "removed"
+        words = (f"{before.words}: {how} {(after.time_ns - since_ns) / 1e9:.3g} s after it was set"
+                 f"{command_words(after.command)}; {under} packets came under it, {came} later")
+        (link.wrong if under <= FEW * came else link.remarks).append(words)
+        return
+
+
+def _keys(setting: DeviceSetting) -> set[tuple[str, int]]:
+    return {(queue.kind, queue.handle) for queue in setting.queues if queue.is_shaping}
+
+
+def _lost(before: DeviceSetting, after: DeviceSetting) -> bool:
+    """Whether what limited packets before is not there after, but was not only extended."""
+    return bool(_keys(before) - _keys(after))
+
+
+def _limits(setting: DeviceSetting) -> set[str]:
+    """What it limits: "rate", "delay", "loss"."""
+    return {name for name, is_set in (
+        ("rate", not math.isinf(setting.rate_kbps)), ("delay", bool(setting.delay_ms)),
+        ("loss", setting.loss_percent != 0)) if is_set}
+
+
+def _most_used(settings: Sequence[DeviceSetting], link: LinkDirection) -> DeviceSetting:
+    """The one that most packets came under."""
+    begins = [setting.time_ns for setting in settings]
+    places = numpy.searchsorted(numpy.sort(link.packets.queued_ns), begins)
+    return settings[int(numpy.diff(places, append=link.packets.size).argmax())]
+
+
+def _since_ns(settings: Sequence[DeviceSetting]) -> int:
+    """Since when the last of them, or a part of it, has been there."""
+    since_ns = settings[-1].time_ns
+    for earlier, later in pairwise(reversed(settings)):
+        if not _keys(later) or _lost(later, earlier):
+            break
+        since_ns = later.time_ns
+    return since_ns
+
+
+# What was meant otherwise ---------------------------------------------------------------
+
+def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
+    """Whole numbers of µs or ns, as a delay without a unit gives them."""
+    delays_ns = {queue.delay_ms * 1e6 for setting in settings for queue in setting.queues
+                 if setting.is_shaping and 0 < queue.delay_ms < 1}
+    if any(re.search(_WITH_UNIT, setting.command) for setting in settings):
+        return
+    link.short_delays = sorted(
+        [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]
+        + [(round(delay_ns / 1000), "µs") for delay_ns in delays_ns
+           if delay_ns >= 1000 - TICK_NS
+           and abs(delay_ns - 1000 * round(delay_ns / 1000)) <= TICK_NS])
+
+
+def _note_byte_rates(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
+    """Rates in bps, which tc reads as bytes a second, and people write for bits."""
+    for setting in settings:
+        if match := _BYTE_RATE.search(setting.command):
+            number, unit = match[1], match[2].lower()
+            kbps = 8 * float(number) * {"": 0.001, "k": 1, "m": 1e3, "g": 1e6}[unit] \
+                if re.fullmatch(r"\d+\.?\d*", number) else setting.rate_kbps
+            link.advice.append(f"{match[0]}: bps are bytes a second for tc, which set"
+                               f" {rate_words(kbps)}; did you mean {number}{unit}bit?")
+            return
+
+
+def _note_limits(link: LinkDirection, state: DeviceState) -> None:
+    """Lengths of queues that never fill."""
+    setting = link.setting
+    limits = [q.limit_packets for q in setting.queues if q.kind == "netem" and q.limit_packets]
+    for queue in setting.queues:
+        if limits and setting.is_below_netem(queue) and queue.limit_packets and (
+                queue.limit_packets < limits[0]):
+            link.wrong.append(f"{queue.words}: it never fills, since netem hands it one packet at a"
+                              f" time; netem's own limit of {limits[0]} packets decides")
+    if state.kind == "veth" and state.queue_packets not in (None, _QUEUE_PACKETS):
+        root = setting.queues[0].kind if setting.queues else "noqueue"
+        if setting.queue_words and setting.queue_words != f"{state.queue_packets} packets":
+            link.wrong.append(f"txqueuelen {state.queue_packets}: it limits nothing; the queue of"
+                              f" {root} holds {setting.queue_words}")
+        elif root == "noqueue":
+            link.wrong.append(f"txqueuelen {state.queue_packets}: it limits nothing; {link.sender}"
+                              " has no queue (noqueue)")
+
+
+def _note_full_delay(link: LinkDirection) -> None:
+    """netem's limit counts what is on its way as well: it may be too short for the rate."""
+    setting = link.setting
+    for netem in setting.used:
+        if netem.kind != "netem" or not netem.limit_packets or not netem.delay_ms or (
+                not link.queue_drops):
+            continue
+        limit, delay = netem.limit_packets, f"{netem.delay_ms:g} ms"
+        carried = limit / netem.delay_ms * 1000  # packets a second
+        wanted = setting.rate_kbps * 1000 / 8 / FULL_FRAME_BYTES
+        words = f"{limit} packets at {delay} are {carried:.0f} packets a second"
+        full = rate_words(carried * FULL_FRAME_BYTES * 8 / 1000)
+        if math.isinf(wanted):
+            link.wrong.append(f"its delay and its limit carry no more: {words} ({full} of full"
+                              f" packets); {link.queue_drops} were dropped: raise netem's limit"
+                              " (max_queue_size)")
+        elif carried < wanted:
+            link.wrong.append(f"this link cannot carry its rate: {words}, {full} of full packets,"
+                              f" and {rate_words(setting.rate_kbps)} are set; {link.queue_drops}"
+                              " were dropped: raise netem's limit (max_queue_size)")
+        elif wanted >= _SHARE * carried:
+            link.remarks.append(f"of the {limit} packets that its queue holds,"
+                                f" {wanted * netem.delay_ms / 1000:.0f} are on their way during the"
+                                f" {delay} of delay: netem counts both, and a router's queue is"
+                                " what is left")
+
+
+def _note_bursts(link: LinkDirection) -> None:
+    """Bursts below one packet, and those that hide a rate."""
+    setting, dropped = link.setting, link.packets.is_dropped
+    for queue in setting.used:
+        if queue.kind != "tbf" or not queue.burst_bytes:
+            continue
+        large = (link.queue_bytes > queue.burst_bytes) & (link.packets.segments <= 1)
+        if large.any() and dropped[large].all():
+            link.wrong.append(f"{queue.words}: its burst of {queue.burst_bytes} bytes is below one"
+                              f" packet, and all {int(large.sum())} larger ones were dropped;"
+                              f" write burst {FULL_FRAME_BYTES + 26} or more")
+            return
+    burst = max((queue.burst_bytes for queue in setting.used
+                 if not math.isinf(queue.rate_kbps)), default=0)
+    sent = int(link.queue_bytes[~dropped].sum())
+    if burst <= _USUAL_BURST_BYTES or sent <= _USUAL_BURST_BYTES or burst < _HIDDEN * sent:
+        return
+    most = most_bytes(link.packets.time_ns[~dropped], link.queue_bytes[~dropped], _SHORT_NS)
+    if most * 8e6 > 1.2 * setting.rate_kbps * _SHORT_NS:
+        link.wrong.append(f"{setting.words}: {burst} bytes pass at once (burst), and {sent} were"
+                          " sent in all, so the rate hardly shows: write a burst of"
+                          f" {_USUAL_BURST_BYTES // 1000}k")
+
+
+def _note_order(link: LinkDirection) -> None:
+    """Packets that overtake others, where nobody has set that."""
+    setting = link.setting
+    if any("reorder" in word for queue in setting.used for word in queue.also):
+        return
+    number = link.packets.number[~link.packets.is_dropped]
+    number = number[number > 0]
+    late = int((number < numpy.maximum.accumulate(number)).sum()) if len(number) else 0
+    if late and setting.jitter_ms:
+        link.advice.append(f"{late} of {len(number)} packets left out of order, since a delay of"
+                           f" {setting.delay_ms:g} ± {setting.jitter_ms:g} ms lets later ones"
+                           " overtake, and TCP takes that for losses: with a rate in the same"
+                           " netem they keep their order")

@@ -1,0 +1,362 @@
+"""Reads capture.pcapng: what the kernel for commands wrote of a command's network.
+
+The format is pcapng (draft-ietf-opsawg-pcapng); what stands in its options and blocks for local
+use is written by vtime/kernel/capture.c. The file is a stranger's: each length in it is checked.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.wire.capture.qdiscs import DeviceSetting, parsed
+
+NAME = "capture.pcapng"
+_SECTION, _INTERFACE, _PACKET, _OWN = 0x0A0D0D0A, 1, 6, 0x80004646
+_DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID = range(1, 9)
+_BYTE_ORDER = 0x1A2B3C4D
+_BLOCK = struct.Struct("<II")  # type, length of the whole block
+# Of a packet's block, in words of four bytes: device, time (high, low), bytes kept and of all.
+_HEAD_WORDS = 5
+# Behind its bytes, in words: epb_flags, then the option with what its queue did (0x8001).
+_FLAGS_OPTION, _QUEUE_OPTION = 4 << 16 | 2, 32 << 16 | 0x8001
+_OPTION_WORDS = 11
+_OWN_HEAD = struct.Struct("<HxxIQ")
+_DEVICE_HEAD = struct.Struct("<6I")
+_NONE = 0xFFFFFFFF
+_UNSPECIFIED = 2  # SKB_DROP_REASON_NOT_SPECIFIED
+_LEAST_BLOCK, _MOST_BLOCK = 12, 1 << 17
+_MOST_BYTES = 1 << 35
+MOST_BLOCKS = 50_000  # of settings and commands, which are kept one by one
+
+Numbers = NDArray[Any]  # whole ones, of 64 bits, or of 32 where that is enough
+Flags = NDArray[numpy.bool_]
+
+
+class NoCapture(FirstFlightError):
+    """The file is none that ./run.sh --capture wrote."""
+
+
+class Packets(NamedTuple):
+    """Packets that left a device, or were dropped in its queue, one in each place of the arrays.
+
+    device: its number. time_ns: when it left or was dropped, queued_ns: when it came to the queue,
+    since the epoch by the guest's clock. number: in the order of coming to a queue of any device;
+    0 for one that never came to one. frame: in the file, from 1, as Wireshark counts. accepted: the
+    root qdisc took it. reason: why the kernel dropped it, 0 where it left. segments: how many TCP
+    segments it is, as offloads make them; 0 for one. frame_bytes: on the wire, Ethernet header
+    included. place, kept: where its first bytes begin in the file's, and how many there are.
+    """
+
+    device: Numbers
+    time_ns: Numbers
+    queued_ns: Numbers
+    number: Numbers
+    frame: Numbers
+    accepted: Flags
+    reason: Numbers
+    segments: Numbers
+    frame_bytes: Numbers
+    place: Numbers
+    kept: Numbers
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.device)
+
+    def at(self, places: Numbers | Flags | slice) -> Packets:
+        """Those in some places, or those for which an array is true."""
+        return Packets(*(column[places] for column in self))
+
+    @property
+    def is_dropped(self) -> Flags:
+        return numpy.not_equal(self.reason, 0)
+
+    @property
+    def is_dropped_at_once(self) -> Flags:
+        """Which were dropped when they came, though the queue had room: by random loss."""
+        dropped: Flags = self.is_dropped & self.accepted & (self.time_ns == self.queued_ns)
+        return dropped
+
+    @property
+    def is_discarded(self) -> Flags:
+        """Which were still queued when the link was taken down, or the queue removed."""
+        discarded: Flags = (self.reason == _UNSPECIFIED) & self.accepted & (
+            self.time_ns != self.queued_ns)
+        return discarded
+
+
+def packets_of(**columns: list[int]) -> Packets:
+    """Packets by hand: a column that is not named has zeros."""
+    count = max(map(len, columns.values()), default=0)
+    return Packets(*(numpy.array(columns.get(name, [0] * count),
+                                 bool if name == "accepted" else numpy.int64)
+                     for name in Packets._fields))
+
+
+class DeviceState(NamedTuple):
+    """How a device was set from some time on.
+
+    namespace: number of its network namespace; is_root: of the one in which the command was
+    started. peer: number of the device at the other end of a veth pair, None without one. kind:
+    as `ip -d link` prints it. master: the bridge that it is a port of, or "". queue_packets: its
+    txqueuelen, None where the file does not have it.
+    """
+
+    time_ns: int
+    name: str
+    kind: str
+    namespace: int
+    is_root: bool
+    peer: int | None
+    mtu: int
+    is_up: bool
+    master: str = ""
+    queue_packets: int | None = None
+
+
+@dataclass
+class Device:
+    """A device and how it was set, from the first time on.
+
+    settings: of its queue, after each change. refused: why the kernel refused qdiscs and classes.
+    asking: the command that changes its queue next, "" where none is known.
+    """
+
+    number: int
+    name: str
+    states: list[DeviceState] = field(default_factory=list)
+    settings: list[DeviceSetting] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    asking: str = ""
+
+    @property
+    def state(self) -> DeviceState | None:
+        """The last one in which it was up, else the last one; None where nothing is known of it.
+
+        Of one that was never up and whose queue was set, no more than its name.
+        """
+        if self.states:
+            return next((state for state in reversed(self.states) if state.is_up),
+                        self.states[-1])
+        if any(setting.is_shaping for setting in self.settings):
+            return DeviceState(self.settings[0].time_ns, self.name, "", 0, True, None, 0, False)
+        return None
+
+
+class Command(NamedTuple):
+    """A program that set up the network, such as tc or ip, as it ended.
+
+    namespace: number of its network namespace; is_root: of the one in which the command was
+    started. status: as a shell has it. words: with its arguments.
+    """
+
+    time_ns: int
+    namespace: int
+    is_root: bool
+    process: int
+    status: int
+    words: str
+
+
+class Complaint(NamedTuple):
+    """What a program wrote to its standard error. program: its process's name."""
+
+    time_ns: int
+    namespace: int
+    is_root: bool
+    process: int
+    text: str
+    program: str
+
+
+@dataclass
+class Capture:
+    """All of a file.
+
+    packets: in the order in which they left or were dropped. data: the bytes of the file. dropped:
+    (device, reason, count) of packets dropped elsewhere than in queues. is_full: packets after the
+    last one were not written; is_cut: the file ends within a block. commands, complaints: of what
+    set up the network. unread: settings and commands beyond the first MOST_BLOCKS.
+    """
+
+    devices: list[Device] = field(default_factory=list)
+    packets: Packets = field(default_factory=packets_of)
+    data: NDArray[Any] = field(default_factory=lambda: numpy.zeros(0, numpy.uint8))
+    dropped: list[tuple[int, str, int]] = field(default_factory=list)
+    is_full: bool = False
+    is_cut: bool = False
+    commands: list[Command] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
+    unread: int = 0
+
+
+def read(path: Path) -> Capture:
+    """Raises NoCapture, OSError."""
+    size = os.stat(path).st_size
+    if size > _MOST_BYTES:
+        raise NoCapture(f"{path}: {size} bytes are more than --capture writes")
+    capture = Capture(data=numpy.memmap(path, numpy.uint8, "r")
+                      if size else numpy.zeros(0, numpy.uint8))
+    places, own_count = array("q"), 0
+    try:
+        for kind, place, size in _blocks(capture):
+            if kind == _PACKET:
+                places.append(place)
+            elif kind == _INTERFACE:
+                names = dict(_options(bytes(capture.data[place:place + size]), 8))
+                capture.devices.append(Device(len(capture.devices), _text(names.get(2, b""))))
+            elif kind == _OWN and own_count < MOST_BLOCKS:
+                _read_own(capture, bytes(capture.data[place:place + size]))
+                own_count += 1
+            elif kind == _OWN:
+                capture.unread += 1
+        capture.packets = _packets(capture, numpy.frombuffer(places, numpy.int64)
+                                   if places else numpy.zeros(0, numpy.int64))
+    except (struct.error, ValueError, IndexError, ArithmeticError) as error:
+        raise NoCapture(f"{path}: damaged, or not written by ./run.sh --capture ({error})"
+                        ) from error
+    return capture
+
+
+def _blocks(capture: Capture) -> Iterator[tuple[int, int, int]]:
+    """Type of each whole block, where its body begins, and bytes of that. Raises ValueError."""
+    data, place = capture.data.data, 0
+    if len(data) < _LEAST_BLOCK or _BLOCK.unpack_from(data)[0] != _SECTION \
+            or struct.unpack_from("<I", data, 8)[0] != _BYTE_ORDER:
+        raise ValueError("no pcapng file of this byte order")
+    while len(data) - place >= _BLOCK.size:
+        kind, size = _BLOCK.unpack_from(data, place)
+        if size % 4 or not _LEAST_BLOCK <= size <= _MOST_BLOCK:
+            raise ValueError(f"a block of {size} bytes")
+        if len(data) - place < size:
+            break
+        yield kind, place + _BLOCK.size, size - _LEAST_BLOCK
+        place += size
+    capture.is_cut = place < len(data)
+
+
+def _options(body: bytes, place: int) -> Iterator[tuple[int, bytes]]:
+    while place + 4 <= len(body):
+        code, size = struct.unpack_from("<HH", body, place)
+        if not code:
+            return
+        if place + 4 + size > len(body):
+            raise ValueError("an option that is longer than its block")
+        yield code, body[place + 4:place + 4 + size]
+        place += 4 + (size + 3) // 4 * 4
+
+
+def _packets(capture: Capture, places: Numbers) -> Packets:
+    """The packets of the blocks whose bodies begin in those places. Raises ValueError."""
+    words = capture.data[:len(capture.data) // 4 * 4].view("<u4")
+
+    def word(at: Numbers) -> Numbers:
+        return words[at].astype(numpy.int64)
+
+    def two_words(at: Numbers, high: int = 1) -> Numbers:
+        return word(at + high) << 32 | word(at + 1 - high)
+    begin = places // 4
+    ends = begin + word(begin - 1) // 4 - 3  # of the body
+    if (ends < begin + _HEAD_WORDS).any():
+        raise ValueError("a packet's block that is too short")
+    kept, frame_bytes = word(begin + 3), word(begin + 4)
+    queue = begin + _HEAD_WORDS + (kept + 3) // 4 + 2
+    if (word(begin) >= len(capture.devices)).any() or (queue + _OPTION_WORDS - 2 > ends).any() or (
+            kept > frame_bytes).any():
+        raise ValueError("a packet without a device, or that is longer than its block")
+    if (word(queue - 2) != _FLAGS_OPTION).any() or (word(queue) != _QUEUE_OPTION).any():
+        raise ValueError("a packet without what its queue did")
+    time_ns, queued_ns = two_words(begin + 1, 0), two_words(queue + 1)
+    if (queued_ns > time_ns).any() or (queued_ns < 0).any():
+        raise ValueError("a packet that left before it came")
+    device, frame, reason, segments, frame_bytes, kept = (
+        column.astype(numpy.int32) for column in (
+            word(begin), numpy.arange(1, len(places) + 1), word(queue + 6), word(queue + 8),
+            frame_bytes, kept))
+    packets = Packets(device, time_ns, queued_ns, two_words(queue + 3), frame, word(queue + 5) != 0,
+                      reason, segments, frame_bytes, places + 4 * _HEAD_WORDS, kept)
+    return _without_cut(packets.at(numpy.lexsort((packets.number, packets.time_ns))))
+
+
+def _without_cut(packets: Packets) -> Packets:
+    """The packets without those that a queue cut into segments, which are there as well."""
+    _, number, counts = numpy.unique(packets.number, return_inverse=True, return_counts=True)
+    is_several = (counts[number] > 1) & (packets.number > 0)
+    is_cut = is_several & (packets.reason == _UNSPECIFIED) & (packets.segments > 1)
+    kept = packets._replace(accepted=packets.accepted | is_several & ~packets.is_dropped)
+    return kept.at(~is_cut) if is_cut.any() else kept
+
+
+def _read_own(capture: Capture, body: bytes) -> None:
+    """A block for local use: all but packets. Raises ValueError, IndexError, struct.error."""
+    kind, number, time_ns = _OWN_HEAD.unpack_from(body)
+    place = _OWN_HEAD.size
+    if kind == _FULL:
+        capture.is_full = True
+        return
+    if kind in (_COMMAND, _SAID):
+        _read_command(capture, kind, body)
+        return
+    device = capture.devices[number]
+    if kind == _ASKED:
+        device.asking = _text(dict(_options(body, place)).get(1, b""))
+    elif kind == _SETTINGS:
+        size, = struct.unpack_from("<I", body, place)
+        if size > len(body) - place - 4:
+            raise ValueError("settings that are longer than their block")
+        device.settings.append(replace(parsed(time_ns, body[place + 4:place + 4 + size]),
+                                       command=device.asking))
+        device.asking = ""
+    elif kind == _DEVICE:
+        namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body, place)
+        if peer != _NONE and peer >= len(capture.devices):
+            raise ValueError("a peer that is not a device")
+        names = dict(_options(body, place + _DEVICE_HEAD.size))
+        device.states.append(DeviceState(
+            time_ns, _text(names.get(1, b"")), _text(names.get(2, b"")), namespace, bool(is_root),
+            None if peer == _NONE else peer, mtu, bool(is_up), _text(names.get(3, b"")),
+            struct.unpack("<I", names[4])[0] if 4 in names else None))
+    elif kind == _REFUSED:
+        error, = struct.unpack_from("<I", body, place)
+        words = {code: _text(content) for code, content in _options(body, place + 4)}
+        device.refused.append(f"the kernel refused {words.get(1) or 'a qdisc'}:"
+                              f" {words.get(2) or os.strerror(error)}"
+                              f"{f' ({device.asking})' if device.asking else ''}")
+        device.asking = ""
+    elif kind == _DROPS:
+        count, = struct.unpack_from("<Q", body, place)
+        reason = _text(dict(_options(body, place + 8)).get(1, b""))
+        capture.dropped.append((number, reason, count))
+
+
+def _read_command(capture: Capture, kind: int, body: bytes) -> None:
+    """How a program ended, or what it complained of. Raises as _read_own."""
+    _, namespace, time_ns = _OWN_HEAD.unpack_from(body)
+    is_root, process = struct.unpack_from("<II", body, _OWN_HEAD.size)
+    place = _OWN_HEAD.size + 8
+    if kind == _COMMAND:
+        code, = struct.unpack_from("<I", body, place)
+        words = dict(_options(body, place + 4))
+        capture.commands.append(Command(
+            time_ns, namespace, bool(is_root), process,
+            128 + (code & 127) if code & 127 else code >> 8 & 255, _text(words.get(1, b""))))
+    else:
+        said = dict(_options(body, place))
+        capture.complaints.append(Complaint(
+            time_ns, namespace, bool(is_root), process, said.get(1, b"").decode(errors="replace"),
+            _text(said.get(2, b""))))
+
+
+def _text(content: bytes) -> str:
+    return content.decode("ascii", "replace")

@@ -1,0 +1,214 @@
+"""What qdiscs do to packets: netem's losses and delays, and when a bottleneck lets a packet go.
+
+netem's arithmetic is whole numbers in the kernel (net/sched/sch_netem.c), so that it can be
+repeated to the nanosecond; its random numbers follow from the seed that the qdisc was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from firstflight.net.link import Link
+from firstflight.net.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
+from firstflight.net.tc import (FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS,
+                                htb_ticks, probability)
+from firstflight.net.waiting import LATE_NS
+
+CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
+_MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
+_TABLE_SCALE = 8192  # NETEM_DIST_SCALE
+
+
+def reached(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
+    """When each packet has propagated, ns; None for one that random loss takes.
+
+    left_ns: when they left, in that order. table: netem's normal distribution, where
+    there is jitter.
+    """
+    propagation_ns = delay_ns(link.delay_ms) + LATE_NS
+    if not (link.loss_percent or link.jitter_ms):
+        return [left + propagation_ns for left in left_ns]
+    jitter_ns = min(delay_ns(link.jitter_ms), _MOST_JITTER_NS)
+    numbers = random_numbers(link.seed)
+    losses = _losses(link, numbers)
+    return [None if next(losses) else
+            max(left, left + propagation_ns + _deviation_ns(jitter_ns, numbers, table))
+            for left in left_ns]
+
+
+def random_numbers(seed: int) -> Iterator[int]:
+    """The 32-bit numbers that a seed gives (prandom_seed_state, prandom_u32_state)."""
+    mixed = (seed >> 32 ^ seed << 10 ^ seed) & MOST_U32
+    one, two, three, four = (mixed + least if mixed < least else mixed
+                             for least in (2, 8, 16, 128))
+    while True:
+        one = (one & 0xFFFFFFFE) << 18 & MOST_U32 ^ (one << 6 & MOST_U32 ^ one) >> 13
+        two = (two & 0xFFFFFFF8) << 2 & MOST_U32 ^ (two << 2 & MOST_U32 ^ two) >> 27
+        three = (three & 0xFFFFFFF0) << 7 & MOST_U32 ^ (three << 13 & MOST_U32 ^ three) >> 21
+        four = (four & 0xFFFFFF80) << 13 & MOST_U32 ^ (four << 3 & MOST_U32 ^ four) >> 12
+        yield one ^ two ^ three ^ four
+
+
+def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
+    """Whether random loss takes the next packet (loss_event)."""
+    if not link.loss_percent:
+        while True:
+            yield False
+    if link.loss_burst == 1:
+        limit = probability(link.loss_percent)
+        while True:
+            yield next(numbers) <= limit
+    # Gilbert's model (loss_gilb_ell): a transfer begins among packets that go through. Each
+    # packet may change the state for the next; those of the lossy state are lost.
+    ends_percent = 100 / link.loss_burst
+    begins = probability(link.loss_percent * ends_percent / (100 - link.loss_percent))
+    ends, is_lossy = probability(ends_percent), False
+    while True:
+        changes = next(numbers) < (ends if is_lossy else begins)
+        yield next(numbers) > 0 and is_lossy
+        is_lossy ^= changes
+
+
+def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) -> int:
+    """How far one delay is from the mean (tabledist): C's division cuts towards zero."""
+    if not jitter_ns:
+        return 0
+    drawn = table[next(numbers) % len(table)]
+    part = jitter_ns % _TABLE_SCALE * drawn
+    rounded = (abs(part) + _TABLE_SCALE // 2) // _TABLE_SCALE
+    return (rounded if part >= 0 else -rounded) + jitter_ns // _TABLE_SCALE * drawn
+
+
+# Bottlenecks --------------------------------------------------------------------------
+
+SECOND = 1_000_000_000
+_LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
+
+
+class Shaper(Protocol):
+    """Times in ns, sizes in bytes with the Ethernet header."""
+
+    def due(self, reached: int, size: int) -> int:
+        """When a packet leaves that comes at `reached`, behind all that was taken."""
+
+    def take(self, reached: int, size: int, left: int) -> None:
+        """A packet left at that time."""
+
+
+def shaper(link: Link) -> Shaper:
+    """The bottleneck of one direction, empty."""
+    rate = int(bytes_per_s(link.rate_kbps))
+    if link.htb_burst_bytes:
+        return Htb(rate, link.htb_burst_bytes)
+    makers: dict[str, Callable[[int], Shaper]] = {"cake": Cake, "fq_codel": TokenBucket}
+    return makers.get(link.qdisc, Rate)(rate)
+
+
+class Rate:
+    """netem's rate: a packet leaves when it has been serialised behind the one before.
+
+    (netem_enqueue, packet_time_ns.) The guest sets no timer sooner than LEAST_TIMER_NS after
+    another one has fired, and each fires LATE_NS late.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self.free = 0  # when the last one has been serialised
+        self.left = 0  # when it left
+
+    def due(self, reached: int, size: int) -> int:
+        reached = self._noticed(reached)
+        done = max(reached, self.free) + size * SECOND // self.rate
+        if done == reached or done + LATE_NS <= self.left:
+            return max(done, self.left)
+        return max(done, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
+
+    def take(self, reached: int, size: int, left: int) -> None:
+        self.free = max(self._noticed(reached), self.free) + size * SECOND // self.rate
+        self.left = left
+
+    def _noticed(self, reached: int) -> int:
+        """When a packet that comes just after a timer is handled."""
+        return max(reached, self.left + LEAST_TIMER_NS) if reached > self.left else reached
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A rate as most qdiscs keep it: a packet takes size × factor >> shift ns."""
+
+    factor: int
+    shift: int
+
+    def takes(self, size: int) -> int:
+        return size * self.factor >> self.shift
+
+    @staticmethod
+    def for_rate(rate: int) -> Scale:
+        """psched_ratecfg_precompute__: as many bits as fit into 32."""
+        shift = 0
+        while (factor := (SECOND << shift) // rate) < 1 << 31 and SECOND << shift < 1 << 63:
+            shift += 1
+        return Scale(factor, shift)
+
+    @staticmethod
+    def for_cake(rate: int) -> Scale:
+        """cake_set_rate: 34 bits."""
+        factor, shift = (SECOND << 34) // max(rate, 64), 34
+        while factor >> 34:
+            factor, shift = factor >> 1, shift - 1
+        return Scale(factor, shift)
+
+
+class TokenBucket:
+    """tbf with a burst of one full packet (tbf_dequeue); its tokens are nanoseconds."""
+
+    def __init__(self, rate: int) -> None:
+        self.scale = Scale.for_rate(rate)
+        self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)  # testbed.network.shaping
+        self.left = 0
+
+    def due(self, reached: int, size: int) -> int:
+        ready = self.left + self.scale.takes(size) - self.tokens
+        return reached if ready <= reached else ready + LATE_NS
+
+    def take(self, reached: int, size: int, left: int) -> None:
+        self.tokens = min(self.burst, self.tokens + left - self.left) - self.scale.takes(size)
+        self.left = left
+
+
+class Cake:
+    """cake's shaper (cake_advance_shaper): after a packet it waits as long as that one takes."""
+
+    def __init__(self, rate: int) -> None:
+        self.scale = Scale.for_cake(rate)
+        self.ready = 0
+
+    def due(self, reached: int, size: int) -> int:
+        return reached if self.ready <= reached else self.ready + LATE_NS
+
+    def take(self, reached: int, size: int, left: int) -> None:
+        self.ready = max(reached, self.ready) + self.scale.takes(size)
+
+
+class Htb:
+    """HTB's only class (htb_charge_class): a packet leaves while neither bucket is overdrawn."""
+
+    def __init__(self, rate: int, burst_bytes: int) -> None:
+        self.scale = Scale.for_rate(rate)
+        self.bursts = [htb_ticks(rate, size) * TICK_NS
+                       for size in (burst_bytes, HTB_CEILING_BURST_BYTES)]
+        self.tokens = list(self.bursts)
+        self.left = 0
+
+    def due(self, reached: int, size: int) -> int:
+        ready = self.left + max(0, -min(self.tokens))
+        return reached if ready <= reached else ready + LATE_NS
+
+    def take(self, reached: int, size: int, left: int) -> None:
+        idle = min(left - self.left, _LONGEST_NS)
+        takes = self.scale.takes(size)
+        self.tokens = [max(min(tokens + idle, burst) - takes, 1 - _LONGEST_NS)
+                       for tokens, burst in zip(self.tokens, self.bursts)]
+        self.left = left

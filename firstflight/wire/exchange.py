@@ -1,0 +1,402 @@
+"""What the packets of an exchange show: the two captures of a connection, summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from firstflight.net.headers import FIN, OPTION_SACK_PERMITTED, RST, SYN, tcp_options
+from firstflight.net.path import NEVER, serialised_ms
+from firstflight.net.segments import (MS, SYN_BYTES, Connection, Packets, Segment, distance,
+                                      read_connection, read_connections)
+
+SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One connection of a trial, from its two captures.
+
+    at_client, at_server: every segment that the tap recorded, both directions, in
+        order of time.
+    syns: SYNs as the client sent them; syn_acks: as the server sent them.
+    handshake_ms: first SYN to first SYN-ACK at the client.
+    first_flight: data that the server sent before the first acknowledgement
+        of data; first_flight_end_ns: when that acknowledgement reached the server,
+        path.NEVER if none did; flight_arrivals: the same segments at the client, as far as
+        they kept the link busy.
+    bandwidth_kbps: of the link, from flight_arrivals: the bytes after the
+        first over the time that they took; None for fewer than two.
+    probes: new data, or a first FIN, that a timer sent beyond the window
+        (tail loss probe, RFC 8985 section 7).
+    retransmissions: data that the server retransmitted; fin_retransmissions:
+        its FIN alone; client_retransmissions: the client's request
+        or FIN.
+    lost_to_client, lost_to_server: sent and never received, whatever it was.
+    response_start_ns, response_acknowledged_ns: at the server, the first
+        segment of the response and the first acknowledgement of all of it.
+    """
+
+    client_port: int
+    at_client: tuple[Segment, ...]
+    at_server: tuple[Segment, ...]
+    syns: tuple[Segment, ...]
+    syn_acks: tuple[Segment, ...]
+    handshake_ms: float | None
+    first_flight: tuple[Segment, ...]
+    first_flight_end_ns: int
+    flight_arrivals: tuple[Segment, ...]
+    bandwidth_kbps: float | None
+    probes: tuple[Segment, ...]
+    retransmissions: tuple[Segment, ...]
+    fin_retransmissions: tuple[Segment, ...]
+    client_retransmissions: tuple[Segment, ...]
+    lost_to_client: tuple[Segment, ...]
+    lost_to_server: tuple[Segment, ...]
+    response_start_ns: int | None
+    response_acknowledged_ns: int | None
+
+    @property
+    def handshake_retransmissions(self) -> int:
+        """SYNs and SYN-ACKs sent more than once."""
+        return max(0, len(self.syns) - 1) + max(0, len(self.syn_acks) - 1)
+
+    @property
+    def handshake_was_lost(self) -> bool:
+        """Whether a SYN or SYN-ACK was lost, so that handshake_ms is no round trip."""
+        return any(segment.flags & SYN for segment in self.lost_to_client + self.lost_to_server)
+
+    @property
+    def lost_data(self) -> tuple[Segment, ...]:
+        return tuple(segment for segment in self.lost_to_client if segment.payload_bytes)
+
+    @property
+    def latency_ms(self) -> float | None:
+        """T_ACK − T_Res1 (the paper's section 2) at the server's interface."""
+        if self.response_start_ns is None or self.response_acknowledged_ns is None:
+            return None
+        return (self.response_acknowledged_ns - self.response_start_ns) / 1e6
+
+
+def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int = 0,
+                  response_bytes: int = 0) -> Exchange:
+    """The exchange from `client_port`, or the only one there is if that is 0.
+
+    client_pcap, server_pcap: the packets of one trial as they stand in a pcap
+    file, with or without the file's header. response_bytes: the response that
+    counts is the last so many bytes on the connection, headers included; 0
+    for all of them. Raises CaptureError.
+    """
+    return _sum_up(read_connection(client_pcap, server_pcap, client_port), response_bytes)
+
+
+def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str, int], Exchange]:
+    """All exchanges of captures of many, by the client's address and port.
+
+    A port that was used more than once is excluded. Raises CaptureError.
+    """
+    return {client: _sum_up(connection, response_bytes=0) for client, connection
+            in read_connections(client_pcap, server_pcap).items()}
+
+
+def clock_phase_ns(exchange: Exchange) -> int | None:
+    """The middle of the phases that the packets leave; None without any."""
+    phases = clock_phases_ns(exchange)
+    return phases and sum(phases) // 2
+
+
+def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
+    """How far into a millisecond of the kernel's clock the client's first packet left.
+
+    The client's time stamps (RFC 7323) count whole milliseconds of that
+    clock; each packet shows within which one it left, and all of them together
+    narrow the phase down. The least and the most that remain; None without
+    stamps, or where they contradict each other.
+    """
+    return _phases_ns([s for s in exchange.at_client if not s.to_client and s.stamp is not None])
+
+
+def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
+    """The same of a host that sent these, all with stamps."""
+    if not sent:
+        return None
+    first = sent[0]
+    low, high = 0, MS - 1
+    for segment in sent:
+        ticks = distance(segment.stamp or 0, first.stamp or 0)
+        # phase + elapsed lies within [ticks, ticks + 1) milliseconds
+        start = ticks * MS - (segment.time_ns - first.time_ns)
+        low, high = max(low, start), min(high, start + MS - 1)
+    return (low, high) if low <= high else None
+
+
+def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
+    """The time nearest to the expected one, and not below 0, whose phase is among phases_ns.
+
+    phases_ns: from the least to the most. Phases lie on a circle of a millisecond: one just before
+    a tick is near to one just after it.
+    """
+    least, most = phases_ns
+    phase_ns = expected_ns % MS
+    if least <= phase_ns <= most:
+        return expected_ns
+    later_ns, earlier_ns = (least - phase_ns) % MS, (phase_ns - most) % MS
+    nearest_ns = expected_ns + later_ns if later_ns <= earlier_ns else expected_ns - earlier_ns
+    return nearest_ns if nearest_ns >= 0 else nearest_ns + MS
+
+
+def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
+    """The handshake at the client less what its two packets take to serialise.
+
+    None where a packet of the handshake was lost, or there was none.
+    """
+    if exchange.handshake_ms is None or exchange.handshake_was_lost:
+        return None
+    return exchange.handshake_ms - sum(
+        serialised_ms(SYN_BYTES, rate) for rate in (uplink_kbps, bandwidth_kbps))
+
+
+def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
+    """The rate of a token bucket, which lets so many packets through unshaped after a pause.
+
+    A packet then waits for what left before it, not for itself. None for too few.
+    """
+    return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
+
+
+def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
+    """The least and the most that the handshake's RTT can be to the server, µs; None without any.
+
+    TCP takes it as a difference of whole µs. Where SYN-ACKs were retransmitted only the time stamp
+    that comes back shows it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
+    """
+    sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
+    heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
+    if heard is None or not exchange.syn_acks:
+        return None
+    if len(exchange.syn_acks) == 1:
+        us = (heard.time_ns - exchange.syn_acks[0].time_ns) // 1000
+        return us, us + 1
+    phases = _phases_ns(sent)
+    if phases is None or heard.echo is None:
+        return None
+    echoed = distance(heard.echo, sent[0].stamp or 0)
+    least, most = ((heard.time_ns - sent[0].time_ns + phase) // MS - echoed for phase in phases)
+    return 1000 * max(least, 1), 1000 * max(most, 1)
+
+
+def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
+    """First SYN or SYN-ACK to its acknowledgement, at the side that sent it.
+
+    at_sender: all segments there; to_client: whether that is the server.
+    """
+    sent = next((s.time_ns for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
+    answered = next((s.time_ns for s in at_sender if s.to_client != to_client and s.ack == 1), None)
+    return None if sent is None or answered is None else answered - sent
+
+
+def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
+    at_client, at_server = connection.at_client, connection.at_server
+    syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
+    syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
+    probes = _probes(at_server)
+    has_sack = all(OPTION_SACK_PERMITTED in dict(tcp_options(s.options))
+                   for s in (*syns[:1], *syn_acks[:1]) if s.options)
+    flight, flight_end_ns = _first_flight(at_server, probes, has_sack)
+    arrivals = _busy_arrivals(flight, at_client)
+    retransmitted = _retransmitted(s for s in at_server if s.to_client)
+    end = max((s.end for s in at_server if s.to_client and s.payload_bytes), default=0)
+    start_ns, acknowledged_ns = response_times(
+        at_server, end - response_bytes if response_bytes else 1, end) if end else (None, None)
+    return Exchange(
+        client_port=connection.client_port, at_client=at_client, at_server=at_server,
+        syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
+        first_flight=flight, first_flight_end_ns=flight_end_ns, flight_arrivals=arrivals,
+        bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
+        retransmissions=tuple(s for s in retransmitted if s.payload_bytes),
+        fin_retransmissions=tuple(s for s in retransmitted if not s.payload_bytes),
+        client_retransmissions=_retransmitted(s for s in at_client if not s.to_client),
+        lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
+        lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
+        response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns)
+
+
+def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
+    sent = next((s.time_ns for s in at_client if not s.to_client and s.flags & SYN), None)
+    answered = next((s.time_ns for s in at_client if s.to_client and s.flags & SYN), None)
+    if sent is None or answered is None:
+        return None
+    return (answered - sent) / 1e6
+
+
+def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """New data or a FIN that a timer of the server sent.
+
+    TCP sends what is new when an acknowledgement allows it or when the server writes. A lone
+    segment that leaves after a round trip in which nothing new happened at all was sent by
+    neither. A copy of a request is nothing new, and so is the answer to it.
+    """
+    pause_ns = round_trip_ns(at_server, to_client=True)
+    probes: list[Segment] = []
+    highest, heard, acknowledged = 1, 1, 1
+    last_event_ns, copied_ns = 0, -1
+    for segment, following in zip(at_server, (*at_server[1:], None)):
+        if segment.to_client and segment.end_with_fin > highest:
+            alone = (following is None or not following.to_client
+                     or following.time_ns - segment.time_ns > SAME_WRITE_NS)
+            if pause_ns and alone and highest > 1 \
+                    and segment.time_ns - last_event_ns >= pause_ns:
+                probes.append(segment)
+            highest = segment.end_with_fin
+        elif segment.to_client and segment.time_ns == copied_ns and not segment.payload_bytes:
+            continue
+        if not segment.to_client:
+            is_copy = 0 < segment.payload_bytes <= heard - segment.seq and not segment.is_fin
+            heard = max(heard, segment.end_with_fin)
+            if is_copy and (segment.ack or 0) <= acknowledged:
+                copied_ns = segment.time_ns
+                continue
+            acknowledged = max(acknowledged, segment.ack or 0)
+        last_event_ns = segment.time_ns
+    return tuple(probes)
+
+
+def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], has_sack: bool
+                  ) -> tuple[tuple[Segment, ...], int]:
+    """New data, probes excluded, up to the first acknowledgement of any, also by SACK alone.
+
+    And when that acknowledgement arrived, ns; NEVER without one. Without SACK a duplicate
+    acknowledgement takes its place: it lets new data leave (RFC 3042, tcp_limit_transmit).
+    """
+    flight: list[Segment] = []
+    highest, window = 1, -1
+    for segment in at_server:
+        if not segment.to_client:
+            is_duplicate = not has_sack and segment.window == window and not (
+                segment.payload_bytes or segment.flags & (SYN | FIN))
+            window = segment.window
+            if flight and segment.ack is not None and (
+                    segment.ack > flight[0].seq or segment.sacked or is_duplicate):
+                # The first segment may be lost, and the next ones acknowledged.
+                return tuple(flight), segment.time_ns
+        elif segment.payload_bytes and segment.end > highest:
+            highest = segment.end
+            if segment not in probes:
+                flight.append(segment)
+    return tuple(flight), NEVER
+
+
+def _key(segment: Segment) -> tuple[int, int, int, int]:
+    """What identifies one transmission on either capture."""
+    return segment.identification, segment.seq, segment.payload_bytes, segment.flags
+
+
+def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
+                   ) -> tuple[Segment, ...]:
+    """The flight at the client, up to where the link fell idle.
+
+    A segment queued for the link if it left before the one in front of it was
+    sent, which takes its share of the time between their arrivals; half of
+    that, to be safe from clocks that are not exact.
+    """
+    sent = {_key(segment): segment.time_ns for segment in flight}
+    arrivals = tuple(s for s in at_client
+                     if s.to_client and s.payload_bytes and _key(s) in sent)
+    for place, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
+        left_apart = sent[_key(segment)] - sent[_key(before)]
+        share = min(1.0, before.frame_bytes / segment.frame_bytes)
+        if 2 * left_apart > share * (segment.time_ns - before.time_ns):
+            return arrivals[:place]
+    return arrivals
+
+
+def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
+                    counted: slice = slice(1, None)) -> float | None:
+    """What arrived from the first to the last, but for the first, over the time that it took.
+
+    counted: which of them took that time.
+    """
+    if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
+        return None
+    arrived = [s.frame_bytes for s in at_client
+               if s.to_client and run[0].time_ns <= s.time_ns <= run[-1].time_ns]
+    return sum(arrived[counted]) * 8e6 / (run[-1].time_ns - run[0].time_ns)
+
+
+def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Segments with data or a FIN, none of it new. Keep-alives and SYNs do not count."""
+    retransmitted = []
+    highest, fin_sent = 1, False
+    for segment in sent:
+        if segment.flags & (SYN | RST):
+            continue
+        repeats_data = segment.payload_bytes > 0 and segment.seq < highest
+        repeats_fin = segment.payload_bytes == 0 and segment.is_fin and fin_sent
+        if repeats_data or repeats_fin:
+            retransmitted.append(segment)
+        highest = max(highest, segment.end)
+        fin_sent = fin_sent or segment.is_fin
+    return tuple(retransmitted)
+
+
+def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """The segments sent that the other side's capture does not have."""
+    arrived = Counter(_key(segment) for segment in at_other_side)
+    lost = []
+    for segment in sent:
+        key = _key(segment)
+        if arrived[key] > 0:
+            arrived[key] -= 1
+        else:
+            lost.append(segment)
+    return tuple(lost)
+
+
+def response_times(at_server: tuple[Segment, ...], start: int, end: int
+                   ) -> tuple[int | None, int | None]:
+    """T_Res1 and T_ACK of a response, ns: when its first data was sent, and all acknowledged.
+
+    start, end: sequence numbers of its first byte and behind its last one.
+    """
+    sent = next((s.time_ns for s in at_server
+                 if s.to_client and s.payload_bytes and s.end > start), None)
+    acknowledged = next((s.time_ns for s in at_server if not s.to_client
+                         and s.ack is not None and s.ack >= end), None)
+    return sent, acknowledged
+
+
+# The receive window -----------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Offered:
+    """What a client offered on one connection, as its server saw it.
+
+    least_bytes, most_bytes: of the windows while data was to be sent. waits: how often the server
+    had no room for a full segment left in the window, with more to send, until the client
+    offered more.
+    """
+
+    least_bytes: int
+    most_bytes: int
+    waits: int
+
+
+def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | None:
+    """The windows of a connection, by the packets at its server; None where none was offered.
+
+    scale: of the client's SYN, bits; mss: bytes of a full segment.
+    """
+    end = max((segment.end for segment in at_server if segment.to_client
+               and segment.payload_bytes), default=0)
+    windows, edge, sent, waits = [], 0, 1, 0
+    for segment in at_server:
+        if segment.to_client:
+            sent = max(sent, segment.end)
+        elif segment.ack is not None and not segment.flags & SYN and segment.ack < end:
+            window = segment.window << scale
+            waits += bool(edge and sent < end and edge - sent < mss
+                          and segment.ack + window > edge)
+            edge = max(edge, segment.ack + window)
+            windows.append(window)
+    return Offered(min(windows), max(windows), waits) if windows else None

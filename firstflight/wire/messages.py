@@ -1,0 +1,156 @@
+"""Where the messages of a connection begin and end, by its packets alone.
+
+For servers that report nothing. TLS 1.3 (RFC 8446, 2) gives the order away,
+encrypted or not: the client's hello leaves before anything of the server's is
+acknowledged; its Finished only once all of the server's first flight is there, which
+its acknowledgement counts; then the request, behind the settings of HTTP/2, before the
+client has anything more of the server's.
+
+A request that is early data is answered before the client's Finished is there, so that the order
+of acknowledgements does not distinguish the messages. What does: the length of the hello, which
+its record has in the open (RFC 8446, 5.1), and that a server's first flight without certificates
+is one write of less than a segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from firstflight.net.headers import RST, TCP, headers
+from firstflight.net.path import NEVER
+from firstflight.net.segments import CaptureError, Packets, Segment, frames
+from firstflight.wire.exchange import Exchange, response_times
+from firstflight.wire.flights import flights
+
+@dataclass(frozen=True)
+class Messages:
+    """Bytes of the server's, counted from 0, and of the client's.
+
+    flight_bytes: of the server's first flight over TLS, 0 without TLS. before_request_bytes: of
+    the client's, its Finished included, before the request. start, end: of the response,
+    with what the server sends in front of it once the request is there (tickets, settings).
+    """
+
+    flight_bytes: int
+    before_request_bytes: int
+    start: int
+    end: int
+
+
+def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
+    """What the packets show; None where there is no whole request, or no answer to it.
+
+    before: so many requests come before the one that counts, a packet each; over TLS none.
+    """
+    requested = _new_data(exchange.at_server)
+    finished = next((s for s in requested if (s.ack or 0) > 1), None) if is_secure else None
+    if is_secure and finished is None:
+        return None
+    if finished is None and len(requested) <= before:
+        return None
+    request = (requested[before] if finished is None else
+               [s for s in requested if s.seq >= finished.seq and s.ack == finished.ack][-1])
+    place = exchange.at_server.index(request)
+    start = max((s.end for s in exchange.at_server[:place] if s.to_client and s.payload_bytes),
+                default=1)
+    end = response_end(exchange)
+    if end <= start:
+        return None
+    return Messages((finished.ack or 1) - 1 if finished else 0,
+                    finished.end - 1 if finished else 0, start - 1, end - 1)
+
+
+def retime(exchange: Exchange, response: Messages) -> Exchange:
+    """The exchange with the response's times as these messages have them."""
+    sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
+    return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
+
+
+def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
+    """The client's, without retransmissions."""
+    new: list[Segment] = []
+    highest = 1
+    for segment in segments:
+        if not segment.to_client and segment.payload_bytes and segment.end > highest:
+            new.append(segment)
+            highest = segment.end
+    return new
+
+
+def response_end(exchange: Exchange) -> int:
+    """The sequence number behind the response: what the client had when it closed.
+
+    What a server sends to a client that has closed (an alert, GOAWAY) is not part of it.
+    """
+    last = max((s.end for s in exchange.at_server if s.to_client and s.payload_bytes),
+               default=1)
+    closed = next((s.ack for s in exchange.at_client if not s.to_client
+                   and (s.is_fin or s.flags & RST) and s.ack is not None), None)
+    return last if closed is None else min(last, closed)
+
+
+# Early data (0-RTT) -------------------------------------------------------------------
+
+# Behind the hello of a client that offers early data (RFC 8446, D.4): a change_cipher_spec.
+CHANGE_BYTES = 6
+_HANDSHAKE, _RECORD_HEAD_BYTES = 0x16, 5
+_OFFSET_AT = 12  # in a header of TCP, where its data begins
+
+
+@dataclass(frozen=True)
+class Early:
+    """What the packets show of early data.
+
+    wire_bytes: of it, encrypted, what left before anything of the server's was there.
+    answer_ms: from when all of it was at the server to the response. round_trips, segments: in
+    which hello and early data left.
+    """
+
+    messages: Messages
+    wire_bytes: int
+    answer_ms: float
+    round_trips: int
+    segments: int
+
+
+def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> Early:
+    """The messages of a connection whose early data was accepted. Raises CaptureError.
+
+    sealed_bytes: as long as it is on the wire.
+    """
+    hello_bytes = _hello_bytes(client_pcap, exchange.client_port) + CHANGE_BYTES
+    end = hello_bytes + sealed_bytes
+    requested = next((s for s in exchange.at_server
+                  if not s.to_client and s.payload_bytes and s.end > end), None)
+    sent = [s for s in exchange.at_server if s.to_client and s.payload_bytes]
+    if requested is None or not sent:
+        raise CaptureError("no whole early data with an answer to it")
+    flight_bytes = sent[0].payload_bytes
+    start = max([flight_bytes, *(s.end - 1 for s in sent if s.time_ns < requested.time_ns)])
+    answer = next((s for s in sent if s.end > 1 + start), None)
+    if answer is None:
+        raise CaptureError("no answer to the early data")
+    heard_ns = next((s.time_ns for s in exchange.at_client if s.to_client and s.payload_bytes),
+                    NEVER)
+    before = max((s.end - 1 for s in exchange.at_client
+                  if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
+    left = flights(exchange.at_client, 0, end, to_client=False)
+    return Early(Messages(flight_bytes, end, start, response_end(exchange) - 1),
+                 min(before, end) - hello_bytes, (answer.time_ns - requested.time_ns) / 1e6,
+                 len(left), sum(map(len, left)))
+
+
+def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
+    """The bytes of a client's first record, by its head. Raises CaptureError."""
+    for _, frame, frame_bytes in frames(client_pcap, "client"):
+        parsed = headers(frame, frame_bytes)
+        if parsed is None or (parsed.protocol, parsed.from_port) != (TCP, client_port):
+            continue
+        first = parsed.body[(parsed.body[_OFFSET_AT] >> 4) * 4:]
+        if first:
+            break
+    else:
+        first = b""
+    if len(first) < _RECORD_HEAD_BYTES or first[0] != _HANDSHAKE:
+        raise CaptureError("a connection that does not begin with a hello of TLS")
+    return _RECORD_HEAD_BYTES + int.from_bytes(first[3:_RECORD_HEAD_BYTES], "big")

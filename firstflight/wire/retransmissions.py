@@ -1,0 +1,132 @@
+"""Why TCP retransmits what was not lost: which timer of Linux explains it.
+
+First SYN and SYN-ACK are retransmitted after a second (RFC 6298, 2.1), and so is
+whatever crosses a longer path. The tail loss probe waits for two smoothed
+RTTs (RFC 8985, 7.2), no longer than the retransmission timer would, and that
+timer for the RTT and its variance: both know only the handshake's small
+packets when the first full segments queue at a slow bottleneck. A probe sends
+new data where there is some, and repeats what was sent last where there is
+none. Linux rounds the timers up, by as much as an eighth, and keeps still as
+long as the first copy is in a queue of the same machine
+(skb_still_in_host_queue).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from firstflight.net.headers import SYN
+from firstflight.net.path import LEAST_TIMEOUT_US, STAMP_MS
+from firstflight.net.segments import Segment
+from firstflight.wire.exchange import Exchange, round_trip_ns
+
+# The causes, in words.
+SYN_TIMER = "SYN timer (1 s) shorter than the RTT"
+ARP_AND_SYN_TIMER = "SYN timer (1 s) shorter than the ARP exchange and the RTT together"
+SYN_ACK_TIMER = "SYN-ACK timer (1 s) shorter than the RTT"
+FALLBACK_TIMER = "retransmission timer (3 s after a retransmitted SYN-ACK) shorter than the RTT"
+RETRANSMISSION_TIMER = "retransmission timer shorter than the wait in the queue"
+PROBE = "tail loss probe: the acknowledgement takes longer than 2 SRTT"
+
+_SYN_TIMER_MS = 1000.0  # TCP_TIMEOUT_INIT (RFC 6298, 2.1)
+_FALLBACK_TIMER_MS = 3000.0  # TCP_TIMEOUT_FALLBACK (RFC 6298, 5.7)
+# A retransmitted SYN is answered within this.
+_ANSWER_MS = 1.0
+# Linux takes some round trips in whole milliseconds (timestamps, jiffies).
+_CLOCK_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Retransmission:
+    """A segment retransmitted: why, as far as the wire shows.
+
+    cause: one of those above, "" where packets were lost, None where
+        nothing explains it.
+    """
+
+    segment: Segment
+    cause: str | None
+
+
+def explain(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Retransmission, ...]:
+    """All that was retransmitted, with its cause, in no particular order.
+
+    arp_ms: how long the client waited for the server's address (ARP) before its
+    first SYN left; the SYN's timer ran meanwhile.
+    """
+    handshake = exchange.syns[1:] + exchange.syn_acks[1:]
+    server = exchange.retransmissions + exchange.fin_retransmissions
+    if exchange.lost_to_client or exchange.lost_to_server:
+        # After a loss TCP also retransmits what did arrive: then nothing
+        # needs explaining, and causes cannot be distinguished.
+        return tuple(Retransmission(segment, "") for segment
+                     in handshake + server + exchange.client_retransmissions)
+    return tuple(
+        [Retransmission(segment, _syn_cause(exchange, segment, arp_ms))
+         for segment in handshake]
+        + [Retransmission(segment, _data_cause(exchange.at_server, segment))
+           for segment in server]
+        + [Retransmission(segment, _data_cause(exchange.at_client, segment))
+           for segment in exchange.client_retransmissions])
+
+
+def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | None:
+    """A timer explains a SYN or SYN-ACK if it ran out and the answer took longer."""
+    if exchange.handshake_ms is not None and exchange.handshake_ms + arp_ms < _SYN_TIMER_MS:
+        return None
+    if not segment.to_client:
+        waited_ms = arp_ms + segment.ms_after(exchange.syns[0])
+        cause = ARP_AND_SYN_TIMER if arp_ms else SYN_TIMER
+        return cause if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
+    arrived = [s for s in exchange.at_server if not s.to_client and s.flags & SYN]
+    if any(0 <= segment.ms_after(syn) < _ANSWER_MS for syn in arrived[1:]):
+        return SYN_TIMER  # the answer to a retransmitted SYN
+    waited_ms = segment.ms_after(exchange.syn_acks[0])
+    return SYN_ACK_TIMER if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
+
+
+def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str | None:
+    """Which timer of its sender retransmitted this segment.
+
+    A tail loss probe repeats the last segment sent, the retransmission timer
+    the first that is not acknowledged; what follows until the window of that
+    time is acknowledged follows from it. The probe comes no later than that timer
+    would (tcp_schedule_loss_probe). Either explains a segment only if it
+    waited for as long as Linux lets that timer wait at least.
+    """
+    # The handshake is the least that the smoothed RTT can be.
+    round_trip_ms = (round_trip_ns(at_sender, retransmitted.to_client) or 0) / 1e6
+    timeout_ms = round_trip_ms + LEAST_TIMEOUT_US / 1000 - _CLOCK_MS
+    acknowledged, highest, recovery_end, probed = 1, 1, 0, False
+    progress_ns, sent_at = at_sender[0].time_ns, dict[int, int]()
+    cause: str | None = None
+    for segment in at_sender:
+        if segment.to_client != retransmitted.to_client:
+            if segment.ack is not None and segment.ack > acknowledged:
+                acknowledged, progress_ns, probed = segment.ack, segment.time_ns, False
+            continue
+        if segment.flags & SYN or segment.end_with_fin == segment.seq:
+            continue
+        if segment.seq in sent_at and segment.end_with_fin <= highest:
+            waited_ms = (segment.time_ns - sent_at[segment.seq]) / 1e6
+            idle_ms = (segment.time_ns - progress_ns) / 1e6
+            head_ms = (segment.time_ns - sent_at.get(acknowledged, segment.time_ns)) / 1e6
+            is_due = idle_ms >= 2 * round_trip_ms - _CLOCK_MS or head_ms >= timeout_ms
+            if segment.end_with_fin == highest and not probed and is_due:
+                cause, probed = PROBE, True
+            elif segment.seq <= acknowledged and waited_ms >= timeout_ms:
+                cause, recovery_end = RETRANSMISSION_TIMER, highest
+            elif (segment.seq <= acknowledged == 1 and waited_ms >= _FALLBACK_TIMER_MS
+                  and _syns(at_sender, segment.to_client) > 1):
+                cause, recovery_end = FALLBACK_TIMER, highest
+            elif segment.end_with_fin > recovery_end:
+                cause = None
+            if segment is retransmitted:
+                return cause
+        sent_at[segment.seq] = progress_ns = segment.time_ns
+        highest = max(highest, segment.end_with_fin)
+    return None
+
+
+def _syns(at_sender: tuple[Segment, ...], to_client: bool) -> int:
+    return sum(1 for s in at_sender if s.to_client == to_client and s.flags & SYN)

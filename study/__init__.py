@@ -1,1 +1,0 @@
-"""From a scenario to findings: the kinds of study, and what they share."""
