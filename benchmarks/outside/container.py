@@ -5,7 +5,7 @@
 
 Builds the image of Containerfile from nothing, on a Debian 12 that mmdebstrap makes from Debian's
 mirror, and runs what people run in it: a single bucket, the paper's scenario, a Mininet script with
-Open vSwitch, packetdrill (PATH: its program, docs/MININET.md), and tests/live/test_escape.py.
+Open vSwitch, packetdrill (PATH: its program, vtime/MININET.md), and tests/live/test_escape.py.
 Each container has no root, no capability, no network, Docker's list of system calls and its
 /dev/shm (64 MB that cannot be executed). Prints a table; exit status 1 where one of them fails, 4
 where this machine lacks a program for it.

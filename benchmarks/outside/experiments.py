@@ -1,4 +1,4 @@
-"""Do other people's public experiments run in virtual time? Writes docs/EXPERIMENTS.md.
+"""Do other people's public experiments run in virtual time? Writes vtime/EXPERIMENTS.md.
 
     /usr/bin/python3 -m benchmarks.outside.experiments [--from FOLDER] [--jobs N]
                                                        [--update] [NAME …]
@@ -37,20 +37,22 @@ from firstflight.base.errors import FAILED, OK, CannotError
 from firstflight.base.files import PROJECT
 from firstflight.runs.scenario_file import parsed
 
-DOCUMENT = PROJECT / "docs" / "EXPERIMENTS.md"
+DOCUMENT = PROJECT / "vtime" / "EXPERIMENTS.md"
 HEAD = """\
 # Other people's experiments
 
 Written by `/usr/bin/python3 -m benchmarks.outside.experiments`. Each experiment is public. This
 project contains none of its code. It runs through `./run.sh -- COMMAND`, at the commit that is
-named, unchanged but for what the last table says. Two reproductions of the paper are in
-[PUBLISHED_SCRIPTS](PUBLISHED_SCRIPTS.md), number by number.
+named, unchanged but for what the second table says. Two reproductions of the paper stand
+[at the end](#two-reproductions-by-their-authors-scripts), number by number.
 
 Where authors keep the files of their own run, "published" is computed from those files, and "ours"
 by the same rule from what the run here wrote. Network: seconds of the experiment's clock. Wall:
 seconds of waiting, with {jobs} experiments side by side on two processors that also did other work.
 
 """
+# What people wrote begins here: it stays when the tables are written anew.
+BY_HAND = "\n## Two reproductions, by their authors' scripts\n"
 TABLE = Path(__file__).with_suffix(".toml")
 # Of what ping says.
 PING = r"time=([\d.]+) ms"
@@ -118,6 +120,8 @@ def main(argv: Sequence[str]) -> int:
     text = document(rows, arguments.jobs)
     if arguments.names and arguments.update:
         text = updated(DOCUMENT.read_text(encoding="utf-8"), text, table)
+    else:
+        text += by_hand(DOCUMENT.read_text(encoding="utf-8"))
     if arguments.update or not arguments.names:
         DOCUMENT.write_text(text, encoding="utf-8")
     runs = [row for row in rows if row.run]
@@ -264,7 +268,7 @@ def begin_of(experiment: Experiment) -> str:
 
 
 def document(rows: Sequence[Row], jobs: int) -> str:
-    """docs/EXPERIMENTS.md."""
+    """vtime/EXPERIMENTS.md."""
     lines = [HEAD.format(jobs=jobs),
              "| experiment | what it is | runs? | network, s | wall, s | published → ours |\n"
              "|---|---|---|--:|--:|---|"]
@@ -280,6 +284,11 @@ def document(rows: Sequence[Row], jobs: int) -> str:
     lines += [f"| {each.name} | {each.changes or 'none'} | {' '.join(each.packages)} |"
               for each in (row.experiment for row in rows) if each.changes or each.packages]
     return "\n".join(lines) + "\n"
+
+
+def by_hand(old: str) -> str:
+    """The end of a document, from BY_HAND on. Raises ValueError where it has none."""
+    return old[old.index(BY_HAND):]
 
 
 def updated(old: str, new: str, table: Sequence[Experiment]) -> str:

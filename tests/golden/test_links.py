@@ -15,8 +15,10 @@ from firstflight.base.files import PROJECT
 
 PLACES = (".", "docs", "docs/results", "docs/studies", "benchmarks", "vtime")
 DOCUMENTS = sorted(path for place in PLACES for path in (PROJECT / place).glob("*.md"))
-NAMED = re.compile(r"\bdocs/[\w/]+\.(?:md|txt|toml|png|bash)")
-PROGRAMS = sorted(path for pattern in ("*.py", "*/**/*.py", "*.sh", "scenarios/**/*.toml")
+NAMED = re.compile(r"\b(?:docs/[\w/]+\.(?:md|txt|toml|png|bash)|vtime/\w+\.(?:md|png))")
+PROGRAMS = sorted(path for pattern in (
+    "*.py", "*/**/*.py", "*.sh", "*/**/*.sh", "*.yml", "Containerfile", "scenarios/**/*.toml",
+    "vtime/command/[!_]*", "paper/*.csv", "docs/completion.bash", "docs/examples/*.toml")
                   for path in PROJECT.glob(pattern)
                   if path.parts[len(PROJECT.parts)] not in ("tests", ".ci")
                   and not any(part.startswith(".") for part in path.parts[len(PROJECT.parts):]))

@@ -17,22 +17,21 @@ from firstflight.base.files import PROJECT
 from tests.golden.test_links import DOCUMENTS
 
 GENERATED = {"docs/RESULTS.md", "docs/REPRODUCE.md", "docs/GALLERY.md", "docs/SCENARIOS.md",
-             "docs/COLUMNS.md", "docs/ONE_TRIAL.md", "docs/EXPERIMENTS.md", "vtime/SIDE_BY_SIDE.md", "CHANGELOG.md"}
+             "docs/COLUMNS.md", "docs/ONE_TRIAL.md", "vtime/EXPERIMENTS.md", "vtime/SIDE_BY_SIDE.md", "CHANGELOG.md"}
 WRITTEN = [path for path in DOCUMENTS if "results" not in path.parts
            and str(path.relative_to(PROJECT)) not in GENERATED]
 # Whose tables have what a program of benchmarks/ measured: it stands there once.
-HOMES = {"docs/METHOD.md", "docs/MODEL.md", "docs/PERFORMANCE.md", "docs/TLS.md",
-         "docs/PUBLISHED_SCRIPTS.md", "docs/INSTALL.md", "docs/USERS.md", "benchmarks/README.md"}
+HOMES = {"docs/METHOD.md", "docs/MODEL.md", "vtime/PERFORMANCE.md", "docs/TLS.md",
+         "docs/INSTALL.md", "docs/USERS.md", "benchmarks/README.md"}
 RULES = {
     "README.md": "20 seconds; 0.1 %; 1 ms",
     "docs/CLUSTER.md": "25 seconds; three times",
     "docs/GLOSSARY.md": "90 %",
     "docs/METHOD.md":
         "two packets; 0.5 µs; 1 µs; three times; 216 ms; 1 s; 100 s; 95 %; 100,000 trials",
-    "docs/MININET.md": "4 s; 80 s; 10 s; 1 ms; 1 µs; 10 µs; 20,000 TCP connections; 200,000 packets",
+    "vtime/MININET.md": "4 s; 80 s; 10 s; 1 ms; 1 µs; 10 µs; 20,000 TCP connections; 200,000 packets",
     "docs/MODEL.md": "1.7 ms",
-    "docs/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
-    "docs/PUBLISHED_SCRIPTS.md": "8 ms",
+    "vtime/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
     "docs/QUESTIONS.md":
         "30 instead of 10; 100 packets; 50 packets; 20 packets",
     "docs/USERS.md": "100 packets; 1 %; 2 %",

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
 with_packetdrill = pytest.mark.skipif(
     PROGRAM is None or shutil.which("gcc") is None,
     reason="no gcc, or no packetdrill: on the PATH, or named by FIRST_FLIGHT_PACKETDRILL"
-           " (docs/MININET.md)")
+           " (vtime/MININET.md)")
 GOOGLES = Path(str(PROGRAM)).resolve().parent.parent  # gtests/net, where it was built there
 OPENS = """\
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -139,4 +139,4 @@ def test_what_a_script_left_running_ends_with_it(folder: Path) -> None:
 def test_without_the_program_a_line_says_what_to_do(folder: Path) -> None:
     (folder / "any.pkt").write_text(OPENS)
     done = ran(folder, "env", "PATH=/usr/bin:/bin", "packetdrill", "any.pkt")
-    assert done.returncode == 127 and "docs/MININET.md" in done.stderr
+    assert done.returncode == 127 and "vtime/MININET.md" in done.stderr

@@ -52,7 +52,7 @@ MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
 SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # vtime/kernel/command.c
 NO_RATE = ("{}: packets passed without a rate limit; such a throughput comes from a cost of 10 µs a"
-           " packet, not from the network (docs/MININET.md)")
+           " packet, not from the network (vtime/MININET.md)")
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
                   "LINES")
 # Mininet needs distutils. The copy of setuptools costs each script a third of a second; Python 3.12

@@ -208,7 +208,7 @@ decompress() {      # NAME
 
 # What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from
 # one version to the next. Makefiles and Kconfigs are read even of parts that are switched off. And
-# the kernel's own tests of TCP, for docs/MININET.md.
+# the kernel's own tests of TCP, for vtime/MININET.md.
 unpack() {      # SOURCE TREE
     tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 \
         --anchored --wildcards --no-wildcards-match-slash \

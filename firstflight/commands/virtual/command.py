@@ -128,7 +128,7 @@ def show_end(folder: Path, result: Result, quiet: bool) -> None:
             " in pieces, those after the first marked with +")
     for name in result.spinning:
         say(f"run.sh: {name} spins: it waits without sleeping, so its clock was moved on"
-            " (docs/MININET.md)")
+            " (vtime/MININET.md)")
     for line in result.troubles[:MOST_SHOWN]:
         say(f"run.sh: {line}")
     if (more := len(result.troubles) - MOST_SHOWN + result.untold_count) > 0:

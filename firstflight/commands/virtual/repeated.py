@@ -237,7 +237,7 @@ def show(runs: Runs, wall_s: float) -> int:
     for line, count in islice(Counter(
             line for run in ended for line in (*run.result.troubles, *(
                 f"{name} spins: it waits without sleeping, so its clock was moved on"
-                " (docs/MININET.md)" for name in run.result.spinning))).items(), MOST_SHOWN):
+                " (vtime/MININET.md)" for name in run.result.spinning))).items(), MOST_SHOWN):
         say(f"run.sh: {line}{f' ({count} runs)' if count > 1 else ''}")
     if failed:
         say(f"run.sh: run {failed[0].number} (seed {failed[0].seed}) ended with status"

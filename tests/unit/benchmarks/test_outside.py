@@ -131,6 +131,21 @@ def test_what_ended_badly_or_left_no_number_does_not_run(
         assert "| 10 | 2 | mean RTT, ms: 3 → 2 |" in text
 
 
+def test_what_people_wrote_stays_when_the_tables_are_written_anew(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, document = tmp_path / "table.toml", tmp_path / "document.md"
+    table.write_text('[[experiment]]\nname = "one"\nrepository = "a/one"\ncommit = "abc"\n'
+                     'about = "none"\ncannot = "there is none"\n')
+    ours = experiments.by_hand(experiments.DOCUMENT.read_text(encoding="utf-8"))
+    document.write_text(f"# Of before\n{ours}")
+    monkeypatch.setattr(experiments, "TABLE", table)
+    monkeypatch.setattr(experiments, "DOCUMENT", document)
+    assert experiments.main([]) == 0
+    text = document.read_text()
+    assert text.endswith(f"\n{ours}") and "| IW 3 | 808 |" in ours
+    assert "Of before" not in text and "no: there is none" in text
+
+
 def test_rows_that_ran_anew_are_written_and_the_others_stay() -> None:
     table = [Experiment(name, f"a/{name}", "abc", name, cannot="there is none", changes="some")
              for name in ("one", "two", "three")]
