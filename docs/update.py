@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/RESULTS.md, its pages, docs/REPRODUCE.md and README's chapter on results.
+"""Write docs/REPRODUCE.md, a page for each scenario, and README's chapter on results.
 
 The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
 where they replace those of an older run. All documents are rendered from there: the page
-docs/results/<scenario>.md, the index docs/RESULTS.md, and by templates with quotes in place of
-numbers docs/REPRODUCE.md and the chapter of README. Only --measure measures.
+docs/results/<scenario>.md, and by templates with quotes in place of numbers docs/REPRODUCE.md,
+which links to the pages, and the chapter of README. Only --measure measures.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 from firstflight.base import errors, files
@@ -39,14 +40,14 @@ from firstflight.runs import runs, scenario_file, stated
 from firstflight.study.registry import stored_report
 
 DOCS = files.PROJECT / "docs"
-OUTPUT = DOCS / "RESULTS.md"
+OUTPUT = DOCS / "REPRODUCE.md"
 FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
 README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
-# Documents with quotes in place of numbers, or with words in place of tables.
+# Documents with quotes in place of numbers.
 TEMPLATES = DOCS / "templates"
-REPRODUCE = "REPRODUCE.md"  # beside the index
+SCENARIOS = "{table}"  # where REPRODUCE has a line for each scenario
 GALLERY_HEAD = """\
 # Gallery
 
@@ -68,16 +69,16 @@ MOST_ROWS = 20  # of a table on a page; the JSON file beside it has the whole ta
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="docs/update.py", allow_abbrev=False,
-        description="Write docs/RESULTS.md, a page for each scenario with every published bar and"
-                    " statement, and README's chapter on results, from the newest whole run of"
+        description="Write docs/REPRODUCE.md, a page for each scenario with every published bar"
+                    " and statement, and README's chapter on results, from the newest whole run of"
                     " every scenario.")
     add_results(parser)
     parser.add_argument("--findings", type=file_path, default=FINDINGS, metavar="DIR",
                         help="where findings and pages are kept; a scenario without a newer run"
                              " keeps its own (default docs/results)")
     parser.add_argument("--output", type=output_file, metavar="FILE",
-                        help="the index (default docs/RESULTS.md); with --run the chapter (default"
-                             " standard output)")
+                        help="the document of all claims (default docs/REPRODUCE.md); with --run the"
+                             " chapter (default standard output)")
     parser.add_argument("--readme", type=file_path, default=README, metavar="FILE",
                         help="the file whose chapter on results is updated (default README.md)")
     parser.add_argument("--measure", type=positive, metavar="HOURS",
@@ -143,22 +144,12 @@ def template(name: str) -> str:
     return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def documents(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
-    """The pages, which lie where findings are kept, and the index, which links to them."""
-    unmeasured = [name for name in scenario_file.names() if name not in reports]
-    back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
-    gallery = os.path.relpath(GALLERY, findings)
-    pages = {}
-    for name, report in reports.items():
-        pages[findings / f"{name}.md"] = markdown.page(with_short_tables(report), back, [
-            f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
-    return {**pages, index: template("RESULTS").format(
-        table=markdown.index(list(reports.values()), unmeasured, folder),
-        within_percent=claims.WITHIN_PERCENT, within_points=claims.WITHIN_POINTS,
-        as_published=stricter(), rebuilt=claims.REBUILT,
-        least_draws=claims.LEAST_DRAWS, reproduced=claims.REPRODUCED,
-        too_few=claims.in_full(claims.UNDECIDED), direction=claims.DIRECTION,
-        not_reproduced=claims.NOT_REPRODUCED)}
+def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
+    """The pages of scenarios, which lie where findings are kept and link to the index."""
+    back, gallery = os.path.relpath(index, findings), os.path.relpath(GALLERY, findings)
+    return {findings / f"{name}.md": markdown.page(with_short_tables(report), back, [
+        f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
+            for name, report in reports.items()}
 
 
 def stricter() -> str:
@@ -189,15 +180,16 @@ def with_short_tables(report: Report) -> Report:
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
-    """The index, its pages, and what quotes them, unless it quotes what is not kept."""
-    index = arguments.output or OUTPUT
-    for path, made in ((arguments.readme, in_readme), (index.with_name(REPRODUCE), reproduce)):
+    """What quotes findings, unless it quotes what is not kept, and the pages."""
+    index, findings = arguments.output or OUTPUT, arguments.findings
+    for path, made in ((arguments.readme, partial(in_readme, arguments.readme, reports.values())),
+                       (index, partial(reproduce, index, reports, findings))):
         try:
-            print(files.write(path, made(path, reports.values())))
+            print(files.write(path, made()))
         except FirstFlightError as error:
             say(f"docs/update.py: {path}: left unchanged: {error}")
-    for path, document in documents(reports, index, arguments.findings).items():
-        print(files.write(path, document))
+    for path, page in pages(reports, index, findings).items():
+        print(files.write(path, page))
 
 
 def pictures_of(name: str) -> list[Path]:
@@ -258,9 +250,20 @@ def in_readme(path: Path, reports: Iterable[Report]) -> str:
     return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
 
 
-def reproduce(_: Path, reports: Iterable[Report]) -> str:
+def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str:
     """docs/REPRODUCE.md: each published claim, with ours. Raises FirstFlightError."""
-    return quoted(template("REPRODUCE"), reports)
+    text = template("REPRODUCE")
+    for name, word in {
+            "within_percent": f"{claims.WITHIN_PERCENT:g}",
+            "within_points": f"{claims.WITHIN_POINTS:g}", "as_published": stricter(),
+            "least_draws": str(claims.LEAST_DRAWS), "reproduced": claims.REPRODUCED,
+            "too_few": claims.in_full(claims.UNDECIDED), "direction": claims.DIRECTION,
+            "not_reproduced": claims.NOT_REPRODUCED, "rebuilt": claims.REBUILT}.items():
+        text = text.replace(f"{{{name}}}", word)
+    unmeasured = [name for name in scenario_file.names() if name not in reports]
+    table = markdown.index(list(reports.values()), unmeasured,
+                           os.path.relpath(findings, index.parent))
+    return table.join(quoted(part, reports.values()) for part in text.split(SCENARIOS))
 
 
 def filled(text: str) -> str:

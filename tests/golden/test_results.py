@@ -1,4 +1,4 @@
-"""docs/RESULTS.md, its pages, REPRODUCE.md and README have the numbers of the kept findings."""
+"""docs/REPRODUCE.md, the scenarios' pages and README have the numbers of the kept findings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MOST_PAGE_BYTES = 25_000
 MOST_BYTES = 900_000  # of all together; the map of windows has a sixth
 
 
-def documents(reports: dict[str, Report]) -> dict[Path, str]:
-    return results.documents(reports, results.OUTPUT, results.FINDINGS)
+def pages(reports: dict[str, Report]) -> dict[Path, str]:
+    return results.pages(reports, results.OUTPUT, results.FINDINGS)
 
 
 def readme(reports: dict[str, Report]) -> str:
@@ -31,7 +31,7 @@ def readme(reports: dict[str, Report]) -> str:
 
 
 def reproduce(reports: dict[str, Report]) -> str:
-    return results.reproduce(results.DOCS / results.REPRODUCE, reports.values())
+    return results.reproduce(results.OUTPUT, reports, results.FINDINGS)
 
 
 @pytest.fixture(name="reports", scope="module")
@@ -39,9 +39,9 @@ def _reports() -> dict[str, Report]:
     return results.kept_reports(results.FINDINGS)
 
 
-def test_the_documents_are_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
-    written = documents(reports)
-    assert set(results.FINDINGS.glob("*.md")) < set(written)
+def test_the_pages_are_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+    written = pages(reports)
+    assert set(results.FINDINGS.glob("*.md")) == set(written)
     for path, text in written.items():
         assert text == path.read_text(encoding="utf-8"), ANEW
         assert markdown.UNRENDERED not in text
@@ -74,8 +74,9 @@ def test_what_readme_calls_a_round_trip_is_that_of_100_ms(reports: dict[str, Rep
 
 
 def test_reproduce_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
-    written = results.DOCS / results.REPRODUCE
-    assert reproduce(reports) == written.read_text(encoding="utf-8"), ANEW
+    written = reproduce(reports)
+    assert written == results.OUTPUT.read_text(encoding="utf-8"), ANEW
+    assert markdown.UNRENDERED not in written and not re.search(r"\{\w+\}", written)
 
 
 def grown(cell: Cell) -> Cell:
@@ -107,7 +108,7 @@ def test_another_number_in_a_finding_is_another_page(name: str, reports: dict[st
     assert (readme(after) != readme(reports)) == (f"{{{name}." in results.template("README"))
     quotes = re.findall(rf"{{{name}\.([^}}]*)}}", results.template("REPRODUCE"))
     has_numbers = any(quote.rpartition(" / ")[2] not in ("bars", "result") for quote in quotes)
-    assert (reproduce(after) != reproduce(reports)) == has_numbers
+    assert (reproduce(after) != reproduce({**reports, name: one})) == has_numbers
 
 
 def test_without_what_it_quotes_readme_cannot_be_written() -> None:

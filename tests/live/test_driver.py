@@ -52,7 +52,7 @@ def test_small_scenario_end_to_end(small: Path) -> None:
 
 
 def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) -> None:
-    """Of the scenario that is quick; docs/RESULTS.md and README rest on what is kept."""
+    """Of the scenario that is quick; docs/REPRODUCE.md and README rest on what is kept."""
     assert drive("--scenario", "zhao2019", "--no-figures").returncode == 0
     now, before = (markdown.chapter(report).partition("### ")[2] for report in (
         registry.stored_report(runs.newest_whole("zhao2019", results)),

@@ -192,10 +192,11 @@ def test_nothing_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What README says, in place of the project's own; REPRODUCE quotes what is not kept."""
+    """What README and REPRODUCE say, in place of the project's own."""
     folder = tmp_path / "templates"
     shutil.copytree(update.TEMPLATES, folder)
     (folder / "README.txt").write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
+    (folder / "REPRODUCE.txt").write_text("{zhao2019 / minutes} min.\n\n{table}\n")
     monkeypatch.setattr(update, "TEMPLATES", folder)
     return folder
 
@@ -207,16 +208,16 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
                          ("20260103-uml", {"broken": True}), ("20260104-uml", {"partial": True}),
                          ("20260105-uml", {"state": runs.RUNNING})):
         save(home / stamp, **facts)
-    output = tmp_path / "deep" / "RESULTS.md"
+    output = tmp_path / "deep" / "REPRODUCE.md"
     requested = written_to(tmp_path, output)
     assert update.main(requested) == 0
     said = capsys.readouterr()
     kept_file = tmp_path / "findings" / "zhao2019.json"
     page = kept_file.with_suffix(".md")
-    assert said.out == f"{kept_file}\n{tmp_path / 'README.md'}\n{page}\n{output}\n"
-    assert [path.name for path in output.parent.iterdir()] == ["RESULTS.md"]
+    assert said.out == f"{kept_file}\n{tmp_path / 'README.md'}\n{output}\n{page}\n"
+    assert [path.name for path in output.parent.iterdir()] == ["REPRODUCE.md"]
     assert "Run `zhao2019/20260102-uml`" in page.read_text()
-    assert "](../deep/RESULTS.md)" in page.read_text()
+    assert "](../deep/REPRODUCE.md)" in page.read_text()
     index = output.read_text()
     assert "](../findings/zhao2019.md)" in index
     assert "| marrama2012 | not measured: `./run.sh marrama2012` | |" in index
@@ -237,7 +238,7 @@ def written_to(folder: Path, output: Path) -> list[str]:
 
 def test_findings_are_kept_until_a_newer_run_replaces_them(
         tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    home, output = tmp_path / "zhao2019", tmp_path / "RESULTS.md"
+    home, output = tmp_path / "zhao2019", tmp_path / "REPRODUCE.md"
     kept_file, requested = tmp_path / "findings" / "zhao2019.json", written_to(tmp_path, output)
     page = kept_file.with_suffix(".md")
 
@@ -270,7 +271,7 @@ def test_what_is_not_recent_is_measured_and_what_is_stands(
     monkeypatch.setattr(update.scenario_file, "names",
                         lambda *_: ["marrama2012", "zhao2019"])
     save(tmp_path / "zhao2019" / "20260101-uml", finished_at=runs.now_text())
-    line = [*written_to(tmp_path, tmp_path / "RESULTS.md"), "--measure", "2"]
+    line = [*written_to(tmp_path, tmp_path / "REPRODUCE.md"), "--measure", "2"]
     for status, old, names in ((3, False, ["marrama2012"]), (0, True, ["marrama2012", "zhao2019"])):
         if old:
             save(tmp_path / "zhao2019" / "20260102-uml", finished_at="2026-01-01T00:00:00+00:00")

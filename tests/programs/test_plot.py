@@ -159,7 +159,10 @@ def test_a_broken_scenario_file_silences_no_other(
         (results / home / "latest").symlink_to(folder.name)
     facts = results / "broken" / folder.name / "run.json"
     facts.write_text(facts.read_text().replace("zhao2019", "broken"))
-    page, said = tmp_path / "RESULTS.md", "scenarios/broken.toml: line 2"
+    page, said = tmp_path / "REPRODUCE.md", "scenarios/broken.toml: line 2"
+    shutil.copytree(update.TEMPLATES, tmp_path / "templates")
+    (tmp_path / "templates" / "REPRODUCE.txt").write_text("{as_published}\n{table}\n")
+    monkeypatch.setattr(update, "TEMPLATES", tmp_path / "templates")
     assert plot.main(["--results", str(results), "--figures", str(tmp_path / "f")]) == 2
     told = capsys.readouterr()
     assert told.out.splitlines()[-1].endswith("report.html") and "zhao2019" in told.out

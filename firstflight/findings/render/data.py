@@ -1,4 +1,4 @@
-"""A report as data: as docs/results keeps it, of which RESULTS.md is made, and for others."""
+"""A report as data: as docs/results keeps it, of which its pages are made, and for others."""
 
 from __future__ import annotations
 

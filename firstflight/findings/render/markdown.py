@@ -1,4 +1,4 @@
-"""docs/RESULTS.md and its pages, every published bar with ours, and docs/GALLERY.md."""
+"""Pages of docs/results with every published bar and ours, their index, and docs/GALLERY.md."""
 
 from __future__ import annotations
 

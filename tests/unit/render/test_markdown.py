@@ -1,4 +1,4 @@
-"""docs/RESULTS.md and its pages: one form for reports of all kinds; text of others stays text."""
+"""Pages of docs/results and their index: one form for reports of all kinds; text of others stays text."""
 
 from __future__ import annotations
 
