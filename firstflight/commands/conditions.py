@@ -4,7 +4,7 @@
     total_ms(3) - total_ms(10) < 50             what the larger window saves
     retransmissions > 0                         the mean of all trials
 
-A column of docs/COLUMNS.md stands for its mean over the verified trials, in the column's unit; in
+A column of docs/REFERENCE.md stands for its mean over the verified trials, in the column's unit; in
 parentheses the initial window, in segments, of the trials that are meant. Such means, numbers, +,
 -, * and / stand on each side of one comparison. It is read before anything is measured; nothing
 of it is run as Python. A condition that cannot be computed ends with status 3, as a verdict that

@@ -1,5 +1,5 @@
-"""docs/SCENARIOS.md, COLUMNS.md and an example, made from the classes that read and write them,
-and ONE_TRIAL.md, made from a stored trial.
+"""docs/REFERENCE.md and an example, made from the classes that read and write files, and
+ONE_TRIAL.md, made from a stored trial.
 
 `/usr/bin/python3 -m tests.golden.documents` writes them anew.
 """
@@ -122,14 +122,22 @@ LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that we
 SELDOM = {"systems": "versions of the programs of other systems that trials ran in"}
 
 
+def reference() -> str:
+    return "\n".join([
+        "# Reference", "",
+        "Made from the code by `/usr/bin/python3 -m tests.golden.documents`. Terms:"
+        " [GLOSSARY](GLOSSARY.md). Every flag: `./run.sh --help all`; one of them with its unit,"
+        " range, default and an example: `./run.sh --help rtt`.", "", scenarios(), columns()])
+
+
 def scenarios() -> str:
-    lines = ["# Keys of a scenario file", "",
+    lines = ["## Keys of a scenario file", "",
              "**Examples describe the keys, each in a comment:** "
              + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["fetches"])
              + " for `kind = \"fetches\"`, "
              + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["load"])
              + " for `kind = \"load\"`. The tables below, made from the classes that read a file,"
-             " have all other keys. Terms: [GLOSSARY](GLOSSARY.md).", "",
+             " have all other keys.", "",
              "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a"
              " flag. `./run.sh --check FILE` reads a file, and names each value that is out of"
              " range, with the range.", "",
@@ -144,14 +152,14 @@ def scenarios() -> str:
     for kind, tables in TABLES.items():
         rows = {heading: [*_keys(kind, heading, table)] for heading, table in tables}
         if any(rows.values()):
-            lines += [f"## kind = \"{kind}\"", ""]
+            lines += [f"### kind = \"{kind}\"", ""]
         if kind in LIKE:
             lines += [f"An example: [{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml).", ""]
         if kind == "fetches":
             lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s."
                       " `--users` writes a table [users].", ""]
         for heading in filter(rows.get, rows):
-            lines += [f"### {heading}", "", "| key | what | values | default |", "|-|-|-|-|",
+            lines += [f"#### {heading}", "", "| key | what | values | default |", "|-|-|-|-|",
                       *rows[heading], ""]
     return "\n".join(lines)
 
@@ -230,11 +238,11 @@ def _default(field: Field[Any]) -> str:
 def columns() -> str:
     told = _told(records.Record)
     every = [field.name for field in fields(records.Record) if field.name != "trial"]
-    lines = ["# Every column of trials.csv and key of run.json", "",
-             "Made from the classes of the records. An empty field is a missing value. A requested"
-             " value has every digit. A measured value comes from the programs, the packets or the"
-             " model, to the microsecond. A window is in segments. A column that has the name of a"
-             " scenario's key is that key ([SCENARIOS](SCENARIOS.md) and its examples).", "",
+    lines = ["## Columns of trials.csv", "",
+             "An empty field is a missing value. A requested value has every digit. A measured"
+             " value comes from the programs, the packets or the model, to the microsecond. A"
+             " window is in segments. A column that has the name of a scenario's key is that key.",
+             "",
              "| every kind | what |", "|-|-|",
              "| `scenario` | its name |", *_rows(every, told), ""]
     for kind, record in RECORDS.items():
@@ -243,12 +251,12 @@ def columns() -> str:
                 if table in (Sweep, load.LoadSweep, trace.TraceSweep)} - {*RENAMED}
         told = {**_told(record), **_told(trial_class(record)), **RENAMED}
         rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
-        lines += [f"## kind {kind}", ""]
+        lines += [f"### Of kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
                                 ("measured", {*rest} - requested)):
             lines += [f"| {heading} | what |", "|-|-|",
                       *_rows([column for column in rest if column in wanted], told), ""]
-    lines += ["## run.json", "", "| key | what |", "|-|-|",
+    lines += ["## Keys of run.json", "", "| key | what |", "|-|-|",
               *_rows([*RUN_JSON, *SELDOM], {**RUN_JSON, **SELDOM}), ""]
     return "\n".join(lines)
 
@@ -272,7 +280,8 @@ def _told(of: type[Any]) -> dict[str, str]:
     documented = [base.__doc__ for base in of.__mro__ if is_dataclass(base) and base.__doc__
                   and not base.__doc__.startswith(f"{base.__name__}(")]
     for paragraph in "\n\n".join(documented).split("\n\n"):
-        text = " ".join(paragraph.split())
+        # What follows is of the class, not of its fields: "COLUMNS: …".
+        text = re.split(r" (?=[A-Z_]{4,}: )", " ".join(paragraph.split()))[0]
         found = [match for match in re.finditer(r"((?:[a-z_0-9]+, )*[a-z_0-9]+): ", text)
                  if {*match[1].split(", ")} <= names]
         ends: Sequence[int] = [*(match.start() for match in found[1:]), len(text)]
@@ -285,9 +294,8 @@ def _cell(text: str) -> str:
     return text.replace("|", " or ").replace("[", "(").replace("]", ")")
 
 
-# The example comes first: SCENARIOS.md has the keys that the examples lack.
-DOCUMENTS = {QUESTION: question, "SCENARIOS.md": scenarios, "COLUMNS.md": columns,
-             "ONE_TRIAL.md": one_trial.page}
+# The example comes first: REFERENCE.md has the keys that the examples lack.
+DOCUMENTS = {QUESTION: question, "REFERENCE.md": reference, "ONE_TRIAL.md": one_trial.page}
 
 if __name__ == "__main__":
     for name, make in DOCUMENTS.items():

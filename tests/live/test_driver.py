@@ -48,7 +48,7 @@ def test_small_scenario_end_to_end(small: Path) -> None:
     assert facts["state"] == "complete" and facts["virtual_time"] is True
     assert facts["confined"] == uml.walls()
     assert facts["emulated_s"] > 3 * 0.1
-    assert {*facts} == {*documents.RUN_JSON}, "docs/COLUMNS.md tells every key"
+    assert {*facts} == {*documents.RUN_JSON}, "docs/REFERENCE.md tells every key"
 
 
 def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) -> None:

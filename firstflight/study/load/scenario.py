@@ -84,7 +84,7 @@ class LoadPopulation:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadSweep(grammar.Sweep[LoadTrial]):
-    """Runs in every combination of the lists; see docs/SCENARIOS.md.
+    """Runs in every combination of the lists; see docs/REFERENCE.md.
 
     links: the clients, still without a window, as of `population` or `clients`.
     """

@@ -52,7 +52,7 @@ def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason why published numbers are what they are; see docs/SCENARIOS.md."""
+    """One reason why published numbers are what they are; see docs/REFERENCE.md."""
 
     name: str
     says: str
@@ -83,7 +83,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """The reproduction whose numbers are explained, and when one agrees (docs/SCENARIOS.md)."""
+    """The reproduction whose numbers are explained, and when one agrees (docs/REFERENCE.md)."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")

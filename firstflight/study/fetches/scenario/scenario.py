@@ -1,6 +1,6 @@
 """Scenarios of kind fetches: what to measure, and the figures that come of it.
 
-docs/examples/fetches.toml describes a file, docs/SCENARIOS.md the keys that no example has.
+docs/examples/fetches.toml describes a file, docs/REFERENCE.md the keys that no example has.
 """
 
 from __future__ import annotations
