@@ -36,7 +36,7 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
 
   --check       install nothing; say what is missing and exit 1 if anything is
   --test        also what ./test.sh needs, with both kernels and what Mininet scripts start
-  --with-cluster    also Dask, for run.sh --cluster (docs/CLUSTER.md)
+  --with-cluster    also Dask, for run.sh --cluster (docs/INSTALL.md)
   --with-nginx  also nginx, for run.sh --server nginx (docs/TLS.md); it is not started as a service
   --with-mininet  for ./run.sh -- COMMAND (vtime/MININET.md): the kernel for commands in place of the one for
                 trials, and what Mininet scripts start: Open vSwitch, its controller, brctl, iperf, iperf3, ping,

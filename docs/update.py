@@ -77,8 +77,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         help="where findings and pages are kept; a scenario without a newer run"
                              " keeps its own (default docs/results)")
     parser.add_argument("--output", type=output_file, metavar="FILE",
-                        help="the document of all claims (default docs/REPRODUCE.md); with --run the"
-                             " chapter (default standard output)")
+                        help="the document of all claims (default docs/REPRODUCE.md); with --run"
+                             " the chapter (default standard output)")
     parser.add_argument("--readme", type=file_path, default=README, metavar="FILE",
                         help="the file whose chapter on results is updated (default README.md)")
     parser.add_argument("--measure", type=positive, metavar="HOURS",

@@ -1,4 +1,4 @@
-"""First Flight in a container, as an unprivileged user's engine runs it: docs/CONTAINER.md.
+"""First Flight in a container, as an unprivileged user's engine runs it: docs/INSTALL.md.
 
     /usr/bin/python3 -m benchmarks.outside.container [--base IMAGE | --image IMAGE]
                                                      [--program PATH] [--keep]

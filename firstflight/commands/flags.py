@@ -68,7 +68,7 @@ your question (flags take lists, 10,20 or 10..40:10; all combinations are run)
 
 your server and users
   --probe URL        the initial window that your server uses, seen from here
-  --users FILE       logs, CSV or captures of your users: the best window
+  --users FILE       a log or CSV of your users: the best window
   --find-cliff KIND  the size from which a response costs a round trip
 
 how
@@ -454,7 +454,7 @@ def add_how(parser: Parser) -> None:
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
     add("--cluster", metavar="ADDRESS", type=cluster.address,
         help="measure on the machines of a Dask cluster, whose scheduler is at tls://host:8786"
-             " (docs/CLUSTER.md; default: here)")
+             " (docs/INSTALL.md; default: here)")
     add("--seed", type=whole, default=1, metavar="N",
         help="seed of all random numbers (default 1; without random loss there are none)")
     add("--dry-run", action="store_true",

@@ -1,4 +1,4 @@
-"""The commands that --users prints, and each line of docs/USERS.md's table, as they are typed: on
+"""The commands that --users prints, and each line of docs/QUESTIONS.md's table, as they are typed: on
 default routes as DHCP and router advertisements make them, read back from the kernel, and seen on
 the wire by --probe.
 
@@ -120,8 +120,8 @@ def printed(what: str, groups: tuple[tuple[str, int], ...] = ()) -> str:
 
 
 def on_page() -> dict[str, str]:
-    """The table of docs/USERS.md: what stands in code, one a line, by what it is for."""
-    text = (PROJECT / "docs" / "USERS.md").read_text(encoding="utf-8")
+    """The table of docs/QUESTIONS.md: what stands in code, one a line, by what it is for."""
+    text = (PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|`]+) \| (`.*) \|$", text.partition("## How to set the window")[2],
                       re.MULTILINE)
     return {what: "\n".join(re.findall(r"`([^`]+)`", cell.replace(r"\|", "|")))

@@ -1,7 +1,7 @@
 """Batches to the machines of a Dask cluster, their results back in order.
 
 The scheduler and its workers are the user's, started by Dask's own commands
-(docs/CLUSTER.md). Dask deals the batches, and gives what a dead worker was to measure to another
+(docs/INSTALL.md). Dask deals the batches, and gives what a dead worker was to measure to another
 one. Who holds a certificate is trusted, and nobody else is: Dask's ends unpickle what they send
 each other. Dask is optional: it is imported here, and only where it is requested.
 """
@@ -55,7 +55,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
     parts = urlsplit(address)
     if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
         raise EngineCannot(f"{address}: whoever reaches its port may run anything on your"
-                           " machines: use tls:// (docs/CLUSTER.md)")
+                           " machines: use tls:// (docs/INSTALL.md)")
     try:
         dask, config, cloudpickle = map(import_module, ("distributed", "dask.config",
                                                         "cloudpickle"))
@@ -81,7 +81,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
         raise EngineCannot(f"no scheduler answers at {address}"
                            f" ({quoted(str(error.__cause__ or error))}): start one with"
                            " dask-scheduler, and give both ends a certificate of one"
-                           " authority (docs/CLUSTER.md)") from error
+                           " authority (docs/INSTALL.md)") from error
     cluster = Cluster(client, address, kernel.parent.name,
                       {"address": address, "dask": str(dask.__version__)})
     try:
@@ -111,7 +111,7 @@ class Cluster:
             self.client.wait_for_workers(1, timeout=WORKERS_S)
         except asyncio.TimeoutError as error:
             raise EngineCannot(f"{self.address}: the scheduler has no worker; start one with"
-                               " dask-worker (docs/CLUSTER.md)") from error
+                               " dask-worker (docs/INSTALL.md)") from error
         try:
             for worker, versions in self.client.get_versions()["workers"].items():
                 version = versions["host"]["python"]

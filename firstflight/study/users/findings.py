@@ -51,7 +51,7 @@ def users_findings(scenario: Scenario, users: UserSample,
     outcomes, choices = _outcomes_table(advised), _choice_table(users, advised)
     notes = (*_doubts(users), depends, edge, _left_out(measured),
              "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
-             " docs/USERS.md or the page:")
+             " docs/QUESTIONS.md or the page:")
     finding = Finding(
         "windows", title,
         (outcomes, choices, *commands),

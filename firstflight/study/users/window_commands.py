@@ -1,4 +1,4 @@
-"""The commands that set an initial window on Linux at once; docs/USERS.md has all others.
+"""The commands that set an initial window on Linux at once; docs/QUESTIONS.md has all others.
 
 ip-route(8). tests/live/test_window_commands.py runs these, and each line of that page.
 """
@@ -15,8 +15,8 @@ from firstflight.findings.findings import Column, Table
 # for how long it is valid in words that it does not read.
 DEFAULT = "$(ip route show default | head -1)"
 DEFAULT6 = "$(ip -6 route show default | head -1 | sed 's/ expires [^ ]*//g')"
-NOTES = ("The window applies to new connections only. docs/USERS.md has the commands that keep it,"
-         " show it and undo it, and what to look at where nothing changes.",)
+NOTES = ("The window applies to new connections only. docs/QUESTIONS.md has the commands that keep"
+         " it, show it and undo it, and what to look at where nothing changes.",)
 
 
 def set_now(initcwnd: int) -> str:

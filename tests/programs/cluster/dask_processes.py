@@ -44,7 +44,7 @@ def cluster_of(workers: int, folder: Path) -> Iterator[str]:
             dask.stdin.close()
 
 
-# As docs/CLUSTER.md has it.
+# As docs/INSTALL.md has it.
 CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
            " -keyout ca-key.pem -out ca.pem",
            "req -newkey ed25519 -nodes -subj /CN=member -keyout key.pem -out member.csr",
@@ -65,7 +65,7 @@ def certificates(folder: Path) -> dict[str, str]:
 
 
 class Machines:
-    """A scheduler with TLS and two workers, as docs/CLUSTER.md starts them, on 127.0.0.1."""
+    """A scheduler with TLS and two workers, as docs/INSTALL.md starts them, on 127.0.0.1."""
 
     def __init__(self, folder: Path) -> None:
         """folder: of all that is theirs."""

@@ -60,7 +60,7 @@ def test_help_of_all_has_each_flag_of_commands(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
     from firstflight.runs.results import provenance
-    text = " ".join((files.PROJECT / "docs" / "CLUSTER.md").read_text(encoding="utf-8").split())
+    text = " ".join((files.PROJECT / "docs" / "INSTALL.md").read_text(encoding="utf-8").split())
     (compared,) = re.findall(r"Compared before the run begins: (.*?)\. ", text)
     monkeypatch.setattr(provenance, "first_line", lambda _: "")
     named = {word for word in re.findall(r"\w+", compared) if word in provenance.tools()}

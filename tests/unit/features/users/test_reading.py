@@ -76,7 +76,7 @@ def test_ss() -> None:
 def test_the_pages_line_of_tshark_makes_a_csv_of_a_capture(tmp_path: Path, name: str, rtt_ms: float,
                                                           response_bytes: int) -> None:
     """The handshake's RTT holds the SYN's own time on the link; the size headers and repeats."""
-    (line,) = re.findall(r"^    (tshark .*)$", (PROJECT / "docs" / "USERS.md").read_text(), re.M)
+    (line,) = re.findall(r"^    \$ (tshark .*)$", (PROJECT / "docs" / "QUESTIONS.md").read_text(), re.M)
     shutil.copy(stored.FOLDER / name / "server.pcap", tmp_path)
     port = re.sub("srcport==443", "srcport==80", line)
     subprocess.run(["bash", "-eo", "pipefail", "-c", port], cwd=tmp_path, check=True)
