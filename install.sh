@@ -37,13 +37,13 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
   --check       install nothing; say what is missing and exit 1 if anything is
   --test        also what ./test.sh needs, with both kernels and what Mininet scripts start
   --with-cluster    also Dask, for run.sh --cluster (docs/INSTALL.md)
-  --with-nginx  also nginx, for run.sh --server nginx (docs/TLS.md); it is not started as a service
+  --with-nginx  also nginx, for run.sh --server nginx (docs/STUDIES.md); it is not started as a service
   --with-mininet  for ./run.sh -- COMMAND (vtime/MININET.md): the kernel for commands in place of the one for
                 trials, and what Mininet scripts start: Open vSwitch, its controller, brctl, iperf, iperf3, ping,
                 killall, nc, tcpdump, telnet; no service of theirs is started
   --for-commands  only that kernel, and Mininet
   --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM
-                (docs/TLS.md). apt fetches 50 MB and checks their signatures; unpacked in the
+                (docs/STUDIES.md). apt fetches 50 MB and checks their signatures; unpacked in the
                 cache they take 120 MB, and the machine's own packages stay as they are. Checked where
                 they are there already, and made anew where they were changed
   --remove-pq   remove those again

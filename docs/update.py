@@ -267,9 +267,11 @@ def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str
 
 
 def filled(text: str) -> str:
-    """Paragraphs in lines of a width that README has."""
-    return "\n\n".join(textwrap.fill(paragraph, WIDTH, break_long_words=False,
-                                     break_on_hyphens=False) for paragraph in text.split("\n\n"))
+    """Paragraphs in lines of a width that README has; a picture stays on one line."""
+    return "\n\n".join(
+        paragraph if paragraph.startswith("[![") else
+        textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+        for paragraph in text.split("\n\n"))
 
 
 def write_chapter(folder: Path, output: Path | None) -> None:

@@ -4,7 +4,7 @@
 
 scenarios/populations/<name>.toml says how. Each row is one response of one client. RTT and
 bandwidth come from a joint distribution: of all that have the marginals that the paper prints, the
-closest, in relative entropy, to what is known besides (Csiszár 1975; docs/studies/POPULATION.md).
+closest, in relative entropy, to what is known besides (Csiszár 1975; docs/STUDIES.md).
 """
 
 from __future__ import annotations

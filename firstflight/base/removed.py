@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 REMOVED = {
-    "paper_arithmetic": "docs/studies/POPULATION.md has the paper's own arithmetic",
+    "paper_arithmetic": "docs/STUDIES.md has the paper's own arithmetic",
     "--packetdrill": "packetdrill runs as any command: ./run.sh -- packetdrill FILE...",
     "--share-link": "ietf78_background measures what larger windows cost others on a shared link",
     "a capture": "tshark turns it into a CSV file: docs/QUESTIONS.md has the command",

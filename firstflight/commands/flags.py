@@ -408,7 +408,7 @@ def add_own_server(parser: Parser) -> None:
     """The flags of a server of one's own."""
     add = parser.add_argument_group(
         "a server of your own", "Started in the guest, which reads the machine's programs, writes"
-        " to /tmp and /var in its memory and\nreaches no network; docs/TLS.md.").add_argument
+        " to /tmp and /var in its memory and\nreaches no network; docs/STUDIES.md.").add_argument
     add("--server-command", metavar="COMMAND", type=filled,
         help="the server to measure: a command as in a shell, but run without one; {p} is the port"
              " that it has to listen on (8080, with TLS 8443), {address} the address, {chain} and"

@@ -190,7 +190,7 @@ def host_check(trial: stored.Stored, rows: Sequence[Row], exchange: Exchange) ->
 def tcp_check(record: Record) -> Iterator[str]:
     yield "## TCP: did the whole transfer take as long as TCP has to?"
     yield ""
-    yield ("A [model](MODEL.md) computes the transfer from what was requested alone. It may differ"
+    yield ("A [model](METHOD.md#the-model-of-tcp) computes the transfer from what was requested alone. It may differ"
            f" by {EXACT.model_ms:g} ms or {EXACT.model_share * 100:g} %, whichever is more.")
     yield ""
     yield "| | computed | observed |"

@@ -13,7 +13,7 @@ import pytest
 
 from firstflight.base.files import PROJECT
 
-PLACES = (".", "docs", "docs/results", "docs/studies", "benchmarks", "vtime")
+PLACES = (".", "docs", "docs/results", "benchmarks", "vtime")
 DOCUMENTS = sorted(path for place in PLACES for path in (PROJECT / place).glob("*.md"))
 NAMED = re.compile(r"\b(?:docs/[\w/]+\.(?:md|txt|toml|png|bash)|vtime/\w+\.(?:md|png))")
 PROGRAMS = sorted(path for pattern in (

@@ -1,7 +1,7 @@
 """Populations: clients and their responses, a trial for each of their rows and each window.
 
 A published bar is a mean over very different clients. So clients and responses are drawn as the
-paper's were (docs/studies/POPULATION.md), and stand as rows in a table beside the scenario. The
+paper's were (docs/STUDIES.md), and stand as rows in a table beside the scenario. The
 same row serves every initial window: what differs between two windows is the window.
 """
 
