@@ -9,18 +9,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
-from firstflight.base.words import plain
-from firstflight.findings.quantities import QUANTITIES, Length
-from firstflight.findings.quantity import Quantity, Sizes, Windows, Word
+from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import records
 from firstflight.runs.results.records import columns_of, trial_class
 from firstflight.study import registry
-from firstflight.study.fetches.figures.kinds import FIGURES
+from firstflight.study.fetches.scenario import causes
 from firstflight.study.fetches.scenario import scenario as fetches
 from firstflight.study.fetches.scenario.population import Cause, Population
 from firstflight.study.fetches.scenario.scenario import Claim, Defect, Raw
@@ -33,19 +31,19 @@ from firstflight.study.trace.record import TraceRecord
 from firstflight.study.trace.scenario import Request, Schedule, Write
 from tests.golden import one_trial
 
-# Files of docs/examples, which describe keys in comments, or a scenario of that kind.
-EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",)}
-LIKE = {"trace": "handley1999_idle"}
+# Files of docs/examples, which describe keys in comments.
+EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",),
+            "trace": ("trace",)}
 QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-_KEY = "firstflight.runs.schema"
 
 # The tables of each kind of scenario: its head in a file, the class that reads it.
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
                 ("[[figure]]", fetches.Figure), ("[[claim]]", Claim),
                 ("[raw]", Raw), ("[[raw.defect]]", Defect),
-                ("[[population]]", Population), ("[[step]]", Cause)],
+                ("[[population]]", Population), ("[[step]]", Cause),
+                ("[as_published]", causes.AsPublished), ("[[cause]]", causes.Cause)],
     "load": [("[defaults] and [[sweep]]", load.LoadSweep),
              ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
              ("[[claim]]", load.LoadClaim)],
@@ -57,48 +55,6 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
                                             "trace": TraceRecord}
-# What means the same in every table.
-COMMON = {
-    "name": "a name, unique in its table", "title": "one line", "figure": "the name of a figure",
-    "says": "the published claim", "why": "the reason", "sweep": "the name of a sweep",
-    "metric": "the compared column, such as total_ms", "by": "the quantity of the buckets",
-    "abstract_only": "true: only the source's abstract was read, so reproduced counts as direction"}
-# What no docstring or quantity describes alone, by table and key, or by key.
-DESCRIBED = {
-    "kind": "how it is drawn",
-    "congestion_control": "a congestion control by the kernel's name",
-    "initcwnd": "initial windows",
-    "curves": "trace/tcp each, or trace/tcp/IW and its number",
-    "at_s": "time after the request",
-    "segments": "a size, in place of bytes",
-    "until_s": "the end of repeated writes",
-    "every_s": "the interval of repeated writes",
-    "schedule": "the name of a schedule",
-    "tcp": "names of [[tcp]] tables",
-    "writes": "the writes of one response, in order of time",
-    "requests": "requests, one after another",
-    "sample_ms": "interval of the samples of the window",
-    "outage_ms": "begin and end of an outage; both 0 for none",
-    "Sweep.arp_ms": "the network is new: a host asks for an address, and again after so long",
-    "Sweep.send_buffer_bytes": "the server's SO_SNDBUF; 0: not set",
-    "Sweep.nagle": "Nagle's algorithm at the server",
-    "Sweep.loss_probes": "tail loss probes",
-    "Sweep.framing": "what ends the body: its length, or the connection's end",
-    "Sweep.receive_rules": "the client's receive window by today's rules, or by Linux 3's",
-    "Figure.down": "the quantity of a map's rows, or of the lines of steps",
-    "Raw.defect": "published values that cannot be compared",
-    "TraceClaim.published": "the published number",
-    "Tcp.validation": "whether Linux's RFC 2861 is on",
-    "Tcp.sysctls": "further settings of the server, name=value each",
-    "Request.think_s": "pause after the response before; without: the trial's think time",
-    "TraceSweep.rtt_ms": "the RTT without load",
-    "TraceSweep.bandwidth_kbps": "the bottleneck's rate",
-    "TraceSweep.uplink": "the uplink's rate; without: the same",
-    "TraceSweep.think_s": "think times, for requests without their own",
-    "TraceSweep.receive_window": "the largest window that the client offers; 0: what its"
-    " buffers allow"}
-UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
-         "s": "s", "segments": "segments", "bdp": "bandwidth-delay products"}
 # Columns whose key has another name, or none.
 RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a server of one's own"}
 RUN_JSON = {
@@ -131,45 +87,20 @@ def reference() -> str:
 
 
 def scenarios() -> str:
-    lines = ["## Keys of a scenario file", "",
-             "**Examples describe the keys, each in a comment:** "
-             + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["fetches"])
-             + " for `kind = \"fetches\"`, "
-             + ", ".join(f"[{name}.toml](examples/{name}.toml)" for name in EXAMPLES["load"])
-             + " for `kind = \"load\"`. The tables below, made from the classes that read a file,"
-             " have all other keys.", "",
-             "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a"
-             " flag. `./run.sh --check FILE` reads a file, and names each value that is out of"
-             " range, with the range.", "",
-             "A file begins with a comment, the claim in one sentence. Then come `kind` (fetches,"
-             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`."
-             " `about` says what is measured, and what of the published numbers is expected to"
-             " agree. `result` says what came out, and quotes findings for numbers. A key without"
-             " a default is required. A key that takes a list also takes one value. A unit is named"
-             " where the key does not end in it.", "",
-             "| key, the same in every table | what |", "|-|-|",
-             *(f"| `{key}` | {what} |" for key, what in COMMON.items()), ""]
-    for kind, tables in TABLES.items():
-        rows = {heading: [*_keys(kind, heading, table)] for heading, table in tables}
-        if any(rows.values()):
-            lines += [f"### kind = \"{kind}\"", ""]
-        if kind in LIKE:
-            lines += [f"An example: [{LIKE[kind]}.toml](../scenarios/{LIKE[kind]}.toml).", ""]
-        if kind == "fetches":
-            lines += ["A file may have [[population]] tables in place of sweeps, with [[step]]s."
-                      " `--users` writes a table [users].", ""]
-        for heading in filter(rows.get, rows):
-            lines += [f"#### {heading}", "", "| key | what | values | default |", "|-|-|-|-|",
-                      *rows[heading], ""]
-    return "\n".join(lines)
-
-
-def _keys(kind: str, heading: str, table: type[Any]) -> Iterator[str]:
-    """A row for each key of no example; keys in a row that are described alike have one."""
-    elsewhere = of_examples(kind, heading)
-    for alike, keys in itertools.groupby((row for row in _described(kind, table)
-                                          if row[0] not in elsewhere), lambda row: row[1:]):
-        yield f"| {', '.join(f'`{row[0]}`' for row in keys)} | {' | '.join(alike)} |"
+    return "\n".join([
+        "## Keys of a scenario file", "",
+        "Examples have all keys, each with a comment: "
+        + "; ".join(f"`kind = \"{kind}\"` " + ", ".join(
+            f"[{name}.toml](examples/{name}.toml)" for name in names)
+            for kind, names in EXAMPLES.items()) + ".", "",
+        "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a flag."
+        " `./run.sh --check FILE` reads a file, and names each value that is out of range, with the"
+        " range.", "",
+        "A file begins with a comment, the claim in one sentence. Then come `kind` (default fetches),"
+        " `title`, `source`, `note` and `[sysctls]`. `about` says what is measured, and what of the"
+        " published numbers is expected to agree. `result` says what came out, and quotes findings"
+        " for numbers. A key that takes a list also takes one value. `--users` writes a table"
+        " [users].", ""])
 
 
 def of_examples(kind: str, heading: str) -> set[str]:
@@ -177,62 +108,19 @@ def of_examples(kind: str, heading: str) -> set[str]:
     keys: set[str] = set()
     for name in EXAMPLES.get(kind, ()):
         text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
-        for table, content in re.findall(r"^\[+([\w.]+)\]+(.*?)(?=^\[|\Z)", text,
+        for table, content in re.findall(r"^(?:# )?\[+([\w.]+)\]+(.*?)(?=^(?:# )?\[|\Z)", text,
                                          re.DOTALL | re.MULTILINE):
+            parent, _, part = table.rpartition(".")
+            if parent and parent in re.findall(r"\[([\w.]+)\]", heading):
+                keys |= {part}
             if table in re.findall(r"\[([\w.]+)\]", heading):
-                keys |= {*re.findall(r"^(?:# )?(\w+) = ", content, re.MULTILINE)}
+                keys |= {*re.findall(r"(?:^(?:# )?|[{,] ?)(\w+) = ", content, re.MULTILINE)}
     return keys
 
 
 def question() -> str:
     """What `./run.sh --new question` writes: a scenario whose keys are those of flags."""
     return f"{registry.own_question('question', Overrides({})).head.text}\n"
-
-
-def _described(kind: str, table: type[Any]) -> Iterator[tuple[str, ...]]:
-    """The name of each key, what it is, its values and its default."""
-    of_trial = _told(trial_class(RECORDS[kind])) if kind in RECORDS else {}
-    hints, told = get_type_hints(table), {**of_trial, **_told(table)}
-    for field in fields(table):
-        option = field.metadata.get(_KEY, {})
-        if option.get("absent"):
-            continue
-        name = option.get("name") or field.name
-        if name in COMMON and f"{table.__name__}.{name}" not in DESCRIBED:
-            continue
-        inner = get_args(hints[field.name]) if get_origin(hints[field.name]) is tuple else ()
-        hint = inner[0] if inner else hints[field.name]
-        known = QUANTITIES.get(option.get("quantity") or field.name)
-        if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
-            known = None
-        what = (DESCRIBED.get(f"{table.__name__}.{name}")
-                or DESCRIBED.get(name) or told.get(field.name) or (known.what if known else ""))
-        words = (FIGURES if (table, name) == (fetches.Figure, "kind") else
-                 get_args(hint) if get_origin(hint) is Literal else
-                 known.known if isinstance(known, Word) and hint is not bool else ())
-        values = ", ".join(map(str, words)) or _unit(name, known)
-        values = ": ".join(filter(None, (
-            "list" if inner else "true or false" if hint is bool else "", values)))
-        yield name, _cell(what), _cell(values), _default(field)
-
-
-def _unit(name: str, known: Quantity | None) -> str:
-    """The unit of a key whose name does not end in it."""
-    unit = known.unit if known else ""
-    return "" if unit == UNITS.get(name.rpartition("_")[2]) else unit
-
-
-def _default(field: Field[Any]) -> str:
-    if field.default is MISSING:
-        return ""
-    value = field.default
-    if is_dataclass(value):
-        return "its own"
-    if value is None or value == () or value == "":
-        return "none"
-    shown = value if isinstance(value, tuple) else (value,)
-    return ", ".join(part if isinstance(part, str) else str(part).lower()
-                     if isinstance(part, bool) else plain(part) for part in shown)
 
 
 def columns() -> str:
