@@ -59,6 +59,8 @@ figures into `figures/`.
 """
 # Figures of the gallery besides a scenario's first; README has the first one of these.
 FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6"), "ietf78_south_america": ("photos", "maps")}
+# Runs that are kept besides: by the name of their page the scenario and its larger sample.
+SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
@@ -95,7 +97,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def measure(name: str, results: Path, hours: int) -> None:
     """A whole run by the driver, unless there is a recent one. Raises KeyboardInterrupt."""
     since = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat()
-    if any(finished(runs.read_facts(folder)) >= since for folder in runs.whole(name, results)):
+    if any(finished(runs.read_facts(folder)) >= since for folder in whole_runs(name, results)):
         return
     say(f"docs/update.py: measuring {name}")
     status = subprocess.run([DRIVER, "--scenario", name, "--results", results, "--no-figures"],
@@ -106,11 +108,30 @@ def measure(name: str, results: Path, hours: int) -> None:
         say(f"docs/update.py: {name}: ./run.sh ended with status {status}")
 
 
+def whole_runs(name: str, results: Path) -> list[Path]:
+    """The whole runs of a scenario, or of a sample of SAMPLES, the newest first."""
+    scenario, sample = SAMPLES.get(name, (name, ""))
+    return [folder for folder in runs.whole(scenario, results)
+            if sample_of(runs.read_facts(folder)) == sample]
+
+
+def sample_of(facts: Mapping[str, object]) -> str:
+    """The run's --sample, "" for the scenario's own."""
+    words = facts.get("arguments")
+    flags = iter([str(word) for word in words] if isinstance(words, list) else [])
+    for flag in flags:
+        if flag == "--sample":
+            return next(flags, "")
+        if flag.startswith("--sample="):
+            return flag.partition("=")[2]
+    return ""
+
+
 def keep_newest(name: str, results: Path, findings: Path) -> None:
     """Keep the findings of the newest whole run that can be read, unless newer ones are kept."""
     path = findings / f"{name}.json"
     before = finished(data.read(path).facts) if path.exists() else ""
-    for folder in runs.whole(name, results):
+    for folder in whole_runs(name, results):
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
@@ -120,8 +141,9 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
         except FirstFlightError as error:
             say(f"docs/update.py: skipped: {error}")
     if not before:
-        say(f"docs/update.py: {results / name}: there is no whole run; measure it with"
-            f" ./run.sh --scenario {name}")
+        scenario, sample = SAMPLES.get(name, (name, ""))
+        say(f"docs/update.py: {results / scenario}: there is no whole run; measure it with"
+            f" ./run.sh --scenario {scenario}{f' --sample {sample}' if sample else ''}")
 
 
 def finished(facts: Mapping[str, object]) -> str:
@@ -131,10 +153,12 @@ def finished(facts: Mapping[str, object]) -> str:
 def kept_reports(findings: Path) -> dict[str, Report]:
     """What is kept of each scenario, in its file's words of today. Raises FirstFlightError."""
     reports = {}
-    for name in scenario_file.names():
+    for name in sorted((*scenario_file.names(), *SAMPLES)):
         if (findings / f"{name}.json").exists():
-            head = scenario_file.find(name).head()
-            kept = replace(data.read(findings / f"{name}.json"), title=head.title,
+            scenario, sample = SAMPLES.get(name, (name, ""))
+            head = scenario_file.find(scenario).head()
+            title = f"{head.title}: --sample {sample}" if sample else head.title
+            kept = replace(data.read(findings / f"{name}.json"), name=name, title=title,
                            claim=head.claim, source=head.source, opening=head.result)
             reports[name] = stated.with_stated(kept, head.sentences)
     return reports
@@ -147,9 +171,13 @@ def template(name: str) -> str:
 def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
     """The pages of scenarios, which lie where findings are kept and link to the index."""
     back, gallery = os.path.relpath(index, findings), os.path.relpath(GALLERY, findings)
-    return {findings / f"{name}.md": markdown.page(with_short_tables(report), back, [
-        f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
-            for name, report in reports.items()}
+    made = {}
+    for name, report in reports.items():
+        scenario, _ = SAMPLES.get(name, (name, ""))  # whose name its figures have
+        short = replace(with_short_tables(report), name=scenario)
+        made[findings / f"{name}.md"] = markdown.page(short, back, [
+            f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
+    return made
 
 
 def stricter() -> str:
@@ -206,7 +234,9 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
     from firstflight.findings import drawing  # and with it matplotlib: only where it draws
     shown, pictures = [], {}
     for name, kept in known.items():
-        folders = runs.whole(name, results)
+        if name in SAMPLES:
+            continue
+        folders = whole_runs(name, results)
         report = in_gallery(stored_report(folders[0]) if folders else kept)
         paths = pictures_of(name)
         if folders:
@@ -291,6 +321,7 @@ def main(argv: Sequence[str]) -> int:
     for name in scenario_file.names():
         if arguments.measure:
             measure(name, arguments.results, arguments.measure)
+    for name in (*scenario_file.names(), *SAMPLES):
         keep_newest(name, arguments.results, arguments.findings)
     reports = kept_reports(arguments.findings)
     write_documents(reports, arguments)

@@ -262,6 +262,22 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
         update.main(requested)
 
 
+@pytest.mark.parametrize("flags", [["--sample", "full"], ["--jobs", "2", "--sample=full"]])
+def test_a_run_of_a_larger_sample_has_a_page_of_its_own(
+        flags: list[str], tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update, "SAMPLES", {"zhao2019_full": ("zhao2019", "full")})
+    home, requested = tmp_path / "zhao2019", written_to(tmp_path, tmp_path / "RESULTS.md")
+    save(home / "20260101-uml", arguments=["zhao2019"])
+    save(home / "20260102-uml", arguments=["zhao2019", *flags])
+    assert update.main(requested) == errors.OK
+    pages = {name: (tmp_path / "findings" / f"{name}.md").read_text()
+             for name in ("zhao2019", "zhao2019_full")}
+    assert "`zhao2019/20260101-uml`" in pages["zhao2019"]
+    assert "`zhao2019/20260102-uml`" in pages["zhao2019_full"]
+    assert ": --sample full." in pages["zhao2019_full"] and "sample" not in pages["zhao2019"]
+    assert "](findings/zhao2019_full.md)" in (tmp_path / "RESULTS.md").read_text()
+
+
 def test_what_is_not_recent_is_measured_and_what_is_stands(
         tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
