@@ -13,6 +13,7 @@ from pathlib import Path
 
 from firstflight.base import command_line, files
 from firstflight.base.command_line import Parser, filled, positive, whole
+from firstflight.base.quantity import Quantity
 from firstflight.base.removed import REMOVED
 from firstflight.base.typed import SUFFIXES
 from firstflight.base.words import nearest
@@ -20,7 +21,6 @@ from firstflight.commands import conditions
 from firstflight.commands.run import overrides_of, own_server
 from firstflight.commands.runners import congestion_controls
 from firstflight.findings.quantities import FLAGS
-from firstflight.findings.quantity import Quantity
 from firstflight.runs import cluster, scenario_file
 from firstflight.runs.measuring import CAPTURES_KEPT
 

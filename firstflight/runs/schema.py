@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from firstflight.base.errors import UsageError
@@ -44,14 +44,29 @@ def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
         "absent": absent}})
 
 
+@dataclass(frozen=True)
+class Item:
+    """A key of a field that has several, its name in that field, and what reads its value."""
+
+    name: str
+    key: str
+    reader: Reader
+
+
+def several(*items: Item) -> Any:
+    """A field that holds, by name, what a table has of these keys; it may lack any of them."""
+    return field(default_factory=dict, metadata={_KEY: {"items": items}})
+
+
+def items_of(attribute: Field[Any]) -> tuple[Item, ...]:
+    """The keys of a field that has several, () of another one."""
+    return _option(attribute, "items") or ()
+
+
 def keys_of(kind: type[object]) -> tuple[str, ...]:
     """The keys that a table of this class may have, in the order of its fields."""
-    return tuple(_name(attribute) for attribute in fields(kind) if not _option(attribute, "absent"))
-
-
-def name_of(kind: type[object], attribute: str) -> str:
-    """The key under which a table holds a field."""
-    return next(_name(candidate) for candidate in fields(kind) if candidate.name == attribute)
+    return tuple(name for attribute in fields(kind) if not _option(attribute, "absent")
+                 for name in ([item.key for item in items_of(attribute)] or [_name(attribute)]))
 
 
 def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
@@ -66,7 +81,11 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
         if attribute.name in values or _option(attribute, "absent"):
             continue
         name = _name(attribute)
-        if name in table:
+        if items := items_of(attribute):
+            values[attribute.name] = {
+                item.name: item.reader(table[item.key], f"{where}: {item.key}")
+                for item in items if item.key in table}
+        elif name in table:
             above = values.get(_option(attribute, "quantity_in") or "")
             quantity = str(above or _option(attribute, "quantity") or name)
             reader = _option(attribute, "reader") or _of_hint(hints[attribute.name], quantity)

@@ -140,7 +140,7 @@ def _whole(tables: Tables, metric: str) -> Table:
         rows.append((name, whole.cells, whole.base.value, whole.experiment.value,
                      whole.absolute.value, _interval(whole.absolute.interval), min(of_cells),
                      max(of_cells)))
-    what = quantities.quantity(metric).head or metric
+    what = quantities.of_column(metric).head or metric
     return Table(f"All shared cells: {what} in ms", (
         Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
         Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
@@ -190,7 +190,7 @@ def _each(tables: Tables, metric: str) -> Table:
     every = [dict(key) for table in tables.values() for key in by_cell(table)]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
     swept = varied(values)
-    columns = [Column(_head(name), quantities.quantity(name).unit,
+    columns = [Column(_head(name), quantities.of_column(name).unit,
                       is_text=any(isinstance(cell.get(name), str) for cell in every))
                for name in swept]
     rows: list[tuple[Cell, ...]] = []
@@ -213,7 +213,7 @@ def _plain(value: object) -> str:
 
 
 def _head(name: str) -> str:
-    return quantities.quantity(name).head or name.replace("_", " ")
+    return quantities.of_column(name).head or name.replace("_", " ")
 
 
 # The figure --------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _chart(base_name: str, tables: Tables, metric: str) -> LineChart:
                        tuple(change.interval for change in of_run), look, "points")
                   for look, (name, of_run) in enumerate(changes.items(), start=1))
     return LineChart(
-        "The same cells in each run", (f"{quantities.quantity(metric).axis}, less that of"
+        "The same cells in each run", (f"{quantities.of_column(metric).axis}, less that of"
                                        f" {base_name}",),
         f"cells in the order of the first run · {over}",
         columns=((Plot("cell", "difference (ms)", lines, zero=True, whole=False),),),

@@ -8,7 +8,9 @@ from typing import Any
 from firstflight.findings import charts
 from firstflight.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from firstflight.model.transfer import Transfer
+from firstflight.parameters import PARAMETERS
 from firstflight.runs.kinds import Overrides
+from firstflight.runs.schema import items_of
 from firstflight.study.fetches.scenario import causes, population, scenario, server, sweep, trial
 from firstflight.study.fetches.verify import record
 from firstflight.study.load import (record as load_record, scenario as load_scenario,
@@ -42,4 +44,7 @@ def text() -> str:
 def _lines(kind: Any) -> list[str]:
     return [f"{kind.__module__}.{kind.__name__}", *(
         f"  {each.name} = {each.default!r}" for each in fields(kind)
-        if each.default is not MISSING)]
+        if each.default is not MISSING), *(
+        f"  {item.name} = {PARAMETERS[item.name].quantity.defaults!r}" for each in fields(kind)
+        for item in items_of(each) if not (row := PARAMETERS[item.name]).required
+        and not row.follows)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import records
 from firstflight.runs.results.records import columns_of, trial_class
@@ -135,8 +136,10 @@ def columns() -> str:
              "| `scenario` | its name |", *_rows(every, told), ""]
     for kind, record in RECORDS.items():
         requested = {field.name for field in fields(trial_class(record))}
-        keys = {field.name for _, table in TABLES[kind] for field in fields(table)
-                if table in (Sweep, load.LoadSweep, trace.TraceSweep)} - {*RENAMED}
+        keys = {name for _, table in TABLES[kind] for field in fields(table)
+                if table in (Sweep, load.LoadSweep, trace.TraceSweep)
+                for name in ([item.name for item in schema.items_of(field)] or [field.name])
+                } - {*RENAMED}
         told = {**_told(record), **_told(trial_class(record)), **RENAMED}
         rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
         lines += [f"### Of kind {kind}", ""]

@@ -6,7 +6,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.quantities import QUANTITIES, Quantity
+from firstflight.base.quantity import Quantity
+from firstflight.findings.quantities import QUANTITIES
 from firstflight.study.fetches.scenario import users
 from firstflight.study.load import trial
 
@@ -27,7 +28,7 @@ def _of_their_own() -> list[Quantity]:
     found: dict[Quantity, None] = {}
     for module in (users, trial):
         kept: dict[str, Any] = vars(module)
-        keys = [option["reader"] for table in kept.values() if is_dataclass(table)
+        keys = [option.get("reader") for table in kept.values() if is_dataclass(table)
                 for each in fields(table) for option in each.metadata.values()
                 if isinstance(option, dict)]
         for reader in (*kept.values(), *keys):

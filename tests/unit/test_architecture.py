@@ -16,7 +16,7 @@ from firstflight.study import registry
 PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
 # top level belongs to a room.
-ROOMS = ("base", "net", "findings", "wire", "model", "probe", "vtime", "testbed", "runs", "study",
+ROOMS = ("base", "net", "parameters", "findings", "wire", "model", "probe", "vtime", "testbed", "runs", "study",
          "paper", "commands", "benchmarks")
 PACKAGE = "firstflight"  # has the rooms that do not stand at the top
 PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",

@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.quantity import Quantity
 from firstflight.base.words import exact, from_text, to_text
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.findings.quantity import Quantity
 
 PASS = "pass"
 FAIL = "fail"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from firstflight.base.errors import UsageError
@@ -14,7 +14,7 @@ from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import (Axis, Claim, Defect, Figure, Raw, Scenario,
                                                          read_published)
 from firstflight.study.fetches.scenario.server import OwnServer
-from firstflight.study.fetches.scenario.sweep import Sweep
+from firstflight.study.fetches.scenario.sweep import Sweep, Template
 from firstflight.study.fetches.scenario.users import UserSample
 from firstflight.study.scenario import grammar, published
 
@@ -59,21 +59,13 @@ def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
     return sweeps
 
 
-def _common(defaults: Mapping[str, object], initcwnd: Sequence[int], where: str) -> Sweep:
-    """What drawn trials do not decide themselves, of one network. Raises UsageError."""
-    drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
-             "name": "defaults", "uplink": "same"}
-    return schema.read(Sweep, {**drawn, **defaults, "initcwnd": list(initcwnd)},
-                       f"{where}: [defaults]")
-
-
 def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
            ) -> UserSample | None:
     if "users" not in raw:
         return None
     users = schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
                         like=None)
-    return replace(users, like=_common(defaults, users.initcwnd, where))
+    return replace(users, like=_template(defaults, where))
 
 
 def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object], where: str
@@ -83,8 +75,12 @@ def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, ob
     steps = schema.read_tables(population.Cause, raw, "step", where)
     if not populations:
         return None
-    return Populations(name, populations, steps,
-                       next(_common(defaults, [1], where).trials(name, seed=1)))
+    return Populations(name, populations, steps, _template(defaults, where))
+
+
+def _template(defaults: Mapping[str, object], where: str) -> Template:
+    """What drawn trials have in common. Raises UsageError."""
+    return schema.read(Template, defaults, f"{where}: [defaults]")
 
 
 def _raw(raw: Mapping[str, object], where: str) -> Raw | None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy
 
+from firstflight.base.quantity import in_words
 from firstflight.base.stats import Estimate
 from firstflight.base.words import plain
 from firstflight.findings.charts import Ends, Line, LineChart, Plot
 from firstflight.findings.difference import Difference
 from firstflight.findings.quantities import quantity
-from firstflight.findings.quantity import in_words
 from firstflight.runs.results.cells import grouped
 from firstflight.study.load import analysis
 from firstflight.study.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, GainPoint, Hit,

@@ -9,9 +9,9 @@ from functools import cache
 from typing import ClassVar
 
 from firstflight.base.errors import UsageError
+from firstflight.base.quantity import Quantity
 from firstflight.base.words import exact
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.findings.quantity import Quantity
 from firstflight.net.segments import HEADER_BYTES, MSS, SYN_BYTES
 from firstflight.testbed.messages import Job
 

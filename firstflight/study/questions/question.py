@@ -15,11 +15,12 @@ from typing import Any
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain, toml
 from firstflight.findings.quantities import FLAGS, quantity
+from firstflight.parameters import PARAMETERS, SWEPT
 from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import OWN_SERVER, ScenarioFile, names, parsed
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
-from firstflight.study.fetches.scenario.sweep import CLIENTS, SWEPT, Sweep, system_for
+from firstflight.study.fetches.scenario.sweep import CLIENTS, system_for
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
@@ -82,7 +83,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, requested: Overrid
                                        in requested.own_server.items()), ""]
     lines += ["[[sweep]]", 'name = "own"']
     written = {**values, "system": values["system"] or (system_for(values),)}
-    lines += [f"{schema.name_of(Sweep, name)} = {toml(written[name])}"
+    lines += [f"{PARAMETERS[name].key} = {toml(written[name])}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
               for name in (*ASKED, "initcwnd")]
     lines += [f'client = "{client}"  # {", ".join(CLIENTS)}',

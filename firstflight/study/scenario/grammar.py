@@ -33,7 +33,7 @@ class Sweep(ABC, Generic[Tr]):
     """Lists of values that are measured in every combination.
 
     LISTS: the fields that are such lists; the first vary the slowest. TOGETHER: the fields that
-    hold rows instead, and of which of LISTS each row has a value. Rows vary slower than lists;
+    hold rows instead, and of which lists each row has a value. Rows vary slower than lists;
     without any, those lists stand for themselves.
     """
 
@@ -50,11 +50,16 @@ class Sweep(ABC, Generic[Tr]):
     def trials(self, scenario: str, seed: int) -> Iterator[Tr]:
         """The trials in the order in which they are measured. seed: of the run."""
 
+    @property
+    def by_name(self) -> Mapping[str, Sequence[Any]]:
+        """Each of LISTS by its name."""
+        return {name: getattr(self, name) for name in self.LISTS}
+
     def combinations(self) -> Iterator[dict[str, Any]]:
         """A value of each of LISTS by its name, for every combination."""
         rows = [[dict(zip(names, row)) for row in getattr(self, together)]
                 for together, names in self._in_rows().items()]
-        lists = {name: getattr(self, name) for name in self._apart()}
+        lists = self._apart()
         for row in product(*rows):
             given = dict(chain.from_iterable(values.items() for values in row))
             for combination in product(*lists.values()):
@@ -62,7 +67,8 @@ class Sweep(ABC, Generic[Tr]):
 
     def combination_count(self, lengths: Mapping[str, int] | None = None) -> int:
         """How many combinations there are; lengths: of some lists, in place of their own."""
-        every = {name: len(getattr(self, name)) for name in (*self._in_rows(), *self._apart())}
+        every = {**{name: len(getattr(self, name)) for name in self._in_rows()},
+                 **{name: len(values) for name, values in self._apart().items()}}
         return math.prod({**every, **{name: length for name, length in (lengths or {}).items()
                                       if name in every}}.values())
 
@@ -70,10 +76,10 @@ class Sweep(ABC, Generic[Tr]):
         """Those of TOGETHER that there are."""
         return {name: names for name, names in self.TOGETHER.items() if getattr(self, name)}
 
-    def _apart(self) -> list[str]:
-        """The LISTS that no row has a value of."""
+    def _apart(self) -> dict[str, Sequence[Any]]:
+        """The lists by name of which no row has a value."""
         together = {name for names in self._in_rows().values() for name in names}
-        return [name for name in self.LISTS if name not in together]
+        return {name: values for name, values in self.by_name.items() if name not in together}
 
 
 @dataclass(frozen=True, kw_only=True)

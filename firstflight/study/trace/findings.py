@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REBUILT, word_of
 from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
-from firstflight.findings.quantity import in_words
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import PASS, SKIPPED

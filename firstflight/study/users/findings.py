@@ -10,7 +10,7 @@ from firstflight.base.words import between, number, plain
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table, Tile)
-from firstflight.findings.quantities import AUTO, LEAST_AUTO_PACKETS
+from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.users import PART, SCALES, UserSample
 from firstflight.study.fetches.verify.record import Record
@@ -145,21 +145,22 @@ def _left_out(measured: Measured) -> str:
 
 def _assumed(scenario: Scenario, users: UserSample) -> str:
     """What the file does not say of these users, and the result rests on."""
-    like = users.like
-    length = like.queue[0]
+    like = users.like.fields
+    length = users.like.lists["queue"][0]
+    (uplink_kbps, *_) = users.like.lists["uplink_kbps"]
     holds = (f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
              if length == AUTO else f"{length} packets" if length.isdigit() else length)
-    network = [f"the bottleneck's queue holds {holds} ({like.qdisc[0]})",
-               "the uplink is as fast as the downlink" if like.uplink_kbps[0] is None else
-               f"the uplink has {plain(like.uplink_kbps[0])} kbit/s",
-               f"{plain(like.loss_percent[0])} % of packets are lost at random"]
-    if like.jitter_ms[0]:
-        network.append(f"the delay varies by {plain(like.jitter_ms[0])} ms")
-    connection = (f"after {like.kept[0]} earlier responses on it" if like.kept[0] else
+    network = [f"the bottleneck's queue holds {holds} ({like['qdisc']})",
+               "the uplink is as fast as the downlink" if uplink_kbps is None else
+               f"the uplink has {plain(uplink_kbps)} kbit/s",
+               f"{plain(like['loss_percent'])} % of packets are lost at random"]
+    if like['jitter_ms']:
+        network.append(f"the delay varies by {plain(like['jitter_ms'])} ms")
+    connection = (f"after {like['kept']} earlier responses on it" if like['kept'] else
                   "on a new connection")
     return (f"{scenario.head.note}{'. ' if scenario.head.note else ''}Each user fetches once,"
-            f" {connection}, alone on the link, by {like.congestion_control[0]}, and offers a"
-            f" receive window of {like.initrwnd[0]} segments; {', '.join(network)}.")
+            f" {connection}, alone on the link, by {like['congestion_control']}, and offers a"
+            f" receive window of {like['initrwnd']} segments; {', '.join(network)}.")
 
 
 def _by_group(users: UserSample, measured: Measured) -> dict[str, Recommendation]:

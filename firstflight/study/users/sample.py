@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import exact, toml
-from firstflight.findings.quantities import AUTO, FLAGS
+from firstflight.findings.quantities import FLAGS
+from firstflight.net.queue_length import AUTO
+from firstflight.parameters import PARAMETERS
 from firstflight.runs.scenario_file import ScenarioFile, parsed
 from firstflight.study.users.requested import QUANTITY_NAMES, Requested
 from firstflight.study.users.rows import UserTable, summary
@@ -26,7 +28,6 @@ DIGITS = 3  # netem's delay has whole microseconds
 DEFAULTS: Mapping[str, str | float] = {
     "client": "libcurl",  # hundreds of fetches in one process
     "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
-KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
 
 
 def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> ScenarioFile:
@@ -44,8 +45,8 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
         f"title = {toml(f'Which initial window for the users of {named}?')}",
         f"source = {toml(f'{named}: {summary(users)}')}",
         f"note = {toml('; '.join(filter(None, known.values())))}", "",
-        "[defaults]", *(f"{KEYS.get(name, name)} = {toml(value)}" for name, value in
-                        {**DEFAULTS, **(requested.defaults or {})}.items()), "",
+        "[defaults]", *(f"{PARAMETERS[name].key if name in PARAMETERS else name} = {toml(value)}"
+                        for name, value in {**DEFAULTS, **(requested.defaults or {})}.items()), "",
         "[users]", f"initcwnd = {list(requested.windows)}", f"baseline_initcwnd = {baseline}",
         *assumed, f"groups = {toml(users.groups)}",
         f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",

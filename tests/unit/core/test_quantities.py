@@ -7,7 +7,7 @@ import math
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.quantities import QUANTITIES, quantity
+from firstflight.findings.quantities import QUANTITIES, of_column, quantity
 
 
 def test_whole_quantities_are_int_and_others_float() -> None:
@@ -24,5 +24,10 @@ def test_what_the_ends_of_a_range_do_not_show_is_refused(name: str, value: float
 
 
 def test_a_column_that_is_not_listed_has_its_own_words_and_no_range() -> None:
-    assert quantity("not_listed").axis == "Not listed"
-    assert quantity("not_listed").check(-1e9, "here") == -1e9
+    assert of_column("not_listed").axis == "Not listed"
+    assert of_column("not_listed").check(-1e9, "here") == -1e9
+
+
+def test_a_name_that_is_misspelt_is_no_quantity() -> None:
+    with pytest.raises(KeyError, match="rtt_msec"):
+        quantity("rtt_msec")

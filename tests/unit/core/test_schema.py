@@ -52,8 +52,6 @@ def test_the_class_is_the_list_of_keys() -> None:
     assert schema.keys_of(Example) == (
         "name", "rtt_ms", "initcwnd", "kind", "warm", "baseline", "loss_percent", "by", "values",
         "labels")
-    assert schema.name_of(Example, "loss") == "loss_percent"
-    assert schema.name_of(Example, "initcwnd") == "initcwnd"
 
 
 @pytest.mark.parametrize(("change", "words"), [

@@ -12,9 +12,9 @@ import pytest
 
 from firstflight.base import stats
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.quantity import Quantity
 from firstflight.findings.difference import Excluded, of_baseline, of_experiment
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.findings.quantity import Quantity
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.buckets import (NoPanel, Panel, beside_baseline, by_cell,
                                                        weighted_cells)

@@ -12,9 +12,10 @@ from random import Random
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.parameters import SWEPT
 from firstflight.runs import scenario_file
 from firstflight.study import registry
-from firstflight.study.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
+from firstflight.study.fetches.scenario.sweep import Sweep, bucket_value
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LISTS = {"loss_percent": (0.0, 1.0, 2.0), "jitter_ms": (0.0, 3.0), "queue": ("10", "50", "1bdp"),
@@ -54,9 +55,10 @@ def drawn(random: Random) -> Sweep:
     chains = (("ed25519", 1, 900), ("rsa2048", 0, 1100), ("ed25519", 0, 900)) \
         if random.random() < 0.5 else ()
     return Sweep(name="s", pairs=pairs, chains=chains, initcwnd=(3, 10)[:random.randint(1, 2)],
-                 rtt_ms=() if pairs else rtts_ms, bandwidth_kbps=() if pairs else (64.0, 500.0),
-                 congestion_control=("cubic",), client="curl", repeat=random.randint(1, 2),
-                 repeat_with_loss=random.choice((None, 3)), **lists)  # type: ignore[arg-type]
+                 client="curl", repeat=random.randint(1, 2),
+                 repeat_with_loss=random.choice((None, 3)), lists={
+                     **lists, "congestion_control": ("cubic",),
+                     **({} if pairs else {"rtt_ms": rtts_ms, "bandwidth_kbps": (64.0, 500.0)})})
 
 
 @pytest.mark.parametrize("seed", range(8))

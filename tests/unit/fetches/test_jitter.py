@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from firstflight.parameters import NETWORK, OVERTAKEN, of_subject
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.study.fetches.scenario.path import NETWORK, OVERTAKEN
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.verify import every_check
 from firstflight.wire.delivery.packet_path import PATH
@@ -47,13 +47,13 @@ OTHER: dict[str, Any] = {"rtt_ms": 71, "bandwidth_kbps": 999.0, "uplink_kbps": 9
                          "loss_burst": 2.0, "qdisc": "cake", "htb_burst_bytes": 1600}
 
 
-@pytest.mark.parametrize("name", NETWORK)
+@pytest.mark.parametrize("name", [row.field for row in of_subject(NETWORK)])
 def test_the_path_is_computed_with_every_parameter_or_not_judged(name: str) -> None:
     """Who adds one and forgets PathParameters.path fails sound trials."""
     assert name in OTHER, "OTHER, in this file, needs a value that GOOD's trial does not have"
     changed = replace(GOOD.trial, **{name: OTHER[name]})
     assert changed.path != GOOD.trial.path or not changed.is_computed, (
-        "Trial.path has to hand it to Link, or its network(…) has computed=False")
+        "Trial.path has to hand it to Link, or its row has computed=False")
 
 
 def test_what_cannot_be_computed_is_neither_judged_by_packet_nor_estimated(

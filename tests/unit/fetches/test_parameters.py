@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Any
 
@@ -10,14 +10,14 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS, QUANTITIES
+from firstflight.parameters import PARAMETERS, PUBLISHED, of_subject
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.runs.scenario_file import ScenarioFile, find, parsed
-from firstflight.study.fetches.scenario.parameter import SWEPT as SWEPT_BY
 from firstflight.study.fetches.scenario.response import segments_at_once
-from firstflight.study.fetches.scenario.sweep import SWEPT, queue_of
-from firstflight.study.fetches.scenario.trial import SWITCHES, Trial
+from firstflight.study.fetches.scenario.sweep import queue_of
+from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import every_check, judge_fetch
@@ -39,17 +39,21 @@ def trials(client: str = "libcurl", **lists: list[Any]) -> list[Trial]:
     return list(KIND.study(asked(), Overrides({**ONE, **lists}, client=client)).trials)
 
 
-def test_a_parameter_is_of_the_quantity_of_its_name() -> None:
-    """Its line has the name twice: of the field, and of the quantity whose default it has."""
-    swept = [column for column in fields(Trial) if SWEPT_BY in column.metadata]
-    assert len(swept) > 30
-    assert {column.name for column in swept} - {"queue_packets"} < {*SWEPT}
-    assert [column.metadata[SWEPT_BY] for column in swept] == [column.name for column in swept]
+def test_a_parameter_is_a_field_of_a_trial_with_its_default() -> None:
+    """Only what a trial always has, and what follows from other values, has another one."""
+    of_trial = {column.name: column.default for column in fields(Trial)}
+    for row in PARAMETERS.values():
+        assert row.field in of_trial, f"{row.name} is no field of its subject's class"
+        if of_trial[row.field] is not MISSING and not row.follows:
+            assert of_trial[row.field] == row.default, row.name
+    needed = {name for name, default in of_trial.items() if default is MISSING}
+    assert needed - {"scenario", "repeat", "client"} == {
+        row.field for row in PARAMETERS.values() if row.required} | {"initrwnd"}
 
 
-def test_every_flag_of_a_network_is_a_list_of_sweeps() -> None:
-    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {
-        "htb_burst_bytes", *(switch.name for switch in SWITCHES)}
+def test_only_what_published_set_ups_did_has_no_flag() -> None:
+    without = {name for name in PARAMETERS if name not in FLAGS}
+    assert without == {"htb_burst_bytes", *(row.name for row in of_subject(PUBLISHED))}
 
 
 def test_earlier_responses_and_a_pause_reach_the_client() -> None:

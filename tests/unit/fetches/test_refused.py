@@ -89,7 +89,7 @@ def test_a_fault_is_told_with_the_table_and_the_key_that_it_is_in(
 def test_a_grid_is_made_coarse_where_there_is_one(tmp_path: Path) -> None:
     part = ("[defaults]", "one_in = 2\n[defaults]")
     assert len(small(tmp_path, part, ("rtt_ms = [20, 50]", "rtt_ms = [20, 30, 40, 50]"),
-                     WITHOUT_FIGURES).sweeps[0].rtt_ms) == 3
+                     WITHOUT_FIGURES).sweeps[0].lists["rtt_ms"]) == 3
     with pytest.raises(UsageError, match="^scenarios/small.toml: one_in: sweep 'grid' has pairs"):
         small(tmp_path, part, ("rtt_ms = [20, 50]\nbandwidth_kbps = [56, 256]",
                                "pairs = [[1, 2]]"), WITHOUT_FIGURES)

@@ -23,17 +23,17 @@ def test_zhao2019_is_the_published_grid(scenario: Scenario) -> None:
     assert scenario.head.text == scenario_file.find("zhao2019").text
     (grid,) = scenario.sweeps
     assert len(grid.networks) == 64 and grid.count == 128
-    assert (grid.initcwnd, grid.response_bytes, grid.initrwnd, grid.client,
-            grid.congestion_control, grid.uplink_kbps) == (
-                (3, 10), (9000,), (27,), "curl", ("cubic",), (None,))
+    assert (grid.initcwnd, grid.client) == ((3, 10), "curl")
+    assert [grid.lists[name] for name in ("response_bytes", "initrwnd", "congestion_control",
+                                          "uplink_kbps")] == [(9000,), (27,), ("cubic",), (None,)]
 
 
 def test_marrama2012_is_what_they_measured() -> None:
     scenario = scenario_of("marrama2012")
     (headers,) = {record.header_bytes for record in read_records(
         GOLDEN.parent / "marrama2012_trials.csv", Record)}
-    assert {sweep.response_bytes for sweep in scenario.sweeps} == {(28 * 1448 - (headers or 0),)}
-    assert {sweep.initrwnd for sweep in scenario.sweeps} == {(60,)}
+    assert {(sweep.lists["response_bytes"], sweep.lists["initrwnd"])
+            for sweep in scenario.sweeps} == {((28 * 1448 - (headers or 0),), (60,))}
     networks = {figure.name: scenario.sweep(figure.sweep).networks
                 for figure in scenario.figures}
     assert networks["fig2"] == ((140, 1200),)
@@ -45,7 +45,6 @@ def test_marrama2012_is_what_they_measured() -> None:
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("rtt_ms = [20, 50]", "rtt_ms = [0, 50]", ["[[sweep]]", "rtt_ms", "0 ms", "100000"]),
     ("rtt_ms = [20, 50]", "rtt_ms = ['20']", ["'20' is not a number"]),
-    ("rtt_ms = [20, 50]", "rtt_ms = 20", ["list of numbers"]),
     ("rtt_ms = [20, 50]", "rtt_ms = []", ["list of numbers"]),
     ("rtt_ms = [20, 50]", "rtt_ms = [20, 20]", ["twice"]),
     ("rtt_ms = [20, 50]\n", "", ["rtt_ms is missing"]),

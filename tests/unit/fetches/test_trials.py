@@ -10,10 +10,10 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.net import link
+from firstflight.parameters import SWEPT
 from firstflight.runs.kinds import Overrides
-from firstflight.study.fetches.scenario.path import NETWORK
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.sweep import SWEPT, cell_of, seed_of
+from firstflight.study.fetches.scenario.sweep import cell_of, seed_of
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import has_all_cells, expand
 from tests.unit.core.example import whole
@@ -133,7 +133,6 @@ def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
     assert cell_of(trial) == cell
     assert [getattr(cell, name) for name in SWEPT] == [getattr(trial, name) for name in SWEPT]
     assert link.Path.from_json(trial.job()["network"]) == trial.path
-    assert {*NETWORK} - {"queue_packets"} <= {*SWEPT}
 
 
 def test_both_windows_meet_the_same_loss_and_repeats_differ(tmp_path: Path) -> None:

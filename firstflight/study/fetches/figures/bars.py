@@ -77,11 +77,11 @@ def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
 
 def averaged(figure: Figure) -> str:
     """What a figure's bars are averaged over, "" for nothing."""
-    if not figure.weights:
-        return ""
+    if not figure.weights or figure.weights in _AVERAGED:
+        return _AVERAGED.get(figure.weights, "")
     name = quantity(figure.weights).label or quantity(figure.weights).head
     whose = "the paper's" if published.is_of_the_paper(figure.published) else "its"
-    return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
+    return f"{name} by {whose} shares"
 
 
 def _window_columns(panel: Panel) -> list[ColumnGetter]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.base.quantity import Quantity
 from firstflight.base.words import plain
 from firstflight.findings.difference import Ends, Excluded, of_baseline, percent_of
 from firstflight.findings.quantities import quantity
-from firstflight.findings.quantity import Quantity
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of

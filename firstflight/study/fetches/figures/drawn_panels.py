@@ -151,7 +151,7 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
 
     Raises NoPanel where a bucket has no response that counts.
     """
-    made_with = drawn.like.client, drawn.like.congestion_control
+    made_with = drawn.like.client, drawn.like.lists["congestion_control"][0]
     windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
     if figure.is_of_windows:
         windows = tuple(dict.fromkeys(initcwnd for rows in responses.values() for initcwnd in rows)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from firstflight.base.quantity import in_words
 from firstflight.findings.charts import Ends, Timeline
 from firstflight.findings.findings import Finding, Interval
 from firstflight.findings.quantities import quantity
-from firstflight.findings.quantity import in_words
+from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.runs.kinds import RunData
 from firstflight.study.fetches.figures.buckets import Panel
@@ -17,7 +18,7 @@ from firstflight.study.fetches.figures.claims import JudgedPanel
 from firstflight.study.fetches.figures.reasons import WhatIfs
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
-from firstflight.study.fetches.scenario.sweep import SWEPT, Cell
+from firstflight.study.fetches.scenario.sweep import Cell
 from firstflight.study.fetches.verify.record import Record
 
 ANY = "any"

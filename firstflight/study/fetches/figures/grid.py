@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, TypeVar
 
 from firstflight.base import stats
+from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
 from firstflight.base.words import number, plain, short
 from firstflight.findings.charts import (Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar,
@@ -16,13 +17,13 @@ from firstflight.findings.charts import (Ends, GroupChart, Square, SquareChart, 
 from firstflight.findings.difference import percent_of
 from firstflight.findings.findings import Cell as Shown, Column, Finding, Table
 from firstflight.findings.quantities import quantity
-from firstflight.findings.quantity import Quantity
+from firstflight.parameters import SWEPT
 from firstflight.study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, sign_of
 from firstflight.study.fetches.figures.figure import (Analysis, FigureResult, heading, interval,
                                                       named)
 from firstflight.study.fetches.figures.panels import Values, bucket_of, counting, pair_of
 from firstflight.study.fetches.scenario.scenario import Axis, Figure
-from firstflight.study.fetches.scenario.sweep import SWEPT, Cell, Sweep
+from firstflight.study.fetches.scenario.sweep import Cell, Sweep
 from firstflight.study.fetches.verify.record import Record
 
 MOST_MAPS = 12  # of one figure: more are not compared, and a page is not read to its end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firstflight.base.words import number
-from firstflight.findings.quantities import AUTO
+from firstflight.net.queue_length import AUTO
 from firstflight.net.segments import HEADER_BYTES
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record

@@ -165,7 +165,8 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
     measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
     cells = measured.by(figure.by, line_of)
     lines = tuple(measured.values(line_of))
-    known = [value for sweep_of in scenario.sweeps for value in getattr(sweep_of, line_of)]
+    known = [value for sweep_of in scenario.sweeps
+             for value in {**sweep_of.lists, "initcwnd": sweep_of.initcwnd}[line_of]]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
     return Values(

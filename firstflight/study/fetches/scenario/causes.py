@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
+from firstflight.parameters import SWEPT
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.schema import key
-from firstflight.study.fetches.scenario.sweep import SWEPT, Sweep
+from firstflight.study.fetches.scenario.sweep import Sweep
 
 CODE, KERNEL, CALIBRATED, INFERRED = "code", "kernel", "calibrated", "inferred"
 # From what is certain to what only fits; the first two count as one.
@@ -65,8 +66,8 @@ class Cause:
         """The sweep with this cause."""
         if self.sweeps and sweep.name not in self.sweeps:
             return sweep
-        return replace(sweep, **{name: (value,) for name, value in self.switches
-                                 if name not in READINGS})
+        return sweep.with_lists(**{name: (value,) for name, value in self.switches
+                                   if name not in READINGS})
 
     def change_reading(self, reading: ClockReading) -> ClockReading:
         """The reading with this cause."""

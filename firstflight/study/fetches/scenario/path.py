@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from firstflight.findings.quantities import AUTO
 from firstflight.net.link import Path
-from firstflight.study.fetches.scenario.parameter import UNSAID, network, switch
+from firstflight.parameters import NETWORK, PARAMETERS, default, of_subject
 
+_ROWS = of_subject(NETWORK)
+RANDOM = tuple(name for name, row in PARAMETERS.items() if row.random)
 ARP_PROBES = 3  # mcast_probes: after as many answers that do not come a connection fails
-OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,24 +37,24 @@ class PathParameters:
     arp_ms: the network is new, and who asks for an address does again after so long.
     """
 
-    rtt_ms: float = network("rtt_ms", "rtt", required=True)
-    bandwidth_kbps: float = network("bandwidth_kbps", "bw", required=True)
-    uplink_kbps: float = network("uplink_kbps", "up", required=True)
-    queue_packets: int = network("queue_packets", "q", required=True)
-    queue_from: str = field(default="", metadata={UNSAID: AUTO})
-    loss_percent: float = network("loss_percent", "loss", required=True, random=True)
-    jitter_ms: float = network("jitter_ms", "jitter", random=True, disorder=OVERTAKEN)
-    loss_burst: float = network("loss_burst", "burst")
-    qdisc: str = network("qdisc", "", modelled=False)
-    htb_burst_bytes: int = network("htb_burst_bytes", "htb", modelled=False)
-    integer_kbps: float = switch("integer_kbps", "integer")
-    arp_ms: int = switch("arp_ms", "arp", modelled=False)
+    rtt_ms: float
+    bandwidth_kbps: float
+    uplink_kbps: float
+    queue_packets: int
+    queue_from: str = ""
+    loss_percent: float
+    jitter_ms: float = default("jitter_ms")
+    loss_burst: float = default("loss_burst")
+    qdisc: str = default("qdisc")
+    htb_burst_bytes: int = default("htb_burst_bytes")
+    integer_kbps: float = default("integer_kbps")
+    arp_ms: int = default("arp_ms")
     seed: int = 0
 
     @property
     def network(self) -> tuple[Any, ...]:
-        """Its values in the order of NETWORK; trials that have them all alike share a network."""
-        return tuple(getattr(self, name) for name in NETWORK)
+        """Its values; trials that have them all alike share a network."""
+        return tuple(getattr(self, row.field) for row in _ROWS)
 
     @property
     def path(self) -> Path:
@@ -82,41 +81,29 @@ class PathParameters:
 
     @property
     def queue(self) -> str:
-        """The queue's length as it was requested (findings.quantities.Length)."""
+        """The queue's length as it was requested (net.queue_length.Length)."""
         return self.queue_from or str(self.queue_packets)
 
     @property
     def is_random(self) -> bool:
         """Whether chance decides on its network."""
-        return is_random(dict(zip(NETWORK, self.network)))
+        return any(getattr(self, name) for name in RANDOM)
 
     @property
     def is_computed(self) -> bool:
         """Whether what the network does to each packet can be computed."""
-        return all(getattr(self, column.name) == column.default for column in SHAPE
-                   if not column.metadata["computed"])
+        return all(getattr(self, row.field) == row.default for row in _ROWS if not row.computed)
 
     @property
     def disorder(self) -> str:
         """Why packets may come out of order, or look lost to TCP; "" where none can."""
-        return next((column.metadata["disorder"] for column in SHAPE
-                     if column.metadata["disorder"]
-                     and getattr(self, column.name) != column.default), "")
+        return next((row.disorder for row in _ROWS
+                     if row.disorder and getattr(self, row.field) != row.default), "")
 
     @property
     def cannot_connect(self) -> bool:
         """Whether the client gives up asking for the server's address before the answer comes."""
         return 0 < ARP_PROBES * self.arp_ms < self.rtt_ms
-
-
-SHAPE = tuple(column for column in fields(PathParameters) if "shape" in column.metadata)
-NETWORK = tuple(column.name for column in SHAPE)
-RANDOM = tuple(column.name for column in SHAPE if column.metadata["random"])
-
-
-def is_random(values: Mapping[str, object]) -> bool:
-    """Whether chance decides on a network of these values, by name."""
-    return any(values.get(name) for name in RANDOM)
 
 
 def _limited_kbps(requested_kbps: float, integer_kbps: float) -> float:

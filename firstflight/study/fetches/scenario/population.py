@@ -11,12 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
 from firstflight.runs.schema import key
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.rows import Row
+from firstflight.study.fetches.scenario.sweep import Template, queue_of
 from firstflight.study.fetches.scenario.trial import Trial
 
 # What a trial has of its row, and what it has in its place before a cause adds the column: one
@@ -76,7 +79,7 @@ class Populations:
     scenario: str
     populations: tuple[Population, ...]
     steps: tuple[Cause, ...]
-    like: Trial
+    like: Template
     in_full: bool = False
 
     def population(self, name: str) -> Population | None:
@@ -144,16 +147,24 @@ class Populations:
                                               response.weight)
             before = after
 
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        """The fields that all responses have alike, still without a window."""
+        fields = {**self.like.fields, "scenario": self.scenario, "initcwnd": 0}
+        return {name: value for name, value in fields.items() if name not in OF_TRIALS}
+
     def _response(self, row: Row, added: Collection[str]) -> Trial:
         """A response with the columns that are in force."""
         values = {column: getattr(row, column) if column in added else
-                  getattr(row, clean) if isinstance(clean, str) else
-                  getattr(self.like, column) if clean is None else clean
-                  for column, clean in _CLEAN.items()}
-        return replace(self.like, **values, uplink_kbps=values["bandwidth_kbps"], repeat=1,
-                       response_bytes=row.response_bytes, key_rtt_ms=row.key_rtt_ms,
-                       key_bandwidth_kbps=row.key_bandwidth_kbps,
-                       weight=row.weight if WEIGHT in added else row.step_weight)
+                  getattr(row, clean) if isinstance(clean, str) else clean
+                  for column, clean in _CLEAN.items() if column in added or clean is not None}
+        if "queue_packets" not in values:
+            values |= queue_of(self.like.lists["queue"][0], values["rtt_ms"],
+                               values["bandwidth_kbps"])
+        return Trial(**self._common, **values, uplink_kbps=values["bandwidth_kbps"],
+                     response_bytes=row.response_bytes, key_rtt_ms=row.key_rtt_ms,
+                     key_bandwidth_kbps=row.key_bandwidth_kbps,
+                     weight=row.weight if WEIGHT in added else row.step_weight)
 
 
 def _under_windows(made: Population, part: str, sample: int, response: Trial,

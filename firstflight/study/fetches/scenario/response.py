@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from firstflight.base.words import exact
-from firstflight.study.fetches.scenario.parameter import swept, switch
+from firstflight.parameters import default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +28,13 @@ class ResponseParameters:
     client: str
     response_bytes: int
     burst_bytes: int = 0
-    gap_ms: float = swept("gap_ms")
+    gap_ms: float = default("gap_ms")
     earlier_bytes: int = 0
-    kept: int = swept("kept")
-    idle_ms: float = swept("idle_ms")
-    head: str = switch("head", "head", modelled=False)
-    nagle: str = switch("nagle", "nagle", modelled=False)
-    framing: str = switch("framing", "", modelled=False)
+    kept: int = default("kept")
+    idle_ms: float = default("idle_ms")
+    head: str = default("head")
+    nagle: str = default("nagle")
+    framing: str = default("framing")
 
     @property
     def before(self) -> tuple[int, ...]:

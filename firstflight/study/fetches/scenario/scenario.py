@@ -12,12 +12,13 @@ from typing import Literal, TypeVar
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
 from firstflight.findings import quantities
+from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.runs.schema import key
 from firstflight.study.fetches.scenario import causes
 from firstflight.study.fetches.scenario.causes import AsPublished
 from firstflight.study.fetches.scenario.population import Population, Populations
-from firstflight.study.fetches.scenario.sweep import SWEPT, Sweep, Value
+from firstflight.study.fetches.scenario.sweep import Sweep, Value
 from firstflight.study.fetches.scenario.users import UserSample
 from firstflight.study.scenario import grammar
 from firstflight.study.scenario.published import SHARES_TOLERANCE_PERCENT

@@ -15,7 +15,7 @@ from typing import Any
 
 from firstflight.base import untrusted
 from firstflight.base.errors import UsageError
-from firstflight.study.fetches.scenario.parameter import swept
+from firstflight.parameters import default
 from firstflight.testbed import messages
 
 BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
@@ -102,8 +102,8 @@ class ServerParameters:
     own_server: what a server of the user's own is (study.fetches.scenario.server.OwnServer).
     """
 
-    server: str = swept("server")
-    http: str = swept("http")
+    server: str = default("server")
+    http: str = default("http")
     system: str = HERE
     own_server: str = ""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from firstflight.model.receiver import RECEIVE_BUFFERS
 from firstflight.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
 from firstflight.net.segments import TIMESTAMP_BYTES
-from firstflight.study.fetches.scenario.parameter import swept, switch
+from firstflight.parameters import default
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.kernel.TCP_SYSCTLS
@@ -44,11 +44,11 @@ class TcpParameters:
     initcwnd: int
     initrwnd: int
     congestion_control: str
-    mss: int = swept("mss")
-    loss_probes: str = switch("loss_probes", "probes")
-    receive_rules: str = switch("receive_rules", "")
-    acts_as: str = switch("acts_as", "acts")
-    send_buffer_bytes: int = switch("send_buffer_bytes", "sndbuf")
+    mss: int = default("mss")
+    loss_probes: str = default("loss_probes")
+    receive_rules: str = default("receive_rules")
+    acts_as: str = default("acts_as")
+    send_buffer_bytes: int = default("send_buffer_bytes")
 
     @property
     def server_window(self) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from firstflight.study.fetches.scenario.parameter import swept
+from firstflight.parameters import default
 from firstflight.testbed.messages import Tls
 
 
@@ -26,15 +26,15 @@ class TlsParameters:
         for one write.
     """
 
-    chain_bytes: int = swept("chain_bytes")
-    signature: str = swept("signature", tls=True)
-    intermediates: int = swept("intermediates", tls=True)
-    tickets: int = swept("tickets", tls=True)
-    resumed: int = swept("resumed", tls=True)
-    early_data_bytes: int = swept("early_data_bytes", tls=True)
-    record_bytes: int = swept("record_bytes", tls=True)
-    buffer_bytes: int = swept("buffer_bytes", tls=True)
-    key_share: str = swept("key_share", tls=True)
+    chain_bytes: int = default("chain_bytes")
+    signature: str = default("signature")
+    intermediates: int = default("intermediates")
+    tickets: int = default("tickets")
+    resumed: int = default("resumed")
+    early_data_bytes: int = default("early_data_bytes")
+    record_bytes: int = default("record_bytes")
+    buffer_bytes: int = default("buffer_bytes")
+    key_share: str = default("key_share")
 
     def tls_settings(self, apart_s: int) -> Tls:
         """TLS as the worker reads it. apart_s: from one connection to the next, 0 for one alone."""
@@ -43,6 +43,3 @@ class TlsParameters:
                 "resumed": self.resumed, "early_data_bytes": self.early_data_bytes,
                 "record_bytes": self.record_bytes, "buffer_bytes": self.buffer_bytes,
                 "key_share": self.key_share, "apart_s": apart_s}
-
-
-TLS = tuple(column for column in fields(TlsParameters) if "tls" in column.metadata)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from firstflight.base.words import exact
 from firstflight.net.segments import MSS
-from firstflight.runs.results.records import requested_fields
-from firstflight.study.fetches.scenario.parameter import MODELLED
-from firstflight.study.fetches.scenario.path import SHAPE, PathParameters
+from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
+                                        of_subject)
+from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.response import ResponseParameters
 from firstflight.study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
 from firstflight.study.fetches.scenario.tcp import TcpParameters
-from firstflight.study.fetches.scenario.tls import TLS, TlsParameters
+from firstflight.study.fetches.scenario.tls import TlsParameters
 from firstflight.testbed.messages import Job
 
 TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
+# The columns with which trials.csv began, in their order; the others follow in that of their rows.
+_FIRST = (
+    "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
+    "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
+    "burst_bytes", "gap_ms", "earlier_bytes", "part", "sample", "key_rtt_ms", "key_bandwidth_kbps",
+    "weight", "jitter_ms", "loss_burst", "qdisc", "queue_from")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +50,12 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     repeat: 1, 2, … for the same setting measured again. what_if: of a trial that asks for the
     reason of a difference, which limits of another trial it lifts (what_if.py); "" of all others.
-    COLUMNS: of trials.csv, in the order that stored runs have; later ones follow by subject.
     """
 
     PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
-        "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
-        "burst_bytes", "gap_ms", "earlier_bytes", "part", "sample", "key_rtt_ms",
-        "key_bandwidth_kbps", "weight", "jitter_ms", "loss_burst", "qdisc", "queue_from", "mss",
-        "kept", "idle_ms", "htb_burst_bytes", "integer_kbps", "arp_ms", "head", "nagle", "framing",
-        "loss_probes", "receive_rules", "acts_as", "send_buffer_bytes", "chain_bytes", "signature",
-        "intermediates", "tickets", "resumed", "early_data_bytes", "record_bytes", "buffer_bytes",
-        "key_share", "server", "http", "system", "own_server", "what_if")
+    COLUMNS: ClassVar[tuple[str, ...]] = (*_FIRST, *(
+        row.field for row in PARAMETERS.values() if row.field not in _FIRST))
     scenario: str
     repeat: int
     what_if: str = ""
@@ -67,32 +65,24 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         """Names the trial in files and messages; unique within a run."""
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
-        shape = "-".join(f"{column.metadata['shape']}{_word(value)}" for column, value
-                         in zip(SHAPE, self.network) if value not in (0, column.default))
         seed = f"-seed{self.seed}" if self.is_random else ""
-        stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
-        earlier += f"-kept{self.kept}" if self.kept else ""
-        earlier += f"-idle{exact(self.idle_ms)}" if self.idle_ms else ""
-        segment = f"-mss{self.mss}" if self.mss != MSS else ""
-        queue = f"-{self.queue_from}" if self.queue_from else ""
-        switches = "".join(f"-{column.metadata['switch']}{_word(value)}"
-                           for column, value in self._changed(SWITCHES))
-        tls = f"-chain{self.chain_bytes}" if self.chain_bytes else ""
-        tls += "".join(f"-{column.name.partition('_')[0]}{value}"
-                       for column, value in self._changed(TLS))
-        tls += f"-{self.server}" if self.server != BUILTIN else ""
-        tls += f"-http{self.http}" if self.http != HTTP_1 else ""
-        tls += f"-{self.system}" if self.system != HERE else ""
-        return (f"{shape}{queue}{switches}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
-                f"-{self.congestion_control}-{self.client}{earlier}{tls}"
+        system = f"-{self.system}" if self.system != HERE else ""
+        stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
+        return (f"rtt{exact(self.rtt_ms)}-bw{exact(self.bandwidth_kbps)}"
+                f"-up{exact(self.uplink_kbps)}-q{self.queue_packets}{self._tagged(NETWORK)}"
+                f"{'-' if self.queue_from else ''}{self.queue_from}{self._tagged(PUBLISHED)}{seed}"
+                f"-iw{self.initcwnd}-rw{self.initrwnd}{self._tagged(TCP)}"
+                f"-{self.congestion_control}-{self.client}{earlier}{self._tagged(RESPONSE)}"
+                f"{self._tagged(TLS)}{self._tagged(SERVER)}{system}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}"
                 f"{'-without-' if self.what_if else ''}{self.what_if}")
 
-    def _changed(self, columns: Iterable[Field[Any]]) -> list[tuple[Field[Any], Any]]:
-        """Those that are not at their default, with their values."""
-        return [(column, value) for column in columns
-                if (value := getattr(self, column.name)) != column.default]
+    def _tagged(self, subject: str) -> str:
+        """Its parameters of a subject that are not at their default, for its id."""
+        return "".join(f"-{row.tag}{value if isinstance(value, str) else exact(value)}"
+                       for row in _TAGGED[subject]
+                       if (value := getattr(self, row.field)) != row.default)
 
     @property
     def is_secure(self) -> bool:
@@ -102,7 +92,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
     @property
     def is_modelled(self) -> bool:
         """Whether the model of TCP follows all that is requested by itself."""
-        return not self._changed(UNMODELLED)
+        return all(getattr(self, row.field) == row.default for row in _UNMODELLED)
 
     @property
     def deadline_s(self) -> float:
@@ -168,9 +158,9 @@ def _path(size: int, options: Sequence[str]) -> str:
     return f"/{size}{'?' if options else ''}{'&'.join(options)}"
 
 
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else exact(value)
-
-
-SWITCHES = tuple(column for column in requested_fields(Trial) if "switch" in column.metadata)
-UNMODELLED = tuple(column for column in fields(Trial) if not column.metadata.get(MODELLED, True))
+# In the order of the columns, which an id has kept.
+_TAGGED = {subject: tuple(sorted(
+    (row for row in of_subject(subject) if row.tag is not None),
+    key=lambda row: Trial.COLUMNS.index(row.field)))
+    for subject in (NETWORK, PUBLISHED, TCP, RESPONSE, TLS, SERVER)}
+_UNMODELLED = tuple(row for row in PARAMETERS.values() if not row.modelled)

@@ -10,11 +10,11 @@ from collections.abc import Hashable
 from dataclasses import astuple, dataclass, replace
 
 from firstflight.base.errors import UsageError
+from firstflight.base.quantity import Quantity
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.findings.quantity import Quantity
 from firstflight.runs import schema
 from firstflight.runs.schema import Reader, key
-from firstflight.study.fetches.scenario.sweep import Sweep, seed_of
+from firstflight.study.fetches.scenario.sweep import Template, seed_of
 from firstflight.study.fetches.scenario.trial import Trial
 
 PART = "users"
@@ -63,7 +63,7 @@ class UserSample:
     times: tuple[int, ...] = key(reader=_column(_TIMES.check))
     group: tuple[int, ...] = key(reader=_column(_PLACE.check))
     assumed_kbps: float | None = key(None, quantity="bandwidth_kbps")
-    like: Sweep = key(None, absent=True)
+    like: Template = key(None, absent=True)
 
     def check(self, where: str) -> None:
         """Raises UsageError where the columns do not go with each other."""
@@ -80,7 +80,8 @@ class UserSample:
     @property
     def count(self) -> int:
         """How many trials there are."""
-        return sum(map(len, self.parts.values())) * self.like.count
+        return (sum(map(len, self.parts.values()))
+                * replace(self.like, initcwnd=self.initcwnd).count)
 
     @property
     def parts(self) -> dict[str, list[int]]:
@@ -99,13 +100,14 @@ class UserSample:
         seed: of the run.
         """
         made, total = [], sum(self.times)
+        windows = replace(self.like, initcwnd=self.initcwnd)
         for part, places in self.parts.items():
             for place in places:
                 rtt_ms, bandwidth_kbps = (self.rtt_ms[place],
                                           SCALES[part] * self.bandwidth_kbps[place])
-                user = replace(self.like, rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
-                               response_bytes=(self.response_bytes[place],),
-                               initcwnd=self.initcwnd)
+                user = windows.with_lists(
+                    rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
+                    response_bytes=(self.response_bytes[place],))
                 made += [replace(trial, part=part, sample=place,
                                  weight=self.times[place] / total,
                                  key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)

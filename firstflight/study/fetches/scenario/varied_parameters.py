@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field
 from typing import Any
 
+from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
 from firstflight.findings.findings import Cell, Column, Rounded
-from firstflight.findings.quantities import AUTO, quantity
-from firstflight.findings.quantity import in_words
+from firstflight.findings.quantities import quantity
+from firstflight.net.queue_length import AUTO
+from firstflight.parameters import PARAMETERS
 from firstflight.runs.results.records import requested_fields
-from firstflight.study.fetches.scenario.parameter import UNSAID
+from firstflight.study.fetches.scenario.sweep import Sweep
 from firstflight.study.fetches.scenario.trial import Trial
 
 Requested = tuple[Column, Callable[[Trial], Cell]]
@@ -63,13 +65,13 @@ def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object
     return tuple(map(place, _ORDER))
 
 
-def words_of(sweeps: Iterable[object]) -> dict[str, tuple[str, ...]]:
+def words_of(sweeps: Iterable[Sweep]) -> dict[str, tuple[str, ...]]:
     """The words of each field of Trial that the sweeps list, in their order."""
     words: dict[str, dict[str, None]] = {}
     for sweep in sweeps:
         for name in _ORDER:
-            values = getattr(sweep, name, ())
-            if isinstance(values, tuple) and all(isinstance(value, str) for value in values):
+            values = sweep.lists.get(name, ())
+            if all(isinstance(value, str) for value in values):
                 words.setdefault(name, {}).update(dict.fromkeys(values))
     return {name: tuple(values) for name, values in words.items()}
 
@@ -105,15 +107,20 @@ def _value(field: Field[Any], trial: Trial) -> Any:
         return ""  # it follows from RTT and bandwidth
     value = _requested(field, trial)
     default = trial.bandwidth_kbps if field.name == "uplink_kbps" else _default(field)
-    return "" if value == default and not field.metadata.get("random") else value
+    return "" if value == default and not _is_random(field.name) else value
 
 
 def _requested(field: Field[Any], trial: Trial) -> Any:
     """The field, "" where its value only means that nothing was requested."""
     value = getattr(trial, field.name)
-    return "" if value == field.metadata.get(UNSAID, MISSING) else value
+    return "" if field.name == "queue_from" and value == AUTO else value
 
 
 def _default(field: Field[Any]) -> object:
     """MISSING where there is none. A network in which chance decides nothing is the default."""
-    return 0 if field.metadata.get("random") else field.default
+    return 0 if _is_random(field.name) else field.default
+
+
+def _is_random(name: str) -> bool:
+    """Whether a field is a parameter by which chance decides."""
+    return name in PARAMETERS and PARAMETERS[name].random

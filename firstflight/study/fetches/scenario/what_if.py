@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.parameters import default
 from firstflight.study.fetches.scenario.tcp import AMPLE_WINDOW
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 from firstflight.wire.delivery.qdiscs import CHOOSING
 
 FASTER = 10  # times the bandwidth: what then limits a transfer is its round trips
-_DEFAULTS = {column.name: column.default for column in fields(Trial)}
 _PACED_BY_QDISC, _PACING_CONTROLS = "fq", ("bbr",)
 
 
@@ -39,7 +39,7 @@ class Limit:
 
 
 def _set_default(names: tuple[str, ...], trial: Trial) -> Trial:
-    return replace(trial, **{name: _DEFAULTS[name] for name in names})
+    return replace(trial, **{name: default(name) for name in names})
 
 
 def _ample_receive_window(trial: Trial) -> Trial:
@@ -83,7 +83,7 @@ LIMITS = (
     Limit("bandwidth", "bandwidth", f"{FASTER} times the bandwidth", _faster),
     Limit("queue", "queue", "an endless queue", _endless_queue),
     Limit("loss", "random loss", "no random loss",
-          lambda trial: replace(trial, loss_percent=0.0, loss_burst=_DEFAULTS["loss_burst"])),
+          lambda trial: replace(trial, loss_percent=0.0, loss_burst=default("loss_burst"))),
     Limit("jitter", "jitter", "no jitter", partial(_set_default, ("jitter_ms",))),
     Limit("pacing", "pacing", "no pacing", _no_pacing),
     Limit("send-buffer", "send buffer", "an ample send buffer",

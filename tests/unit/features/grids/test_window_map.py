@@ -156,9 +156,10 @@ def test_a_coarse_grid_has_the_ends_and_values_between(part: int, rtts_ms: int,
     study = (registry.study_of(scenario_file.find("map_of_windows").sampled(part)) if part > 1
              else whole("map_of_windows"))
     (sweep,) = study.scenario.sweeps  # type: ignore[attr-defined]
-    assert (len(sweep.rtt_ms), len(sweep.bandwidth_kbps)) == (rtts_ms, bandwidths)
-    assert (sweep.rtt_ms[0], sweep.rtt_ms[-1]) == (5, 2000)
-    assert (sweep.bandwidth_kbps[0], sweep.bandwidth_kbps[-1]) == (250, 1e6)
+    rtt_ms, bandwidth_kbps = sweep.lists["rtt_ms"], sweep.lists["bandwidth_kbps"]
+    assert (len(rtt_ms), len(bandwidth_kbps)) == (rtts_ms, bandwidths)
+    assert (rtt_ms[0], rtt_ms[-1]) == (5, 2000)
+    assert (bandwidth_kbps[0], bandwidth_kbps[-1]) == (250, 1e6)
     assert study.whole and len(study.trials) == rtts_ms * bandwidths * 8 * 8
     assert study.head.name == ("map_of_windows" if part == 1 else f"map_of_windows_1in{part}")
 

@@ -53,8 +53,9 @@ def records(scenario: Scenario) -> list[Record]:
             if part in ("avgdc-network", "avgdc-lossy") and number % 3 == 0:
                 continue
             for initcwnd in windows:
-                trial = replace(
-                    scenario.drawn.like, rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps,
+                trial = Trial(
+                    **scenario.drawn.like.fields, scenario=NAME, uplink_kbps=1.0,
+                    queue_packets=1000, rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps,
                     key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps, part=part,
                     sample=number, weight=1.0 + number, initcwnd=initcwnd,
                     response_bytes=1430 * (1, 4, 7, 10, 15, 30, 50, 90)[number % 8])

@@ -1,0 +1,87 @@
+"""A queue's length as it is requested: packets, or a time or bandwidth-delay products."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from firstflight.base import typed
+from firstflight.base.errors import UsageError
+from firstflight.base.quantity import Quantity
+from firstflight.base.words import plain
+from firstflight.net.segments import HEADER_BYTES, MSS
+from firstflight.net.tc import FULL_FRAME_BYTES
+
+# A queue that is long enough for slow start to fill the path: what routers are built with.
+AUTO, LEAST_AUTO_PACKETS = "auto", 100
+
+PACKETS = Quantity("queue_packets", "a queue", "packets", 1, 1_000_000, whole=True, head="queue")
+MS = Quantity("queue_ms", "a queue", "ms", 0.01, 60_000, head="queue")
+BDP = Quantity("queue_bdp", "a queue", "bandwidth-delay products", 0.001, 100, head="buffer",
+               why=" (a bottleneck without a buffer passes nothing on)")
+_BY_UNIT = {"": PACKETS, "ms": MS, "bdp": BDP}
+
+
+@dataclass(frozen=True)
+class Length(Quantity):
+    """A queue's length. Values are words: "100", "50ms", "1bdp", or AUTO."""
+
+    def check(self, value: object, where: str) -> str:
+        if isinstance(value, (int, float)):
+            return str(PACKETS.check(value, where))
+        if value == AUTO:
+            return AUTO
+        match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
+            if isinstance(value, str) else None
+        if match is None or not match[1] and match[2] != "bdp":
+            raise UsageError(f"{where}: {value!r} is not a queue length; write packets, a time or"
+                             f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
+                             f" BDP, at least {LEAST_AUTO_PACKETS} packets")
+        return f"{plain(_BY_UNIT[match[2]].check(float(match[1] or 1), where))}{match[2]}"
+
+    def listed(self, words: str) -> list[str]:
+        """Lengths as typed, units in any case. Bytes are refused, with their number of packets."""
+        lengths = []
+        for word in typed.expand_range(words, "packets", whole=True):
+            low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
+            if re.fullmatch(r"[\d.]+[kmg]?i?b(ytes)?", low):
+                packets = math.ceil(typed.number(low, "bytes") / FULL_FRAME_BYTES)
+                raise ValueError(f"{word!r} is a length in bytes; a queue holds packets, here"
+                                 f" {packets} of {FULL_FRAME_BYTES} bytes: write {packets}, 50ms or"
+                                 " 1bdp")
+            if re.fullmatch(r"\d*\.\d*[1-9]\d*", low):
+                raise ValueError(f"{word!r} is not a whole number of packets; write {low}bdp,"
+                                 f" {low}ms or whole packets")
+            if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
+                low = f"{plain(typed.number(seconds[0], 'ms'))}ms"
+            lengths.append(low)
+        return lengths
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def metavar(self) -> str:
+        return "PACKETS|MSms|bdp,…"
+
+    @property
+    def range(self) -> str:
+        ends = ", ".join(quantity.range for quantity in (PACKETS, MS, BDP))
+        return f"{ends}, like 100, 50ms or 0.5bdp; {AUTO}"
+
+
+def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
+    """The packets that a queue of a length holds. Raises UsageError where it is too long.
+
+    A length in time or products holds as many full packets, the last of them begun.
+    """
+    if length.isdigit():
+        return int(length)
+    ms = (rtt_ms if length == AUTO else float(length.removesuffix("ms")) if length.endswith("ms")
+          else float(length.removesuffix("bdp")) * rtt_ms)
+    packets = math.ceil(ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
+    if length == AUTO:
+        return min(max(LEAST_AUTO_PACKETS, packets), int(PACKETS.highest))
+    checked: int = PACKETS.check(packets, f"a queue of {length}")
+    return checked
