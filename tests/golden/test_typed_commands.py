@@ -1,0 +1,157 @@
+"""What documents tell people to type is taken: command lines, flags, modules and paths."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from firstflight.base import errors
+from firstflight.base.files import PROJECT
+from firstflight.commands import flags
+from firstflight.commands.virtual import captured, command
+from firstflight.runs import scenario_file
+from tests.golden.test_links import DOCUMENTS
+
+# CHANGELOG has what is gone.
+NAMES = [str(path.relative_to(PROJECT)) for path in DOCUMENTS
+         if "results" not in path.parts and path.name != "CHANGELOG.md"]
+# In place of what a reader has.
+MEANT = {"N": "3", "…": None, "SCENARIO": None}
+# Of Mininet, podman, apt, Python's server, mypy and packetdrill.
+OTHERS = {"--bind", "--build-arg", "--cap-drop", "--controller", "--fix-broken", "--ip_version",
+          "--network", "--purge", "--strict", "--switch", "--user", "--userns"}
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
+PATH = re.compile(r"(?<![\w/.~-])[a-z_]+/[\w./*-]*")
+# Where a run writes, and what is named with the commit that had it.
+OUTPUT = ("results/", "figures/", "files/")
+GONE = {"paper/fit", "benchmarks/outside/published_scripts.py"}
+# Of others: an example's folder, packetdrill's and Mininet's repositories.
+FOREIGN = {"docs/QUESTIONS.md": ("site/", "s/"), "docs/INSTALL.md": ("actions/",),
+           "vtime/MININET.md": ("packetdrill/", "gtests/", "tcp/", *(
+               f"{name}/" for name in (
+                   "cubic", "cwnd_moderation", "epoll", "notsent_lowat", "fast_retransmit",
+                   "fastopen", "ioctl", "shutdown", "ts_recent", "gro", "mtu_probe", "packetdrill")))}
+
+
+def text_of(name: str) -> str:
+    """A page with one line for each command."""
+    return re.sub(r"\\\n\s+", "", (PROJECT / name).read_text(encoding="utf-8"))
+
+
+def code_of(text: str) -> Iterator[str]:
+    """Indented lines, lines of fenced blocks, and what stands in backquotes."""
+    for block in re.findall(r"```.*?\n(.*?)```", text, re.DOTALL):
+        yield from block.splitlines()
+    outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    yield from re.findall(r"^ {4}(.*)$", outside, re.MULTILINE)
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^ {4}.*$", "", outside, flags=re.MULTILINE))
+
+
+def lines_of(text: str, program: str) -> Iterator[list[str]]:
+    """The words behind a program, without a remark."""
+    for line in code_of(text):
+        if typed := re.match(rf"(?:\$ )?{re.escape(program)}(?: |$)(.*)", line):
+            words = shlex.split(re.sub(r"(  +[^\s-]|\s#).*$", "", typed[1]))
+            yield [meant for word in words if (meant := MEANT.get(word, word)) is not None]
+
+
+def read(words: list[str]) -> None:
+    """Raises SystemExit where run.sh does not take the words."""
+    if "--" in words:
+        before, after = command.divided(words)
+        command.parsed(before, after or ["true"])
+    elif "--report" in words:
+        captured.parsed(words)
+    else:
+        for name in flags.parse(words).scenario:
+            if not name.endswith(".toml") and name not in scenario_file.names():
+                raise SystemExit(errors.USAGE)
+
+
+def refused(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What run.sh says to those command lines of a text that it does not take."""
+    (folder / "mine").mkdir()
+    (folder / "FOLDER").mkdir()
+    (folder / "FOLDER" / "capture.pcapng").write_bytes(b"")
+    said = []
+    for words in lines_of(text, "./run.sh"):
+        try:
+            read(words)
+        except SystemExit as ended:
+            if ended.code:
+                said.append(capsys.readouterr().err)
+    return said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_run_sh_takes_each_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not refused(text_of(name), tmp_path, capsys)
+
+
+@pytest.mark.parametrize("line", ["--rtt 25 --wi 10", "--iw 10, --rtt 5", "zhao2018", "--sede 3 -- ls"])
+def test_a_line_that_is_not_taken_is_found(line: str, tmp_path: Path,
+                                           monkeypatch: pytest.MonkeyPatch,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(refused(f"    ./run.sh {line}   # so\n", tmp_path, capsys)) == 1
+
+
+@pytest.fixture(name="known", scope="module")
+def _known() -> set[str]:
+    """The flags of every program of the project, by what it says itself."""
+    said = [subprocess.run([*words, "--help", *more], cwd=PROJECT, stdout=subprocess.PIPE, text=True,
+                           check=True).stdout
+            for *words, more in (["./run.sh", ["all"]], ["./install.sh", []],
+                                 ["/usr/bin/python3", "docs/update.py", []])]
+    sources = [path.read_text(encoding="utf-8") for folder in ("benchmarks", "paper")
+               for path in (PROJECT / folder).glob("**/*.py")]
+    return {*OTHERS, *FLAG.findall("\n".join([*said, *sources]))}
+
+
+def strange(text: str, known: set[str]) -> set[str]:
+    """The flags of a text that no program has."""
+    return {flag for line in code_of(text) if not line.startswith(("podman ", "docker ", "dask-"))
+            for flag in FLAG.findall(line.partition(" -- ")[0])} - known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_flag_is_one_of_a_program(name: str, known: set[str]) -> None:
+    assert not strange(text_of(name), known)
+
+
+def test_a_flag_that_no_program_has_is_found(known: set[str]) -> None:
+    assert strange("`--packet-cots 0`, and `./run.sh --rtt 5`\n", known) == {"--packet-cots"}
+
+
+def missing(name: str, text: str) -> set[str]:
+    """The paths of a page's code that are not in the project."""
+    paths = {path.rstrip("./") for line in code_of(text) if "://" not in line
+             for path in PATH.findall(line) if not path.startswith(
+                 (*OUTPUT, *FOREIGN.get(name, ())))}
+    places = PROJECT, PROJECT / "firstflight", (PROJECT / name).parent
+    return {path for path in paths - GONE if not any([*place.glob(path)] for place in places)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_path_is_there(name: str) -> None:
+    assert not missing(name, text_of(name))
+
+
+def test_a_path_that_is_not_there_is_found() -> None:
+    assert missing("README.md", "`wire/deliveries` and `docs/update.py`, `vtime/kernel/tcp_*.c`\n"
+                   ) == {"wire/deliveries"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_module_is_there(name: str) -> None:
+    for line in code_of(text_of(name)):
+        for module in re.findall(r"(?:-m |^)((?:benchmarks|tests|paper|firstflight)\.[\w.]+)", line):
+            assert find_spec(module), module
