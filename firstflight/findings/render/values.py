@@ -8,6 +8,7 @@ stands in braces, its parts apart by " / ":
     {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
     {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
                                              zero itself there is none
+    {think / 3 / IW 3 / first word}          of text, such as "421.5 (3)", what stands first
     {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
     {kb15 / Who keeps IW3 / result}          the result of the claim that begins like this
     {fig5_rtt / bars}                        how many of its published bars have which result
@@ -106,6 +107,7 @@ def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
 # Quotes --------------------------------------------------------------------------------
 
 QUOTE = re.compile(r"\{([^{}]*)\}")
+FIRST_WORD = "first word"
 
 
 def quoted(text: str, reports: Iterable[Report]) -> str:
@@ -163,6 +165,8 @@ def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, 
 
 def _formed(cell: Cell, form: str, words: str) -> str:
     value = bare(cell)
+    if form == FIRST_WORD and isinstance(value, str) and value:
+        return value.split()[0]
     if not isinstance(value, (int, float)):
         raise FirstFlightError(f"{{{words}}}: is not a number")
     above, _, below = form.partition("|")
