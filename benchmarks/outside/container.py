@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -92,7 +93,7 @@ class Containers:
     def run(self, name: str, *words: str, expected: str, more: Sequence[str] = ()) -> Outcome:
         """Run words in a container; it has to succeed and to print what is expected."""
         began = time.monotonic()
-        done = podman("run", "--rm", *self.confined, *more, self.image, *words)
+        done = podman("run", "--rm", *limits(), *self.confined, *more, self.image, *words)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or [""]
         said = next((line for line in lines if expected in line), "")
         return Outcome(name, done.returncode == 0 and bool(said), time.monotonic() - began,
@@ -133,6 +134,13 @@ def podman(*words: str) -> subprocess.CompletedProcess[str]:
                           text=True, errors="replace", check=False)
 
 
+def limits() -> list[str]:
+    """Flags for this machine's own limits: an engine's defaults may be above what it allows."""
+    return [f"--ulimit={name}={soft}:{hard}" for name, number in (
+        ("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC))
+            for soft, hard in [resource.getrlimit(number)]]
+
+
 def docker_profile(profile: dict[str, list[dict[str, object]]]) -> dict[str, object]:
     """Podman's list of system calls without what Docker's gives to no unprivileged container."""
     rules = profile["syscalls"]
@@ -166,7 +174,8 @@ def build(folder: Path, base: str | None) -> Outcome:
     tree = folder / "tree"
     subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{PROJECT}", str(tree)],
                    check=True)
-    done = podman("build", "--build-arg", f"BASE={base or BASE}", "--tag", IMAGE, str(tree))
+    done = podman("build", *limits(), "--build-arg", f"BASE={base or BASE}", "--tag", IMAGE,
+                  str(tree))
     wall_s = time.monotonic() - began
     if done.returncode:
         said = [line for line in (done.stdout + done.stderr).splitlines()

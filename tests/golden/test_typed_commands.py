@@ -25,7 +25,7 @@ NAMES = [str(path.relative_to(PROJECT)) for path in DOCUMENTS
 MEANT = {"N": "3", "…": None, "SCENARIO": None}
 # Of Mininet, podman, apt, Python's server, mypy and packetdrill.
 OTHERS = {"--bind", "--build-arg", "--cap-drop", "--controller", "--fix-broken", "--ip_version",
-          "--network", "--purge", "--strict", "--switch", "--user", "--userns"}
+          "--network", "--purge", "--strict", "--switch", "--ulimit", "--user", "--userns"}
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 PATH = re.compile(r"(?<![\w/.~-])[a-z_]+/[\w./*-]*")
 # Where a run writes, and what is named with the commit that had it.

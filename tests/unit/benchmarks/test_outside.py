@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.outside import examples, experiments, stock_kernel
+from benchmarks.outside import container, examples, experiments, stock_kernel
 from benchmarks.outside.container import docker_profile
 from benchmarks.outside.experiments import Experiment, GuestRun, Number, Row
 from benchmarks.outside.stock_kernel import differ, row
@@ -20,7 +21,30 @@ from firstflight.runs.results.records import FAIL
 from tests.golden.stored_fetches import stored
 
 
-# The list of system calls that containers have ---------------------------------------
+# Containers: their limits, and the list of system calls that they have ----------------
+
+def test_a_container_asks_for_no_more_than_the_machine_has(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[tuple[str, ...]] = []
+
+    def engine(*words: str) -> subprocess.CompletedProcess[str]:
+        given.append(words)
+        return subprocess.CompletedProcess(words, 1, "", "")
+
+    monkeypatch.setattr(container.resource, "getrlimit", {
+        container.resource.RLIMIT_NOFILE: (1024, 20_000),
+        container.resource.RLIMIT_NPROC: (500, -1)}.__getitem__)
+    monkeypatch.setattr(container, "podman", engine)
+    monkeypatch.setattr(container.subprocess, "run", lambda *_, **__: None)
+    container.build(tmp_path, "a-base")
+    containers = object.__new__(container.Containers)
+    containers.image, containers.confined = "image", ()
+    containers.run("a name", "zhao2019", expected="")
+    assert [words[0] for words in given] == ["build", "run"]
+    for words in given:
+        assert {"--ulimit=nofile=1024:20000", "--ulimit=nproc=500:-1"} < set(words)
+
+
 
 PODMANS = """{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
     {"names": ["clone", "clone3", "mount", "read", "unshare"], "action": "SCMP_ACT_ALLOW"},
