@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from firstflight.base.stats import Estimate
+from firstflight.findings.bar import Bar
+from firstflight.findings.difference import Ends
 
-Ends = tuple[float, float]
 Points = Sequence[tuple[float, float]]
 
 NARROW = 0.05  # an interval that prints as a single value
@@ -43,28 +44,6 @@ class Chart:
 
 
 # Bars --------------------------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Bar:
-    """One bucket: what was saved, absolute (in the chart's unit) and in percent.
-
-    published, published_percent: None where nothing is. alone, alone_percent: what the window
-    changes of the same responses, where the bar compares two weeks. share_percent: of all
-    responses. n: fetches; left_out: those that do not count. above: two lines of text over it.
-    """
-
-    label: str
-    absolute: Estimate
-    percent: Estimate
-    published: float | None = None
-    published_percent: float | None = None
-    alone: float | None = None
-    alone_percent: float | None = None
-    share_percent: float | None = None
-    n: int = 0
-    left_out: int = 0
-    above: tuple[str, str] = ("", "")
-
 
 @dataclass(frozen=True)
 class BarChart(Chart):

@@ -35,6 +35,17 @@ ANY: Ends = (-math.inf, math.inf)  # what a number without an interval may be
 
 
 @dataclass(frozen=True)
+class Result:
+    """The result of one bar or claim, a word of WORDS, and the test that decided, in words."""
+
+    word: str
+    test: str = ""
+
+
+NOTHING_PUBLISHED = Result("")
+
+
+@dataclass(frozen=True)
 class ComparedNumber:
     """A measured number and the published one; allowed: how far apart they may be.
 
@@ -95,20 +106,20 @@ def larger(first: Ends, second: Ends) -> str:
     return NOT_REPRODUCED if first[1] <= second[0] else UNDECIDED
 
 
-def judge(numbers: Sequence[ComparedNumber]) -> tuple[str, str]:
-    """The result of one bar, and the tests behind it; "" and "" where nothing is published.
+def judge(numbers: Sequence[ComparedNumber]) -> Result:
+    """The result of one bar or claim; NOTHING_PUBLISHED without a number.
 
     Every number of it has to be near; one that is not decides, however little is known of
     the others.
     """
     if not numbers:
-        return "", ""
+        return NOTHING_PUBLISHED
     results = [number.result for number in numbers]
     if NOT_REPRODUCED in results:
         word = word_of(False, all(number.has_direction for number in numbers))
     else:
         word = UNDECIDED if UNDECIDED in results else REPRODUCED
-    return word, "; ".join(number.test for number in numbers)
+    return Result(word, "; ".join(number.test for number in numbers))
 
 
 def word_of(holds: bool, direction: bool = False) -> str:

@@ -3,6 +3,8 @@
 Each row of the table is a value of a cell under a window, with the unit that was drawn for it and
 a weight. What a unit is, and so which estimator fits, follows from how the values were measured:
 
+- resampled_in_cells: each cell was repeated; repeats are drawn within their cell.
+- resampled_clients, resampled_quantiles: responses of clients, whose responses share a network.
 - resampled_users: users, each measured once under every window.
 - student_by_seed: runs of a load, each seed under both windows.
 - student_of_repeats: single cells, whose means carry weights of their own.
@@ -12,13 +14,16 @@ a weight. What a unit is, and so which estimator fits, follows from how the valu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firstflight.base import stats
 from firstflight.base.stats import CONFIDENCE, Estimate, estimate, percentile_interval
-from firstflight.findings.difference import Difference, percent_of
+from firstflight.findings.difference import Difference, Ends, percent_of
+
+if TYPE_CHECKING:
+    from firstflight.base.resampling import Numbers
 
 USER_RESAMPLES = 1000
 VARIES = 0.001  # ms between repeats; the guest's clock has nanoseconds
@@ -59,6 +64,150 @@ def by_cell(rows: Iterable[Row]) -> dict[Any, list[Row]]:
     for row in rows:
         cells.setdefault(row.cell, []).append(row)
     return cells
+
+
+# Repeats of cells ----------------------------------------------------------------------
+
+def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
+    """The mean over cells by their weights, and a bootstrap of the repeats within each cell.
+
+    A row's weight is that of its cell. Both sides have the same cells in the same order. Where
+    each unit of each cell has a value on both sides, pairs are drawn, else each side by itself.
+    """
+    cells = [list(by_cell(side).values()) for side in (base, experiment)]
+    weights = [rows[0].weight for rows in cells[0]]
+    first, second = ([[row.value for row in rows] for rows in side] for side in cells)
+    before, after = (stats.weighted_mean([sum(values) / len(values) for values in side], weights)
+                     for side in (first, second))
+    absolute, percent = _ends_in_cells(first, second, _pairs(*cells), weights, sign)
+    n = len(base) + len(experiment)
+    return Difference(
+        Estimate(before), Estimate(after), Estimate(sign * (before - after), absolute, n),
+        Estimate(percent_of(before, after, sign), percent, n), n=n, cells=len(weights),
+        cells_requested=len(weights), draws=min(len(base), len(experiment)),
+        base_median=_median(first, weights), experiment_median=_median(second, weights), sign=sign)
+
+
+def _pairs(base: Sequence[Rows], experiment: Sequence[Rows]) -> list[list[Ends]] | None:
+    """Both values of each unit, by cell; None where a unit lacks one of them."""
+    pairs = []
+    for first, second in zip(base, experiment):
+        others = {row.unit: row.value for row in second}
+        if not (len(others) == len(first) == len(second)
+                and {row.unit for row in first} == others.keys()):
+            return None
+        pairs.append([(row.value, others[row.unit]) for row in first])
+    return pairs
+
+
+def _median(cells: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
+    """Median over all values, where a cell's weight is shared by its repeats."""
+    values = [value for cell in cells for value in cell]
+    shared = [weight / len(cell) for cell, weight in zip(cells, weights) for _ in cell]
+    return stats.weighted_quantile(values, shared, 0.5)
+
+
+def _ends_in_cells(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]],
+                   pairs: Sequence[Sequence[Ends]] | None, weights: Sequence[float],
+                   sign: int) -> tuple[Ends | None, Ends | None]:
+    """95 % intervals of the absolute and the relative (%) improvement; None of single values."""
+    if any(len(cell) < 2 for side in (first, second) for cell in side):
+        return None, None
+    if all(len(set(cell)) == 1 for side in (first, second) for cell in side):
+        # Every repeat gave the same: there is nothing to resample.
+        before, after = (stats.weighted_mean([cell[0] for cell in side], weights)
+                         for side in (first, second))
+        percent = percent_of(before, after, sign)
+        return (sign * (before - after),) * 2, (percent,) * 2
+    import numpy
+    generator = stats.generator(seed=1)
+    if pairs is not None:
+        base, experiment = stats.resampled_pairs(pairs, weights, generator)
+    else:
+        base, experiment = (stats.resampled_means(side, weights, generator)
+                            for side in (first, second))
+    absolute = sign * (base - experiment)
+    parts = absolute / numpy.where(base, base, math.inf)  # of nothing: 0, as percent_of
+    return percentile_interval(absolute), percentile_interval(parts * 100)
+
+
+# Responses of clients ------------------------------------------------------------------
+
+def resampled_clients(base: Rows, experiment: Rows, sign: int, clients: int) -> Difference:
+    """Means over responses, and a bootstrap over the clients that the responses are of.
+
+    A row is a response, its unit its client, 0 … clients − 1. The sides have the same responses
+    in the same order; a response may stand for another weight on each side. Then base and
+    experiment are means over unlike responses, and `same` has those of equal weights. Sums of each
+    client are resampled (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
+    """
+    import numpy
+
+    from firstflight.base.resampling import RESAMPLES, resampling_factors
+    factors = resampling_factors(clients)
+    own, place = numpy.unique([row.unit for row in base], return_inverse=True)
+    (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
+    sums = numpy.stack([numpy.bincount(place, values, len(own)) for values in
+                        (base_weight, weight, base_weight * first, weight * second,
+                         weight * first)], axis=-1)
+    drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
+        factors[rows, own] @ sums for rows in stats.portions(RESAMPLES, len(own)))])
+    drawn = drawn[drawn[:, 0] > 0]
+    return _of_clients(base, experiment, sign, drawn[:, 2:] / drawn[:, [0, 1, 1]])
+
+
+def resampled_quantiles(base: Rows, experiment: Rows, sign: int, clients: int,
+                        shares: Sequence[float | None]) -> list[Difference]:
+    """The same of quantiles, one for each share from 0 to 1, or of the mean for None."""
+    import numpy
+
+    from firstflight.base.resampling import resampling_factors, statistics
+    (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
+    client = numpy.array([row.unit for row in base])
+
+    def resampled(own: Numbers) -> Iterator[Numbers]:
+        """The weights of the sample and of its resamples, shape (n,) each."""
+        yield own
+        for factors in resampling_factors(clients):
+            drawn = factors[client] * own
+            if drawn.sum() > 0:
+                yield drawn
+
+    drawn = numpy.stack([statistics(values, resampled(weights), shares) for values, weights in (
+        (first, base_weight), (second, weight), (first, weight))], axis=-1)
+    return [_of_clients(base, experiment, sign, drawn[:, place]) for place in range(len(shares))]
+
+
+def _columns(rows: Rows) -> tuple[Numbers, Numbers]:
+    """Weights and values, shape (n,) each."""
+    import numpy
+    return numpy.array([row.weight for row in rows]), numpy.array([row.value for row in rows])
+
+
+def _of_clients(base: Rows, experiment: Rows, sign: int, drawn: Numbers) -> Difference:
+    """The difference of the sample (row 0) with the ends of its resamples.
+
+    drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
+    """
+    import numpy
+
+    from firstflight.base.resampling import median
+    (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
+    gains = numpy.multiply(sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
+    alone = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
+    before, after, same = map(float, drawn[0])
+    clients, n = len({row.unit for row in base}), 2 * len(base)
+    return Difference(
+        Estimate(before), Estimate(after),
+        Estimate(sign * (before - after), percentile_interval(gains), n),
+        Estimate(percent_of(before, after, sign),
+                 percentile_interval(100 * gains / drawn[1:, 0]), n),
+        n=n, cells=clients, cells_requested=clients, draws=clients,
+        base_median=median(first, base_weight), experiment_median=median(second, weight),
+        sign=sign, same=None if (weight == base_weight).all() else Difference(
+            Estimate(same), Estimate(after),
+            Estimate(float(alone[0]), percentile_interval(alone[1:]), n),
+            Estimate(float(100 * alone[0] / drawn[0, 2])), n=n, draws=clients, sign=sign))
 
 
 # Student's intervals -------------------------------------------------------------------
@@ -140,11 +289,9 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
 
     Its interval is a bootstrap over users (Efron and Tibshirani 1993, chapter 6).
     """
-    import numpy
 
     from firstflight.base.resampling import resampling_factors
-    weight = numpy.array([row.weight for row in experiment])
-    first, second = (numpy.array([row.value for row in side]) for side in (base, experiment))
+    (_, first), (weight, second) = _columns(base), _columns(experiment)
     draws = resampling_factors(len(weight), USER_RESAMPLES) * weight
     differences = sign * (first - second)
     before, after, absolute = (float(weight @ values / weight.sum())

@@ -17,8 +17,8 @@ from pathlib import Path
 from firstflight.base import words
 from firstflight.base.errors import UsageError
 from firstflight.findings import quantities
-from firstflight.findings.charts import Ends, Line, LineChart, Plot
-from firstflight.findings.difference import Difference
+from firstflight.findings.charts import Line, LineChart, Plot
+from firstflight.findings.difference import Difference, Ends
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
 from firstflight.runs.kinds import RunData
 from firstflight.runs.reporting import MOST_ROWS, mapping

@@ -6,6 +6,8 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from firstflight.findings import charts
+from firstflight.findings.bar import Bar, Published
+from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from firstflight.model.transfer import Transfer
 from firstflight.parameters import PARAMETERS
@@ -24,7 +26,7 @@ from firstflight.study.users import requested
 def text() -> str:
     """A paragraph a class: each of its fields that has a default."""
     drawn: tuple[Any, ...] = (
-        charts.Chart, charts.Bar, charts.BarChart, charts.TimeBar,
+        charts.Chart, Bar, Published, Difference, charts.BarChart, charts.TimeBar,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
         charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
         charts.SquareChart, charts.StepChart, charts.Timeline, charts.PacketsChart)

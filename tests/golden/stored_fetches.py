@@ -12,7 +12,7 @@ from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, read_records
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.buckets import Panel
+from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.limits import PACING, RECEIVE_WINDOW
@@ -37,7 +37,7 @@ def stored(name: str) -> tuple[Record, ...]:
 
 
 @cache
-def panels(name: str) -> dict[str, Panel]:
+def panels(name: str) -> dict[str, BarFigure]:
     """The rows of every figure by its name; all have some."""
     made, missing = kinds.panels(scenario(name), stored(name))
     assert not missing

@@ -18,8 +18,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from firstflight.base.words import short
-from firstflight.findings.charts import (Bar, BarChart, BarPage, Chart, Ends, TimeBar, TimeChart,
-                                         is_wide)
+from firstflight.findings.bar import Bar
+from firstflight.findings.charts import BarChart, BarPage, Chart, TimeBar, TimeChart, is_wide
+from firstflight.findings.difference import Ends
 from firstflight.findings.drawing import style
 
 BAR_WIDTH = 0.42  # of the distance between buckets
@@ -71,9 +72,9 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
 
 def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
     """The rows of the table below a chart's bars."""
-    return [(chart.unit or "value", [short(bar.absolute.value) for bar in chart.bars],
+    return [(chart.unit or "value", [short(bar.difference.absolute.value) for bar in chart.bars],
              style.BLUE_TEXT),
-            ("%", [short(bar.percent.value) for bar in chart.bars], style.ORANGE_TEXT),
+            ("%", [short(bar.difference.percent.value) for bar in chart.bars], style.ORANGE_TEXT),
             *counts_of(chart.bars)]
 
 
@@ -98,17 +99,20 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
                       0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
     set_buckets(left, [bar.label for bar in chart.bars])
     middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
-    values = [bar.absolute.value for bar in chart.bars]
+    changes = [bar.difference for bar in chart.bars]
+    values = [change.absolute.value for change in changes]
     bottom = ends[0] if is_log else 0.0
     left.bar(middles, [max(value - bottom, 0.0) if is_log else value for value in values],
              BAR_WIDTH, bottom=bottom, color=style.BLUE)
     right.bar([middle + BAR_WIDTH for middle in middles],
-              [bar.percent.value for bar in chart.bars], BAR_WIDTH, **PERCENT_LOOK)
+              [change.percent.value for change in changes], BAR_WIDTH, **PERCENT_LOOK)
     for middle, bar in zip(middles, chart.bars):
-        _mark(left, middle, bar.absolute.interval, bar.published, bar.alone)
-        _mark(right, middle + BAR_WIDTH, bar.percent.interval, bar.published_percent,
-              bar.alone_percent)
-    if not any(bar.absolute.value or bar.percent.value for bar in chart.bars):
+        change, alone = bar.difference, bar.difference.same
+        _mark(left, middle, change.absolute.interval, bar.published.absolute,
+              alone.absolute.value if alone else None)
+        _mark(right, middle + BAR_WIDTH, change.percent.interval, bar.published.percent,
+              alone.percent.value if alone else None)
+    if not any(change.absolute.value or change.percent.value for change in changes):
         left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
                   color=style.FAINT, fontsize=style.MEDIUM)
     for place, bar in enumerate(chart.bars):
@@ -140,11 +144,13 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     handles: list[Artist] = [
         Patch(color=style.BLUE, label=name),
         Patch(**PERCENT_LOOK, label="measured, % (right axis)")]
-    if any(bar.published is not None or bar.published_percent is not None for bar in bars):
+    if any(bar.published.absolute is not None or bar.published.percent is not None
+           for bar in bars):
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {first.publisher}"))
-    if any(bar.alone is not None for bar in bars):
+    if any(bar.difference.same for bar in bars):
         handles.append(Line2D([], [], **style.FURTHER, label="the window alone"))
-    if any(is_wide(bar.absolute.interval) or is_wide(bar.percent.interval) for bar in bars):
+    if any(is_wide(known.interval) for bar in bars
+           for known in (bar.difference.absolute, bar.difference.percent)):
         handles.append(style.interval_handle(_interval_of(first)))
     return handles
 
@@ -160,13 +166,11 @@ def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
     words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}; on a logarithmic"
              " axis only their ends count."] if begin else []
     if any(value < low for one in charts for (low, _), is_log in [scale_of(one)] if is_log
-           for bar in one.bars for value in (
-               low if bar.alone is None else bar.alone,
-               low if bar.published is None else bar.published, *(bar.absolute.interval or ()))):
+           for bar in one.bars for value in _marked(bar)):
         words.append("Arrow: goes on below.")
     if len(charts) > 1 and not _share_scales(charts):
         words.append("Each panel has scales of its own: its bars would else not be seen.")
-    triangles = any(bar.alone is not None for one in charts for bar in one.bars)
+    triangles = any(bar.difference.same for one in charts for bar in one.bars)
     return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
                    foot=" ".join(filter(None, (*words, chart.foot))))
 
@@ -196,6 +200,14 @@ def _above(chart: BarChart) -> float:
     return BARE_INCHES + style.ROW_INCHES * (lines + bool(chart.above))
 
 
+def _marked(bar: Bar) -> list[float]:
+    """The values that have a mark at the bar's left half."""
+    change = bar.difference
+    return [value for value in (bar.published.absolute,
+                                change.same.absolute.value if change.same else None,
+                                *(change.absolute.interval or ())) if value is not None]
+
+
 # The two axes ------------------------------------------------------------------------
 
 def scale_of(chart: BarChart) -> tuple[Ends, bool]:
@@ -204,12 +216,11 @@ def scale_of(chart: BarChart) -> tuple[Ends, bool]:
     Logarithmic as the paper's; else where all values are positive and too far apart. A published
     zero is below it.
     """
-    values = [value for bar in chart.bars for value in (
-        bar.absolute.value, bar.published, bar.alone, *(bar.absolute.interval or ()))
-        if value is not None]
+    ours = [bar.difference.absolute.value for bar in chart.bars]
+    values = [*ours, *(value for bar in chart.bars for value in _marked(bar))]
     low, high = min(values), max(values)
-    if low == 0 and all(bar.absolute.value > 0 for bar in chart.bars):
-        low = min(bar.absolute.value for bar in chart.bars)
+    if low == 0 and all(value > 0 for value in ours):
+        low = min(ours)
     if chart.is_like_the_papers or low > 0 and high > MOST_RATIO * low:
         least = min(value for value in (*values, high, 10.0) if value > 0)
         # From 1 like the paper, or less; of a value that is almost nothing only its number is left.
@@ -234,9 +245,10 @@ def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
 
 def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
     """The right axis, its zero at this part of the height: where the left one's is."""
-    values = [value for bar in bars for value in (
-        bar.percent.value, bar.published_percent, bar.alone_percent,
-        *(bar.percent.interval or ())) if value is not None]
+    values = [value for bar in bars for change in [bar.difference] for value in (
+        change.percent.value, bar.published.percent,
+        change.same.percent.value if change.same else None,
+        *(change.percent.interval or ())) if value is not None]
     high = 1.12 * max(*values, 0.5)
     if zero > 0:
         high = max(high, -1.12 * min(values) * (1 - zero) / zero)
@@ -249,9 +261,10 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
 
 def counts_of(bars: Iterable[Bar | TimeBar]) -> list[tuple[str, list[str], str]]:
     """The rows of a table below: n, and what is left out where something is."""
-    bars = list(bars)
-    left_out = [str(bar.left_out or "") for bar in bars]
-    return [("n", [str(bar.n) for bar in bars], style.FAINT),
+    counts = [(bar.n, bar.left_out) if isinstance(bar, TimeBar) else
+              (bar.difference.n, bar.difference.excluded.total) for bar in bars]
+    left_out = [str(without or "") for _, without in counts]
+    return [("n", [str(n) for n, _ in counts], style.FAINT),
             *([("excluded", left_out, style.ALARM)] if any(left_out) else [])]
 
 

@@ -16,7 +16,8 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import NullLocator
 
 from firstflight.base.words import short
-from firstflight.findings.charts import Ends, PacketsChart, Points, Timeline, TraceChart, TraceRow
+from firstflight.findings.charts import PacketsChart, Points, Timeline, TraceChart, TraceRow
+from firstflight.findings.difference import Ends
 from firstflight.findings.drawing import style
 
 # Each of a colour and a form of its own: dots, thin and thick steps, dashes, an area, letters.

@@ -10,10 +10,10 @@ from firstflight.base.words import between, number, short, span
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
 from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cell_tables import changes_table
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
-from firstflight.study.fetches.figures.claims import JudgedPanel
-from firstflight.study.fetches.figures.figure import Analysis, FigureResult
+from firstflight.study.fetches.figures.figure import Analysis
 from firstflight.study.fetches.figures.queue_hints import queue_hints
 from firstflight.study.fetches.figures.reasons import WhatIfs, asked_about, explained, reasons
 from firstflight.study.fetches.scenario.scenario import Figure
@@ -25,24 +25,23 @@ MOST_WINDOWS = 4  # whose effects stand in one sentence
 MOST_REASONS = 3
 
 
-def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, FigureResult]],
-                  findings: Sequence[Finding]) -> Answer:
+def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[Finding]]],
+                  bars: Sequence[BarFigure], findings: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 
-    figures: as they were made of the run; findings: all of it.
+    figures: with their findings; bars: those of bars; findings: all of the run.
     """
     own = next((made.answer for made in findings if made.answer is not None), None)
     why = tuple(explained(asked_about(analysis.compared, analysis.scenario.cells),
                           analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
-    answers = [made.finding.sentence for figure, made in figures
-               if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
+    answers = [made[0].sentence for figure, made in figures
+               if kinds.FIGURES[figure.kind].is_answer and not made[0].missing]
     if own is None and answers:
         own = Answer(" ".join(answers), notes=why)
-    bars = [made.judged for _, made in figures if made.judged is not None]
     if own is None and analysis.cells and not analysis.scenario.cells and any(
-            judged.panel.n + judged.panel.excluded.total == sum(
-                record.trial.initcwnd in judged.windows for record in analysis.records)
-            for judged in bars):  # a figure has all that a part measured
+            panel.n + panel.excluded.total == sum(
+                record.trial.initcwnd in panel.windows for record in analysis.records)
+            for panel in bars):  # a figure has all that a part measured
         own = Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
     if own is None and analysis.cells:
         own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
@@ -50,9 +49,9 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, FigureResu
     return own or Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
 
 
-def _tolerance(judged: Sequence[JudgedPanel]) -> tuple[str, ...]:
+def _tolerance(panels: Sequence[BarFigure]) -> tuple[str, ...]:
     """What a bar is, and how near a published one has to be; () where none is published."""
-    if not any(sum(panel.counts.values()) for panel in judged):
+    if not any(sum(panel.counts.values()) for panel in panels):
         return ()
     return (f"A bar is one bucket of a figure. Its tolerance is {WITHIN_PERCENT:g} % of the"
             f" published value and {WITHIN_POINTS:g} points of the published percentage.",)
@@ -178,26 +177,27 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
 
 # Of figures --------------------------------------------------------------------------
 
-def figures_table(judged: Sequence[JudgedPanel]) -> Table | None:
+def figures_table(panels: Sequence[BarFigure]) -> Table | None:
     """A row for each figure of bars: what the larger window saves, here and as published."""
-    if not judged:
+    if not panels:
         return None
     columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in (
         ("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
         ("published, %", 1)))
-    return Table("", columns, tuple(map(_figure, judged))).without_empty().first(MOST_FIGURES)
+    return Table("", columns, tuple(map(_figure, panels))).without_empty().first(MOST_FIGURES)
 
 
-def _figure(judged: JudgedPanel) -> tuple[Cell, ...]:
-    panel = judged.panel
-    buckets = [bucket for bucket in panel.buckets if not panel.is_baseline(bucket)]
-    windows = (f"{panel.buckets[0].label} … {panel.buckets[-1].label}" if panel.is_sweep else
+def _figure(panel: BarFigure) -> tuple[Cell, ...]:
+    bars = [bar for bar in panel.bars if not panel.is_baseline(bar)]
+    windows = (f"{panel.bars[0].label} … {panel.bars[-1].label}" if panel.is_sweep else
                f"{panel.figure.baseline_initcwnd} → {panel.figure.experiment_initcwnd}")
+    # Of a sweep the times under each window are published, not what they save.
+    known = [] if panel.is_sweep else [bar.published for bar in bars]
     return (panel.figure.name, windows,
-            _span([bucket.absolute for bucket in buckets], panel.metric.unit),
-            _span([bucket.percent for bucket in buckets], "%"),
-            _span([bucket.published.absolute for bucket in buckets], panel.metric.unit),
-            _span([bucket.published.percent for bucket in buckets], "%"))
+            _span([bar.difference.absolute.value for bar in bars], panel.metric.unit),
+            _span([bar.difference.percent.value for bar in bars], "%"),
+            _span([published.absolute for published in known], panel.metric.unit),
+            _span([published.percent for published in known], "%"))
 
 
 def _span(values: Sequence[float | None], unit: str) -> str:

@@ -12,20 +12,18 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy
-
+from firstflight.findings.bar import Bar
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
-from firstflight.study.fetches.figures.buckets import Bucket
-from firstflight.study.fetches.figures.drawn_panels import (Paired, Responses, Rows, buckets,
+from firstflight.study.fetches.figures.buckets import as_published
+from firstflight.study.fetches.figures.drawn_panels import (ByWindow, Paired, Responses, bars_of,
                                                             pair_of, responses_of)
 from firstflight.study.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
-                                                           Cause, Population, Populations, steps)
-from firstflight.study.fetches.scenario.scenario import Figure
+                                                           Cause, Populations, steps)
 from firstflight.study.fetches.verify.record import Record
-from firstflight.study.scenario.published import SHARES_FILE, SHARES_PANELS
+from firstflight.study.scenario import published
 
 METRIC = "latency_ms"
-AXES = {panel: by for by, panel in SHARES_PANELS.items()}
+AXES = {panel: by for by, panel in published.SHARES_PANELS.items()}
 SLOWER_MS = 1.0  # more than a timer's rounding
 
 
@@ -34,7 +32,7 @@ class Step:
     """What the paper's Figure 5 looks like with the causes up to this one.
 
     windows: the initial windows compared, the baseline's first. base_ms, experiment_ms: means;
-    panels: "RTT", "BW", "BDP" → its buckets. n: responses; slower: of those that the larger
+    panels: "RTT", "BW", "BDP" → its bars. n: responses; slower: of those that the larger
     window makes slower, how many by which reason.
     """
 
@@ -42,27 +40,27 @@ class Step:
     windows: tuple[int, int]
     base_ms: float
     experiment_ms: float
-    panels: dict[str, list[Bucket]]
+    panels: dict[str, list[Bar]]
     n: int
     slower: Mapping[str, int]
 
     @property
     def near(self) -> int:
-        """How many of all buckets are within the bounds of `close`."""
-        return sum(close(bucket) for rows in self.panels.values() for bucket in rows)
+        """How many of all bars are within the bounds of `close`."""
+        return sum(close(bar) for bars in self.panels.values() for bar in bars)
 
     @property
     def count(self) -> int:
         return sum(map(len, self.panels.values()))
 
 
-def close(bucket: Bucket) -> bool:
+def close(bar: Bar) -> bool:
     """Within ±30 % of the published ms and ±3 points of the published percentage."""
-    published = bucket.published
-    if not published.absolute or published.percent is None:
+    change, known = bar.difference, bar.published
+    if not known.absolute or known.percent is None:
         return False
-    return (abs(100 * bucket.absolute / published.absolute - 100) <= WITHIN_PERCENT
-            and abs(bucket.percent - published.percent) <= WITHIN_POINTS)
+    return (abs(100 * change.absolute.value / known.absolute - 100) <= WITHIN_PERCENT
+            and abs(change.percent.value - known.percent) <= WITHIN_POINTS)
 
 
 def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
@@ -80,7 +78,7 @@ def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     for cause, added in steps(drawn.steps):
         so_far.update(responses_of(f"{made.name}-{cause.name}", records))
         rows = _rows(made.initcwnd[-1], added, panel, so_far)
-        levels.append(_step(made, cause, pair_of(
+        levels.append(_step(cause, pair_of(
             f"{made.name}-{cause.name}", rows, windows, METRIC), rows, windows))
     return levels
 
@@ -101,27 +99,22 @@ def _rows(last: int, added: Collection[str], panel: Responses, so_far: Responses
     return panel
 
 
-def _weighed(rows: Rows, window: int, like: Rows) -> Rows:
+def _weighed(rows: ByWindow, window: int, like: ByWindow) -> ByWindow:
     """All windows of a response stand for what `like` stands for under a window."""
     weight = like[window].trial.weight
     return {initcwnd: replace(record, trial=replace(record.trial, weight=weight))
             for initcwnd, record in rows.items()}
 
 
-def _step(made: Population, cause: Cause, paired: Paired, rows: Responses,
+def _step(cause: Cause, paired: Paired, rows: Responses,
           windows: tuple[int, int]) -> Step:
-    figures = {axis: Figure(
-        name=f"causes {cause.name}", title=cause.title, kind="improvement", sweep=made.name, by=by,
-        baseline_initcwnd=windows[0], experiment_initcwnd=windows[1], metric=METRIC,
-        published=SHARES_FILE, panel=axis) for axis, by in AXES.items()}
+    panels = {axis: bars_of(paired, windows, f"causes {cause.name}", by,
+                            as_published(published.shares(by))) for axis, by in AXES.items()}
     slower = Counter(why(records[windows[1]]) for records in rows.values()
                      if all(window in records for window in windows)
                      and _is_slower(*(records[window] for window in windows)))
-    return Step(cause.title, windows,
-                float(numpy.average(paired.base, weights=paired.base_weight)),
-                float(numpy.average(paired.experiment, weights=paired.weight)),
-                {axis: buckets(paired, figure) for axis, figure in figures.items()},
-                len(paired.base), slower)
+    base_ms, experiment_ms = map(paired.mean, windows)
+    return Step(cause.title, windows, base_ms, experiment_ms, panels, len(paired.trials), slower)
 
 
 def _is_slower(base: Record, experiment: Record) -> bool:

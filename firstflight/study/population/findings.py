@@ -19,8 +19,7 @@ from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.findings.render import data
 from firstflight.runs.scenario_file import SCENARIOS
-from firstflight.study.fetches.figures.buckets import NoPanel
-from firstflight.study.fetches.figures.claims import JudgedPanel
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -37,7 +36,7 @@ TWINS = "kind", "by", "published", "panel"  # what the same figure of two popula
 
 
 def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
-                        findings: Sequence[Finding], judged: Sequence[JudgedPanel]
+                        findings: Sequence[Finding], judged: Sequence[BarFigure]
                         ) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page;
     judged: the same."""
@@ -65,10 +64,11 @@ def _causes(levels: Sequence[Step]) -> Finding:
     tables = [_overview(levels), *(_by_bucket(levels, axis) for axis in AXES)]
     maps = tuple(SquareMap(
         f"by {quantity(AXES[axis]).axis}",
-        tuple(bucket.label for bucket in levels[0].panels[axis]),
-        (tuple(None if bucket.published.absolute is None else Square(bucket.published.absolute)
-               for bucket in levels[0].panels[axis]),
-         *(tuple(Square(bucket.absolute, is_near=close(bucket)) for bucket in step.panels[axis])
+        tuple(bar.label for bar in levels[0].panels[axis]),
+        (tuple(None if bar.published.absolute is None else Square(bar.published.absolute)
+               for bar in levels[0].panels[axis]),
+         *(tuple(Square(bar.difference.absolute.value, is_near=close(bar))
+                 for bar in step.panels[axis])
            for step in reversed(levels)))) for axis in AXES)
     slower = " ".join(filter(None, map(_slower, levels)))
     return Finding(
@@ -107,10 +107,11 @@ def _by_bucket(levels: Sequence[Step], axis: str) -> Table:
     of_last = levels[-1].panels[axis]
     head = quantity(AXES[axis])
     columns = (Column("ms saved", is_text=True),
-               *(Column(bucket.label, head.unit) for bucket in of_last))
+               *(Column(bar.label, head.unit) for bar in of_last))
     rows: list[tuple[Cell, ...]] = [
-        (step.title, *(bucket.absolute for bucket in step.panels[axis])) for step in levels]
-    rows.append(("the paper", *(bucket.published.absolute for bucket in of_last)))
+        (step.title, *(bar.difference.absolute.value for bar in step.panels[axis]))
+        for step in levels]
+    rows.append(("the paper", *(bar.published.absolute for bar in of_last)))
     return Table(f"Step by step, by {head.head}", columns, tuple(rows))
 
 
@@ -140,13 +141,14 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
     rows: list[tuple[Cell, ...]] = []
     for axis, bars in panel.panels.items():
         share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
-        ours = [float(share @ [getattr(bar, name) for bar in bars])
+        changes = [bar.difference for bar in bars]
+        ours = [float(share @ [getattr(change, name).value for change in changes])
                 for name in ("base", "experiment")]
         printed = [(bar.responses_percent or 0.0, bar.absolute_ms or 0.0, bar.percent or numpy.nan)
                    for bar in published.shares(AXES[axis]).values()]
         base = sum(share * ms / percent for share, ms, percent in printed)
         saved = sum(share * ms for share, ms, _ in printed) / 100
-        alone = float(share @ [(bar.same or bar).absolute for bar in bars])
+        alone = float(share @ [(change.same or change).absolute.value for change in changes])
         rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
                      100 * (ours[0] / base - 1), ours[1], base - saved,
                      100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))
@@ -171,7 +173,7 @@ def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
     """The saving in its parts, by the RTT panel, and what the paper prints of each."""
     bars = panel.panels["RTT"]
     saved = panel.base_ms - panel.experiment_ms
-    ours = sum((bar.share_percent or 0.0) * bar.absolute for bar in bars) / 100
+    ours = sum((bar.share_percent or 0.0) * bar.difference.absolute.value for bar in bars) / 100
     paper = sum((bar.responses_percent or 0.0) * (bar.absolute_ms or 0.0)
                 for bar in published.shares("rtt_ms").values()) / 100
     rows: tuple[tuple[Cell, ...], ...] = (
@@ -189,19 +191,19 @@ def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
 
 # Held out ----------------------------------------------------------------------------
 
-def _held_out(judged: Sequence[JudgedPanel], drawn: Populations) -> list[Finding]:
+def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
     """Figures that no parameter was chosen by next to the same ones as they were fitted."""
     rows: list[tuple[Cell, ...]] = []
     fitted: dict[str, None] = {}  # the titles of the populations
     for panel in judged:
-        figure = panel.panel.figure
-        twin = next((other for other in judged if not other.panel.figure.held_out and [
-            getattr(other.panel.figure, name) for name in TWINS] == [
+        figure = panel.figure
+        twin = next((other for other in judged if not other.figure.held_out and [
+            getattr(other.figure, name) for name in TWINS] == [
                 getattr(figure, name) for name in TWINS]), None)
         if figure.held_out and twin is not None:
-            rows.append((twin.panel.figure.title, len(panel.rows), *_found(twin), *_found(panel)))
+            rows.append((twin.figure.title, len(panel.bars), *_found(twin), *_found(panel)))
             fitted.update((population.title, None) for population in drawn.populations
-                          if population.name == twin.panel.figure.sweep)
+                          if population.name == twin.figure.sweep)
     if not rows:
         return []
     titles, *columns = zip(*rows)
@@ -221,9 +223,9 @@ def _held_out(judged: Sequence[JudgedPanel], drawn: Populations) -> list[Finding
         sentence=sentence)]
 
 
-def _found(judged: JudgedPanel) -> tuple[int, int]:
+def _found(panel: BarFigure) -> tuple[int, int]:
     """How many bars are near, and how many are reproduced."""
-    return sum(close(row.bucket) for row in judged.rows), judged.counts[REPRODUCED]
+    return sum(map(close, panel.bars)), panel.counts[REPRODUCED]
 
 
 # The joint distribution --------------------------------------------------------------

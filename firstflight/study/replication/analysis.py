@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from firstflight.findings.bar import Bar
 from firstflight.findings.claims import DIRECTION, REPRODUCED
-from firstflight.findings.difference import of_experiment
 from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.buckets import Bucket, NoPanel, Panel, of_sweep
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.buckets import of_sweep
 from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.figures.raw_cells import published_cells
 from firstflight.study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, ClockReading,
                                                        Level, levels as levels_of)
-from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
+from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import bucket_value
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
@@ -60,7 +61,7 @@ class Measured:
     level: Level
     scenario: Scenario
     records: Sequence[Record]
-    panels: dict[str, Panel]
+    panels: dict[str, BarFigure]
     missing: dict[str, str]
     exact: bool
     constants: frozenset[Trial] = frozenset()
@@ -124,43 +125,36 @@ def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]
 
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
     """The bars of a figure; what is not published of a bar cannot differ."""
-    count = len(levels[0].panels[figure.name].buckets)
+    count = len(levels[0].panels[figure.name].bars)
     own = [record.trial for record in of_sweep(levels[-1].scenario.sweep(figure.sweep),
                                                levels[-1].records)]
     real, constant = ({bucket_value(figure.by, trial) for trial in own
                        if (trial in levels[-1].constants) == is_constant}
                       for is_constant in (False, True))
-    there = [level.panels[figure.name].buckets if figure.name in level.panels else (None,) * count
+    there = [level.panels[figure.name].bars if figure.name in level.panels else (None,) * count
              for level in levels]
-    return [replace(item, constant=bucket.value in constant - real) for item, bucket in zip(
-        (_bar(figure, buckets, levels) for buckets in zip(*there)),
-        levels[0].panels[figure.name].buckets)]
+    return [replace(item, constant=bar.value in constant - real) for item, bar in zip(
+        (_item(figure.name, of_levels, levels) for of_levels in zip(*there)),
+        levels[0].panels[figure.name].bars)]
 
 
-def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Measured]) -> Item:
-    setup, first = levels[0].of, buckets[0]
+def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -> Item:
+    """One bar at every level, None where a level lacks it; the first level has it."""
+    setup, first = levels[0].of, bars[0]
     assert first is not None
-    bar = first.published
-    published = Side(bar.absolute, _printed(figure, bar.percent))
-    is_sweep = levels[0].panels[figure.name].is_sweep
-    if is_sweep:
-        published = Side(bar.level)
+    is_sweep = levels[0].panels[figure].is_sweep
+    published = (Side(first.published.level) if is_sweep else
+                 Side(first.published.absolute, first.published_percent))
     ours, agrees = [], []
-    for bucket, level in zip(buckets, levels):
-        side = (Side() if bucket is None else Side(bucket.experiment) if is_sweep else
-                Side(bucket.absolute, _printed(figure, bucket.percent)))
+    for bar, level in zip(bars, levels):
+        side = (Side() if bar is None else Side(bar.difference.experiment.value) if is_sweep else
+                Side(bar.difference.absolute.value, bar.percent.value))
         cut = level.level.reading.truncated and not is_sweep
         ours.append(side)
         agrees.append((published.ms is None or setup.agrees(side.ms, published.ms, cut))
                       and (published.percent is None or setup.agrees_in_points(
-                          side.percent, published.percent, cut, bar.error_points)))
-    return Item(figure.name, first.label, published, tuple(ours), tuple(agrees))
-
-
-def _printed(figure: Figure, percent: float | None) -> float | None:
-    """A percentage as the source counts it."""
-    return (of_experiment(percent) if percent is not None
-            and figure.percent_of == OF_EXPERIMENT else percent)
+                          side.percent, published.percent, cut, first.published.error_points)))
+    return Item(figure, first.label, published, tuple(ours), tuple(agrees))
 
 
 def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:

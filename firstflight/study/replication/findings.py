@@ -11,7 +11,7 @@ from firstflight.findings.findings import (Cell, Column, Finding, Report, Rounde
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
 from firstflight.study.fetches.figures import summary
-from firstflight.study.fetches.figures.buckets import NoPanel
+from firstflight.study.fetches.figures.bar_figure import NoPanel
 from firstflight.study.fetches.figures.cell_tables import causes_table, trials_table
 from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.figures.raw_cells import published_cells

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as some
 
-from firstflight.findings.charts import Ends, is_wide
+from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED,
-                                         WORDS, ComparedNumber, counts, equivalent, judge, larger,
-                                         summary, word_of)
+                                         WORDS, ComparedNumber, Result, counts, equivalent, judge,
+                                         larger, summary, word_of)
+from firstflight.findings.difference import Ends
 from firstflight.runs import scenario_file
 
 
@@ -33,7 +34,7 @@ widths = some.floats(0, 1e6)
     (ComparedNumber(-1, 1, 3, (-1, -1)), REPRODUCED, "within −2.0 … 4.0"),
 ])
 def test_one_number(compared: ComparedNumber, word: str, test: str) -> None:
-    assert judge([compared]) == (word, test)
+    assert judge([compared]) == Result(word, test)
 
 
 def exactly(measured: float, published: float, allowed: float) -> ComparedNumber:
@@ -43,20 +44,21 @@ def exactly(measured: float, published: float, allowed: float) -> ComparedNumber
 def test_every_number_of_a_bar_has_to_agree() -> None:
     near, far, other = exactly(10, 10, 1), exactly(20, 10, 1), exactly(-20, 10, 1)
     unknown = ComparedNumber(10, 10, 1, (5, 15))
-    assert judge([near, near])[0] == REPRODUCED
-    assert judge([near, far]) == (DIRECTION, "within 9.0 … 11.0; not within 9.0 … 11.0")
-    assert judge([far, other])[0] == NOT_REPRODUCED
-    assert judge([near, unknown])[0] == UNDECIDED
-    assert judge([far, unknown])[0] == DIRECTION  # whatever the other is
-    assert judge([far, ComparedNumber(10, 10, 1, (-5, 25))])[0] == NOT_REPRODUCED
+    assert judge([near, near]).word == REPRODUCED
+    assert judge([near, far]) == Result(
+        DIRECTION, "within 9.0 … 11.0; not within 9.0 … 11.0")
+    assert judge([far, other]).word == NOT_REPRODUCED
+    assert judge([near, unknown]).word == UNDECIDED
+    assert judge([far, unknown]).word == DIRECTION  # whatever the other is
+    assert judge([far, ComparedNumber(10, 10, 1, (-5, 25))]).word == NOT_REPRODUCED
 
 
 def test_a_published_zero_has_no_direction() -> None:
-    assert judge([exactly(5, 0, 1), exactly(20, 10, 1)])[0] == DIRECTION
+    assert judge([exactly(5, 0, 1), exactly(20, 10, 1)]).word == DIRECTION
 
 
 def test_nothing_published_has_no_result() -> None:
-    assert judge([]) == ("", "")
+    assert judge([]) == Result("", "")
 
 
 @settings(max_examples=40)
@@ -70,13 +72,13 @@ def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]])
                            (each.ends[0] - more, each.ends[1] + more))
             for each, (*_, more) in zip(narrow, bar)]
     unknown = [ComparedNumber(each.measured, each.published, each.allowed, None) for each in narrow]
-    before, after = judge(narrow)[0], judge(wide)[0]
+    before, after = judge(narrow).word, judge(wide).word
     # Most certain first: what has fewer data stays where it is, or becomes less certain.
     order = {REPRODUCED: (REPRODUCED, UNDECIDED), UNDECIDED: (UNDECIDED,),
              DIRECTION: (DIRECTION, NOT_REPRODUCED, UNDECIDED),
              NOT_REPRODUCED: (NOT_REPRODUCED, UNDECIDED)}
     assert after in order[before]
-    assert judge(unknown)[0] == UNDECIDED
+    assert judge(unknown).word == UNDECIDED
 
 
 @pytest.mark.parametrize(("first", "second", "word"), [

@@ -18,9 +18,9 @@ VALUES = {"near": ([100.0, 110.0, 120.0], [80.0, 100.0, 95.0], 1.0),
 
 
 def table(values: dict[str, tuple[list[float], list[float], float]] = VALUES) -> list[Row]:
-    """Each cell's units have names of their own, as clients and users have."""
-    return [Row(cell, window, f"{cell}{unit}", weight, value)
-            for cell, (base, experiment, weight) in values.items()
+    """Each cell's units have numbers of their own, three each, as clients and users have."""
+    return [Row(cell, window, 3 * place + unit, weight, value)
+            for place, (cell, (base, experiment, weight)) in enumerate(values.items())
             for window, side in ((BASE, base), (EXPERIMENT, experiment))
             for unit, value in enumerate(side)]
 
@@ -30,7 +30,8 @@ ESTIMATORS: dict[str, tuple[Estimator, bool]] = {
     "by seed": (compare.student_by_seed, False), "of repeats": (compare.student_of_repeats, True),
     "over draws": (compare.student_over_draws, False),
     "over clients": (partial(compare.student_over_draws, of_clients=True), False),
-    "users": (compare.resampled_users, True)}
+    "users": (compare.resampled_users, True), "in cells": (compare.resampled_in_cells, True),
+    "clients": (partial(compare.resampled_clients, clients=6), True)}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -58,7 +59,9 @@ def test_weights_count_where_the_estimator_has_them(name: str) -> None:
     estimator, weighted = ESTIMATORS[name]
     made, even = (difference(rows, BASE, EXPERIMENT, estimator) for rows in (
         table(), [row._replace(weight=1.0) for row in table()]))
-    assert (made != even) is weighted
+    assert (made.absolute.value != even.absolute.value) is weighted
+    assert (made.absolute.interval != even.absolute.interval) is (
+        weighted and name != "of repeats")  # its interval is over the pairs' differences
 
 
 def test_seeds_are_compared_where_both_have_them() -> None:
@@ -83,7 +86,7 @@ def test_repeats_that_do_not_vary_have_no_interval() -> None:
 
 def test_a_draw_of_several_cells_moves_them_together() -> None:
     """The same repeats in two cells that move apart: the mean over both does not vary."""
-    rows = [row._replace(unit=row.unit[-1]) for row in table({
+    rows = [row._replace(unit=row.unit % 3) for row in table({
         "a": ([10.0, 20.0], [0.0, 0.0], 1.0), "b": ([20.0, 10.0], [0.0, 0.0], 1.0)})]
     made = difference(rows, BASE, EXPERIMENT, compare.student_over_draws)
     assert made.absolute.interval == (15, 15) and (made.cells, made.draws) == (2, 2)
@@ -117,3 +120,50 @@ def test_nothing_has_no_sign() -> None:
     rows = [Row("a", run, 1, 1.0, 5.0) for run in (0, 1)]
     for sign in (1, -1):
         assert str(difference(rows, 0, 1, compare.student_over_draws, sign).absolute.value) == "0.0"
+
+
+def test_repeats_are_drawn_in_pairs_where_each_has_its_counterpart() -> None:
+    """Both windows met the same luck: what differs varies less than either does."""
+    luck = {"one": ([100.0, 200.0, 300.0], [90.0, 190.0, 290.0], 1.0)}
+    paired = difference(table(luck), BASE, EXPERIMENT, compare.resampled_in_cells).absolute
+    assert paired.interval == pytest.approx((10, 10))
+    apart = difference([row._replace(unit=row.unit + row.window) for row in table(luck)],
+                       BASE, EXPERIMENT, compare.resampled_in_cells).absolute
+    assert apart.interval is not None and apart.interval[0] < -50 < 70 < apart.interval[1]
+    once = [row for row in table() if row.unit % 3 == 0]
+    assert difference(once, BASE, EXPERIMENT,
+                      compare.resampled_in_cells).absolute.interval is None
+
+
+def test_medians_share_a_cells_weight_among_its_repeats() -> None:
+    made = difference(table(), BASE, EXPERIMENT, compare.resampled_in_cells)
+    assert (made.base_median, made.experiment_median, made.median_absolute) == (410, 345, 65)
+
+
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_two_weeks_have_other_responses_and_the_same_ones_stand_beside(
+        share: float | None) -> None:
+    """In the base's week far responses count five times what they do in the experiment's."""
+    rows = [row._replace(weight=5 * row.weight) if row.cell == "far" and row.window == BASE
+            else row for row in table()]
+
+    def of(rows: list[Row], base: int, experiment: int) -> Difference:
+        (made,) = compare.resampled_quantiles(*([row for row in rows if row.window == window]
+                                                for window in (base, experiment)), 1, 6, [share])
+        return made
+
+    weeks, alike = of(rows, BASE, EXPERIMENT), of(table(), BASE, EXPERIMENT)
+    assert alike.same is None and weeks.same is not None
+    assert weeks.same.absolute.value == pytest.approx(alike.absolute.value)
+    assert weeks.same.absolute.interval == pytest.approx(alike.absolute.interval)
+    assert weeks.experiment == alike.experiment
+    if share is None:
+        assert weeks.base.value == pytest.approx((110 + 15 * (416 + 2 / 3)) / 16)
+        by_sums = difference(rows, BASE, EXPERIMENT, partial(compare.resampled_clients, clients=6))
+        assert by_sums.absolute.value == pytest.approx(weeks.absolute.value)
+        assert by_sums.absolute.interval == pytest.approx(weeks.absolute.interval)
+    else:
+        assert (alike.base.value, alike.experiment.value, weeks.base.value) == (400, 340, 420)
+    assert weeks.absolute.interval is not None
+    low, high = weeks.absolute.interval
+    assert of(rows, EXPERIMENT, BASE).absolute.interval == pytest.approx((-high, -low))

@@ -9,10 +9,12 @@ from typing import Any
 import numpy
 
 from firstflight.base.stats import Estimate
-from firstflight.findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line,
+from firstflight.findings.bar import Bar, Published
+from firstflight.findings.charts import (BarChart, BarPage, Chart, GridChart, GroupChart, Line,
                                          LineChart, Mark, PacketsChart, Plot, Square, SquareChart,
                                          SquareMap, StepChart, TimeBar, TimeChart, Timeline,
                                          TraceChart, TraceRow, WaterfallStep)
+from firstflight.findings.difference import Difference, Excluded
 
 
 def words(mark: str = "", alarm: str = "") -> dict[str, Any]:
@@ -21,18 +23,33 @@ def words(mark: str = "", alarm: str = "") -> dict[str, Any]:
             "foot": f"64 trials{mark}", "alarm": alarm}
 
 
-def bar(label: str, absolute: float, percent: float, **more: Any) -> Bar:
-    return Bar(label, Estimate(absolute), Estimate(percent), **more)
+def bar(label: str, absolute: float, percent: float, n: int = 16, left_out: int = 0,
+        **more: Any) -> Bar:
+    """more: of the bar."""
+    return Bar(label, change(Estimate(absolute), Estimate(percent), n=n,
+                             excluded=Excluded(left_out)), **more)
+
+
+def changed(of: Bar, **parts: Any) -> Bar:
+    """The bar with other parts of its difference."""
+    return replace(of, difference=replace(of.difference, **parts))
+
+
+def change(absolute: Estimate, percent: Estimate, **more: Any) -> Difference:
+    """What was there before is nowhere drawn."""
+    return Difference(Estimate(0.0), Estimate(0.0), absolute, percent, **more)
 
 
 def bar_chart(mark: str = "", **more: Any) -> BarChart:
     """Shares, published values, an interval, and something left out."""
-    bars = (bar(f"20{mark}", 6.8, 5.3, published=9.7, published_percent=3.1,
-                share_percent=4.29, n=16),
-            Bar(f"100{mark}", Estimate(78.9, (60.0, 95.0)), Estimate(21.8, (18.0, 25.0)),
-                22.0, 5.1, 33.0, 9.1, 48.36, 14, 2),
-            bar(f">3000{mark}", 4975.0, 33.0, published=3350.0, published_percent=21.9,
-                share_percent=0.08, n=16))
+    middle = bar(f"100{mark}", 78.9, 21.8, 14, 2, published=Published(22.0, 5.1),
+                 share_percent=48.36)
+    bars = (bar(f"20{mark}", 6.8, 5.3, published=Published(9.7, 3.1), share_percent=4.29),
+            changed(middle, absolute=Estimate(78.9, (60.0, 95.0)),
+                    percent=Estimate(21.8, (18.0, 25.0)),
+                    same=change(Estimate(33.0), Estimate(9.1))),
+            bar(f">3000{mark}", 4975.0, 33.0, published=Published(3350.0, 21.9),
+                share_percent=0.08))
     return replace(BarChart(**words(mark), bars=bars, axis=f"RTT (ms){mark}",
                             publisher=f"in the paper{mark}", above=f"share{mark}",
                             is_like_the_papers=True), **more)

@@ -9,7 +9,8 @@ import pytest
 
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
-from firstflight.findings.charts import Bar, BarChart, bar_page
+from firstflight.findings.bar import Published
+from firstflight.findings.charts import BarChart, bar_page
 from firstflight.findings.drawing import bars, style
 from tests.unit.drawing import samples
 
@@ -26,15 +27,15 @@ def drawn(chart: BarChart) -> Any:
 
 def with_absolute(chart: BarChart, value: float) -> BarChart:
     """The first bar saves another value, which may be a loss."""
-    first = replace(chart.bars[0], absolute=Estimate(value, (value - 30, value + 5)),
-                    percent=Estimate(value / 20))
+    first = samples.changed(chart.bars[0], absolute=Estimate(value, (value - 30, value + 5)),
+                            percent=Estimate(value / 20))
     return replace(chart, bars=(first, *chart.bars[1:]))
 
 
 def test_bars_are_as_long_as_their_values(chart: BarChart, drawn: Any) -> None:
     left, right = drawn.axes
     assert [bar.get_y() + bar.get_height() for bar in left.patches] == pytest.approx(
-        [bar.absolute.value for bar in chart.bars])
+        [bar.difference.absolute.value for bar in chart.bars])
     assert [bar.get_height() for bar in right.patches] == [5.3, 21.8, 33.0]
     assert left.get_yscale() == "log" and {bar.get_y() for bar in left.patches} == {1.0}
     assert any("begin at 1 ms" in text for text in samples.said(drawn))
@@ -53,8 +54,8 @@ def test_there_are_two_bars_a_bucket_on_either_axis(chart: BarChart) -> None:
 
 
 def test_where_nothing_changes_a_word_says_so(chart: BarChart, drawn: Any) -> None:
-    none = replace(chart, bars=tuple(replace(bar, absolute=Estimate(0.0), percent=Estimate(0.0))
-                                     for bar in chart.bars))
+    none = replace(chart, bars=tuple(samples.changed(
+        bar, absolute=Estimate(0.0), percent=Estimate(0.0)) for bar in chart.bars))
     says = "no bar: nothing changes"
     assert says in [text.get_text() for text in drawing.figure_of(none).axes[0].texts]
     assert says not in [text.get_text() for text in drawn.axes[0].texts]
@@ -77,7 +78,7 @@ def test_published_values_and_the_window_alone_hide_no_interval(drawn: Any) -> N
 
 
 def test_an_interval_that_leaves_a_logarithmic_axis_has_an_arrow(chart: BarChart) -> None:
-    second = replace(chart.bars[1], absolute=Estimate(8.2, (-2.0, 20.0)))
+    second = samples.changed(chart.bars[1], absolute=Estimate(8.2, (-2.0, 20.0)))
     drawn = drawing.figure_of(replace(chart, bars=(chart.bars[0], second)))
     left, _ = drawn.axes
     (interval,) = [line for line in left.lines if line.get_marker() == "_"]
@@ -115,9 +116,10 @@ def test_every_value_lies_within_both_axes(chart: BarChart, value: float) -> Non
     lowest, highest = left.get_ylim()
     assert left.get_yscale() == "linear" and lowest < 0
     for bar in changed.bars:
-        for absolute in (bar.absolute.value, bar.published, *(bar.absolute.interval or ())):
+        ours = bar.difference.absolute
+        for absolute in (ours.value, bar.published.absolute, *(ours.interval or ())):
             assert absolute is None or lowest < absolute < highest
-        for percent in (bar.percent.value, bar.published_percent):
+        for percent in (bar.difference.percent.value, bar.published.percent):
             assert percent is None or right.get_ylim()[0] < percent < right.get_ylim()[1]
     heights = [axes.transData.transform((0, 0))[1] for axes in (left, right)]
     assert heights[0] == pytest.approx(heights[1], abs=0.01)
@@ -168,27 +170,29 @@ def test_the_face_says_what_bars_and_triangles_compare(chart: BarChart) -> None:
              " weeks")
     assert alone in " ".join(samples.said(drawing.figure_of(two)))
     assert alone in " ".join(samples.said(drawing.figure_of(bar_page("a page", (two, two)))))
-    none = replace(two, bars=tuple(replace(bar, alone=None) for bar in chart.bars))
+    none = replace(two, bars=tuple(samples.changed(bar, same=None) for bar in chart.bars))
     assert "Bars: two weeks" in samples.said(drawing.figure_of(none))
     times = replace(samples.time_chart(), compared="two weeks")
     assert "Bars: two weeks" in samples.said(drawing.figure_of(times))
 
 
 def test_a_published_zero_leaves_the_short_bars_to_be_seen(chart: BarChart) -> None:
-    bars = (replace(chart.bars[0], published=0.0), *chart.bars[1:])
+    bars = (replace(chart.bars[0], published=Published(0.0, 3.1)), *chart.bars[1:])
     drawn = drawing.figure_of(replace(chart, bars=bars, is_like_the_papers=False))
     left = drawn.axes[0]
     assert left.get_yscale() == "log" and left.get_ylim()[0] == 1.0
     assert [line.get_ydata()[0] for line in left.lines if line.get_marker() == "v"] == [1.0]
     assert any("Arrow: goes on below" in text for text in samples.said(drawn))
-    worse = (replace(chart.bars[0], absolute=Estimate(-1.0)), *chart.bars[1:])
+    worse = (samples.changed(chart.bars[0], absolute=Estimate(-1.0)), *chart.bars[1:])
     assert drawing.figure_of(replace(chart, bars=worse, is_like_the_papers=False)
                              ).axes[0].get_yscale() == "linear"
 
 
 def test_marks_of_eight_buckets_do_not_hide_each_other(chart: BarChart) -> None:
     """A bar, its interval, what the window does alone and what is published have one value."""
-    marked = replace(chart.bars[1], published=78.9, alone=78.9)
+    marked = replace(
+        samples.changed(chart.bars[1], same=samples.change(Estimate(78.9), Estimate(9.1))),
+        published=Published(78.9, 5.1))
     drawn = drawing.figure_of(replace(chart, bars=(marked,) * 8))
     left = drawn.axes[0]
     inch = left.get_position().width * style.WIDTH_INCHES / (left.get_xlim()[1] - left.get_xlim()[0])
@@ -206,14 +210,15 @@ def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
 
 
 def test_panels_of_a_page_share_their_scales_or_say_why_not(chart: BarChart) -> None:
-    small = replace(chart, bars=tuple(replace(bar, absolute=Estimate(5.0), percent=Estimate(1.0))
-                                      for bar in chart.bars))
+    small = replace(chart, bars=tuple(samples.changed(
+        bar, absolute=Estimate(5.0), percent=Estimate(1.0)) for bar in chart.bars))
     alike = drawing.figure_of(bar_page("a page", (chart, small)))
     for axes in (alike.axes[::2], alike.axes[1::2]):
         assert len({one.get_ylim() for one in axes}) == 1
     assert not any("scales of its own" in text for text in samples.said(alike))
     even = replace(small, is_like_the_papers=False, bars=tuple(
-        replace(bar, published=None, alone=None) for bar in small.bars))
+        replace(samples.changed(bar, same=None), published=Published(None, 3.1))
+        for bar in small.bars))
     apart = drawing.figure_of(bar_page("a page", (chart, even)))
     assert len({one.get_ylim() for one in apart.axes[::2]}) == 2
     assert any("scales of its own" in text for text in samples.said(apart))
@@ -228,6 +233,6 @@ def test_a_page_keeps_the_order_of_its_charts() -> None:
 
 
 def test_a_bar_without_published_values_has_no_marker() -> None:
-    alone = BarChart("Alone", (), bars=(Bar("20", Estimate(5.0), Estimate(2.0), n=2),))
+    alone = BarChart("Alone", (), bars=(samples.bar("20", 5.0, 2.0, 2),))
     left, right = drawing.figure_of(alone).axes
     assert not left.lines and not right.lines

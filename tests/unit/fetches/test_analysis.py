@@ -16,8 +16,8 @@ from firstflight.base.quantity import Quantity
 from firstflight.findings.difference import Excluded, of_baseline, of_experiment
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.buckets import (NoPanel, Panel, beside_baseline, by_cell,
-                                                       weighted_cells)
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.buckets import beside_baseline, by_cell, weighted_cells
 from firstflight.study.fetches.figures.grid import mean_interval, square_of
 from firstflight.study.fetches.figures.panels import improvement, window_sweep
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -26,7 +26,7 @@ from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 
-def panels(scenario: Scenario, records: list[Record]) -> list[Panel]:
+def panels(scenario: Scenario, records: list[Record]) -> list[BarFigure]:
     """The rows of all figures, of which all have some."""
     made, missing = kinds.panels(scenario, records)
     assert not missing, missing
@@ -57,18 +57,19 @@ def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
     base, experiment = (sum(share * total[100, bandwidth, initcwnd]
                             for bandwidth, share in shares.items()) / sum(shares.values())
                         for initcwnd in (3, 10))
-    bucket = by_rtt.buckets[2]
-    assert (bucket.label, bucket.value, bucket.share_percent, bucket.n) == ("100", 100, 48.36, 16)
-    assert bucket.base == pytest.approx(base) and bucket.experiment == pytest.approx(
+    bucket = by_rtt.bars[2]
+    assert (bucket.label, bucket.value, bucket.share_percent, bucket.difference.n) == ("100", 100, 48.36, 16)
+    change = bucket.difference
+    assert change.base.value == pytest.approx(base) and change.experiment.value == pytest.approx(
         experiment)
-    assert bucket.absolute == pytest.approx(base - experiment)
-    assert bucket.percent == pytest.approx((base - experiment) / base * 100)
+    assert bucket.difference.absolute.value == pytest.approx(base - experiment)
+    assert bucket.difference.percent.value == pytest.approx((base - experiment) / base * 100)
     assert (bucket.published.absolute, bucket.published.percent) == (21.77, 5.17)
     # Half of the responses have 2 Mbit/s or less, so the median is of a 2 Mbit/s cell.
-    assert bucket.base_median == total[100, 2000, 3]
-    assert bucket.absolute_interval is None
-    assert by_bandwidth.buckets[-1].label == ">5000"
-    assert by_bandwidth.buckets[0].published.absolute == 614.81
+    assert bucket.difference.base_median == total[100, 2000, 3]
+    assert bucket.difference.absolute.interval is None
+    assert by_bandwidth.bars[-1].label == ">5000"
+    assert by_bandwidth.bars[0].published.absolute == 614.81
     assert by_rtt.n == by_bandwidth.n == by_product.n == 128 and by_rtt.excluded.total == 0
     assert not by_product.excluded.total
     assert (by_rtt.client, by_rtt.congestion_control) == ("curl", "cubic")
@@ -93,16 +94,16 @@ def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
                                                            stored: list[Record]) -> None:
     records = changed(stored, lambda trial: (trial.rtt_ms, trial.bandwidth_kbps) == (100, 56)
                       and trial.initcwnd == 3, lambda record: replace(record, verdict="fail"))
-    bucket = improvement(scenario, scenario.figures[0], records).buckets[2]
-    assert (bucket.n, bucket.cells, bucket.cells_requested) == (14, 7, 8)
-    assert bucket.excluded == Excluded(failed_verdicts=1, unpaired=1)
-    assert str(bucket.excluded) == "1 failed verdict, 1 record without its counterpart"
+    bucket = improvement(scenario, scenario.figures[0], records).bars[2]
+    assert (bucket.difference.n, bucket.difference.cells, bucket.difference.cells_requested) == (14, 7, 8)
+    assert bucket.difference.excluded == Excluded(failed_verdicts=1, unpaired=1)
+    assert str(bucket.difference.excluded) == "1 failed verdict, 1 record without its counterpart"
     kept = [record for record in stored if record.trial.rtt_ms == 100
             and record.trial.bandwidth_kbps != 56 and record.trial.initcwnd == 3]
     axis = scenario.axis("bandwidth_kbps")
     assert axis is not None
     weights = [axis.share_percent(record.trial.bandwidth_kbps) or 0 for record in kept]
-    assert bucket.base == pytest.approx(
+    assert bucket.difference.base.value == pytest.approx(
         stats.weighted_mean([record.total_ms or 0 for record in kept], weights))
 
 
@@ -152,11 +153,11 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
     panel = improvement(scenario, scenario.figures[0], repeats)
     truth = improvement(scenario, scenario.figures[0], stored)
     covered = 0
-    for bucket, true in zip(panel.buckets, truth.buckets):
-        assert bucket.absolute_interval and bucket.percent_interval and bucket.n == 160
-        low, high = bucket.absolute_interval
-        assert low < bucket.absolute < high
-        covered += low <= true.absolute <= high
+    for bucket, true in zip(panel.bars, truth.bars):
+        assert bucket.difference.absolute.interval and bucket.difference.percent.interval and bucket.difference.n == 160
+        low, high = bucket.difference.absolute.interval
+        assert low < bucket.difference.absolute.value < high
+        covered += low <= true.difference.absolute.value <= high
     assert covered >= 6
     assert panel == improvement(scenario, scenario.figures[0], repeats)
 
@@ -166,9 +167,9 @@ def test_two_repeats_that_differ_have_an_interval_of_some_width(
     twice = [replace(record, trial=replace(record.trial, repeat=repeat),
                      total_ms=(record.total_ms or 0) + 10 * repeat * record.trial.initcwnd)
              for record in stored for repeat in (1, 2)]
-    for bucket in improvement(scenario, scenario.figures[0], twice).buckets:
-        assert bucket.absolute_interval is not None
-        assert bucket.absolute_interval[0] < bucket.absolute < bucket.absolute_interval[1]
+    for bucket in improvement(scenario, scenario.figures[0], twice).bars:
+        assert bucket.difference.absolute.interval is not None
+        assert bucket.difference.absolute.interval[0] < bucket.difference.absolute.value < bucket.difference.absolute.interval[1]
 
 
 def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
@@ -177,14 +178,14 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
              for record in stored for repeat in (1, 2)]
     once, panel = (improvement(scenario, scenario.figures[0], records)
                    for records in (stored, twice))
-    for single, bucket in zip(once.buckets, panel.buckets):
-        assert single.absolute_interval is None is single.percent_interval
-        assert bucket.absolute_interval == pytest.approx((single.absolute,) * 2)
-        assert bucket.percent_interval == pytest.approx((single.percent,) * 2)
+    for single, bucket in zip(once.bars, panel.bars):
+        assert single.difference.absolute.interval is None is single.difference.percent.interval
+        assert bucket.difference.absolute.interval == pytest.approx((single.difference.absolute.value,) * 2)
+        assert bucket.difference.percent.interval == pytest.approx((single.difference.percent.value,) * 2)
     mixed = [record for record in twice if record.trial.repeat == 1 or record.trial.rtt_ms > 20]
-    first, *others = improvement(scenario, scenario.figures[0], mixed).buckets
-    assert first.absolute_interval is None  # single values of a cell tell none
-    assert all(bucket.absolute_interval for bucket in others)
+    first, *others = improvement(scenario, scenario.figures[0], mixed).bars
+    assert first.difference.absolute.interval is None  # single values of a cell tell none
+    assert all(bucket.difference.absolute.interval for bucket in others)
 
 
 def test_the_interval_of_the_mean_of_a_single_cell() -> None:
@@ -215,13 +216,13 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
     shuffled = improvement(scenario, whole.figure, [
         replace(record, trial=replace(record.trial, seed=record.trial.seed + 1))
         if record.trial.initcwnd == 10 else record for record in records])
-    for paired, apart in zip(whole.buckets[1:], shuffled.buckets[1:]):
-        assert paired.absolute_interval and apart.absolute_interval and paired.n == 30
-        assert paired.absolute == apart.absolute
-        widths = [high - low for low, high in (paired.absolute_interval,
-                                               apart.absolute_interval)]
+    for paired, apart in zip(whole.bars[1:], shuffled.bars[1:]):
+        assert paired.difference.absolute.interval and apart.difference.absolute.interval and paired.difference.n == 30
+        assert paired.difference.absolute.value == apart.difference.absolute.value
+        widths = [high - low for low, high in (paired.difference.absolute.interval,
+                                               apart.difference.absolute.interval)]
         assert widths[0] < widths[1]
-    assert whole.buckets[0].lossless and not whole.buckets[1].lossless
+    assert whole.bars[0].difference.lossless and not whole.bars[1].difference.lossless
 
 
 @pytest.mark.parametrize(("changed", "exact"), [
@@ -241,11 +242,11 @@ def test_what_chance_decides_is_not_called_exact(changed: dict[str, Any], exact:
 
 def test_a_window_sweep_stands_beside_the_published_times() -> None:
     sweep = stored_fetches.panels("marrama2012")["fig2"]
-    assert [bar.label for bar in sweep.buckets] == ["3", "6", "10", "16", "26", "42"]
-    assert [bar.published.level for bar in sweep.buckets] == [808, 681, 665, 641, 641, 642]
-    first, second = sweep.buckets[:2]
-    assert first.absolute == 0 and first.n == 1 and sweep.n == 6
-    assert second.absolute == pytest.approx(first.experiment - second.experiment)
+    assert [bar.label for bar in sweep.bars] == ["3", "6", "10", "16", "26", "42"]
+    assert [bar.published.level for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
+    first, second = sweep.bars[:2]
+    assert first.difference.absolute.value == 0 and first.difference.n == 1 and sweep.n == 6
+    assert second.difference.absolute.value == pytest.approx(first.difference.experiment.value - second.difference.experiment.value)
     beside = beside_baseline(sweep)
     assert beside[0].published.absolute is None
     assert (beside[1].published.absolute, beside[1].published.error) == (127, 6)
@@ -288,9 +289,9 @@ def test_every_bdp_bucket_has_the_published_share(scenario: Scenario) -> None:
 def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> None:
     """The values behind a figure, with weights of which the bars' own are parts."""
     for panel in panels(scenario, stored)[:2]:
-        shares = [bucket.share_percent or 0 for bucket in panel.buckets]
-        for sample, means in zip(panel.samples, ([bucket.base for bucket in panel.buckets],
-                                                 [bucket.experiment for bucket in panel.buckets])):
+        shares = [bucket.share_percent or 0 for bucket in panel.bars]
+        for sample, means in zip(panel.samples, ([bucket.difference.base.value for bucket in panel.bars],
+                                                 [bucket.difference.experiment.value for bucket in panel.bars])):
             assert stats.weighted_mean(sample.values, sample.weights) == pytest.approx(
                 stats.weighted_mean(means, shares))
         assert [sample.name for sample in panel.samples] == ["IW 3", "IW 10"]
@@ -305,9 +306,9 @@ def test_of_a_metric_of_which_more_is_better_the_gain_improves(
               for record in stored]
     figure = replace(scenario.figures[0], metric="request_bytes")
     panel = improvement(scenario, figure, faster)
-    for bucket in panel.buckets:
-        assert (bucket.base, bucket.experiment) == pytest.approx((100, 150))
-        assert (bucket.absolute, bucket.percent) == pytest.approx((50, 50))
+    for bucket in panel.bars:
+        assert (bucket.difference.base.value, bucket.difference.experiment.value) == pytest.approx((100, 150))
+        assert (bucket.difference.absolute.value, bucket.difference.percent.value) == pytest.approx((50, 50))
     assert panel.metric.unit == "kbit/s"
     # base / experiment - 1 is there experiment / base - 1, of the experiment's value.
     assert of_experiment(50, sign=-1) == pytest.approx(100 / 3)

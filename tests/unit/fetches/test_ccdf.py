@@ -11,13 +11,13 @@ from matplotlib.text import Text
 
 from firstflight.findings import drawing
 from firstflight.study.fetches.figures import bars, ccdf
-from firstflight.study.fetches.figures.buckets import Panel, Sample
+from firstflight.study.fetches.figures.bar_figure import BarFigure, Sample
 from firstflight.study.fetches.scenario.scenario import Figure
 from tests.unit.drawing import samples
 
 SLOW = Sample(3, [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
 FAST = Sample(10, numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
-PANEL = Panel(Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
+PANEL = BarFigure(Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
                      baseline_initcwnd=3, experiment_initcwnd=10, metric="latency_ms"),
               (), "curl", "cubic", samples=(SLOW, FAST))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from firstflight.base.stats import Estimate
 from firstflight.findings.charts import BarChart, TimeChart
 from firstflight.study.fetches.figures import panels
 from firstflight.study.fetches.figures.bars import chart
@@ -31,20 +32,22 @@ def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> No
     made = chart(scenario, judge_panel(panel, ()))
     assert isinstance(made, BarChart)
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
-    assert (made.bars[0].n, made.bars[0].left_out) == (14, 2)
+    change = made.bars[0].difference
+    assert (change.n, change.excluded.total) == (14, 2)
 
 
 def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
     panel = stored_fetches.panels("marrama2012")["fig2"]
-    bucket = replace(panel.buckets[1], base=500.0, experiment=480.0,
-                     absolute_interval=(-5.0, 45.0))
+    first, second, *_ = panel.bars
+    change = replace(second.difference, base=Estimate(500.0), experiment=Estimate(480.0),
+                     absolute=Estimate(20.0, (-5.0, 45.0)))
     made = chart(stored_fetches.scenario("marrama2012"), judge_panel(
-        replace(panel, buckets=(panel.buckets[0], bucket)), ()))
+        replace(panel, bars=(first, replace(second, difference=change))), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars
     assert base.time.interval is None and not base.unsure
     assert other.time.interval == (455.0, 505.0) and other.unsure
-    more_is_better = replace(bucket, sign=-1, absolute_interval=(-25.0, -15.0))
+    more_is_better = replace(change, sign=-1, absolute=Estimate(-20.0, (-25.0, -15.0)))
     assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
 
 

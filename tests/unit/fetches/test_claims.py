@@ -7,35 +7,43 @@ from typing import Any
 
 import pytest
 
+from firstflight.base.stats import Estimate
 from firstflight.findings import claims
+from firstflight.findings.bar import Bar, Published
 from firstflight.findings.claims import (DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
                                          UNDECIDED)
-from firstflight.findings.difference import Excluded, of_baseline, of_experiment
-from firstflight.study.fetches.figures.buckets import Bucket, Panel, Published
-from firstflight.study.fetches.figures.claims import JudgedBar, judge_panel
+from firstflight.findings.difference import Difference, of_baseline, of_experiment, percent_of
+from firstflight.study.fetches.figures.bar_figure import BarFigure
+from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
 
 
-def bucket(base: float, experiment: float, label: str = "20", **changes: Any) -> Bucket:
-    """Of a network that loses nothing; changes: fields of Bucket or of its Published."""
-    published = {each.name: changes.pop(each.name) for each in fields(Published)
-                 if each.name in changes}
-    return replace(Bucket(
-        label=label, value=20.0, share_percent=None, n=2, excluded=Excluded(), cells=1,
-        cells_requested=1, base=base, experiment=experiment, base_median=base,
-        experiment_median=experiment, absolute_interval=None, percent_interval=None,
-        published=Published(**published), lossless=True, draws=LEAST_DRAWS), **changes)
+def bucket(base: float, experiment: float, label: str = "20", **changes: Any) -> Bar:
+    """Of a network that loses nothing; changes: of the bar, its difference or what is published."""
+    parts: dict[Any, dict[str, Any]] = {kind: {
+        each.name: changes.pop(each.name) for each in fields(kind) if each.name in changes}
+        for kind in (Published, Difference, Bar)}
+    ends = [changes.pop(f"{name}_interval", None) for name in ("absolute", "percent")]
+    assert not changes
+    difference = Difference(
+        Estimate(base), Estimate(experiment), Estimate(base - experiment, ends[0]),
+        Estimate(percent_of(base, experiment), ends[1]), base_median=base,
+        experiment_median=experiment)
+    return Bar(label, **{"value": 20.0, **parts[Bar]}, published=Published(**parts[Published]),
+               difference=replace(difference, **{"n": 2, "lossless": True, "draws": LEAST_DRAWS,
+                                                 **parts[Difference]}))
 
 
-def panel(*buckets: Bucket, figure: Figure = FIGURE) -> Panel:
-    return Panel(figure, buckets, "curl", "cubic")
+def panel(*bars: Bar, figure: Figure = FIGURE) -> BarFigure:
+    return BarFigure(figure, tuple(replace(
+        bar, of_experiment=figure.percent_of == OF_EXPERIMENT) for bar in bars), "curl", "cubic")
 
 
-def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
-    return judge_panel(of, (), exact).rows
+def judged(of: BarFigure, exact: bool = True) -> tuple[Bar, ...]:
+    return judge_panel(of, (), exact).bars
 
 
 @pytest.mark.parametrize(("changes", "word"), [
@@ -76,34 +84,34 @@ def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
     ({"absolute": 100.0, "percent": 15.0, "error_points": 5.0}, REPRODUCED),
 ])
 def test_a_word_on_both_sides_of_its_limits(changes: dict[str, Any], word: str) -> None:
-    (row,) = rows(panel(bucket(1000.0, 900.0, **changes)))
-    assert row.word == word, row.test
-    assert bool(row.test) == bool(word)
+    (bar,) = judged(panel(bucket(1000.0, 900.0, **changes)))
+    assert bar.result.word == word, bar.result.test
+    assert bool(bar.result.test) == bool(word)
 
 
 def test_nothing_improved_and_something_published_is_not_the_direction() -> None:
-    (row,) = rows(panel(bucket(1000.0, 1000.0, absolute=8.0, percent=0.0)))
-    assert (row.word, row.test) == (NOT_REPRODUCED,
+    (bar,) = judged(panel(bucket(1000.0, 1000.0, absolute=8.0, percent=0.0)))
+    assert (bar.result.word, bar.result.test) == (NOT_REPRODUCED,
                                     "not within 5.6 … 10.4 ms; within −3.0 … 3.0 %")
-    assert row.off_percent == -100
+    assert bar.off_percent == -100
 
 
 def test_percentages_are_compared_as_they_were_printed() -> None:
     """20 % of the baseline are 25 % of the experiment's time."""
     bar = bucket(1000.0, 800.0, absolute=200.0, percent=20.0, percent_interval=(20.0, 50.0))
-    assert rows(panel(bar), exact=False)[0].percent_ends == (20, 50)
-    (ours,) = rows(panel(bar))
-    (theirs,) = rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
-    assert (ours.percent, ours.published_percent, ours.off_points) == (20, 20, 0)
-    assert theirs.percent == pytest.approx(25) and theirs.published_percent == pytest.approx(25)
-    assert theirs.percent_interval == pytest.approx((25, 100))
+    assert judged(panel(bar), exact=False)[0].percent_ends == (20, 50)
+    (ours,) = judged(panel(bar))
+    (theirs,) = judged(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
+    assert (ours.percent.value, ours.published_percent, ours.off_points) == (20, 20, 0)
+    assert theirs.percent.value == pytest.approx(25) and theirs.published_percent == pytest.approx(25)
+    assert theirs.percent.interval == pytest.approx((25, 100))
     for percent in (-30.0, 0.0, 3.0, 64.3):
         assert of_baseline(of_experiment(percent)) == pytest.approx(percent)
     # 4 points apart in theirs, 2.5 in the paper's: theirs decides
     bar = bucket(1000.0, 800.0, percent=of_baseline(29.0))
-    assert rows(panel(bar))[0].word == REPRODUCED
-    assert rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT))
-                           )[0].word == DIRECTION
+    assert judged(panel(bar))[0].result.word == REPRODUCED
+    assert judged(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT))
+                           )[0].result.word == DIRECTION
 
 
 def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
@@ -112,11 +120,11 @@ def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
     bars = [bucket(800, ours, str(window), value=float(window), level=level, error=5.0)
             for window, ours, level in ((3, 905, 900.0), (10, 800, 800.0), (16, 770, 760.0),
                                         (42, 770, None))]
-    found = [row.bucket.published for row in rows(panel(*bars, figure=figure))]
+    found = [bar.published for bar in judged(panel(*bars, figure=figure))]
     assert [(each.absolute, each.percent, each.error) for each in found] == [
         (-100, -12.5, 10), (None, None, 5), (40, 5, 10), (None, None, 5)]
-    alone = rows(panel(*bars[2:], figure=figure))  # without the baseline nothing is compared
-    assert [row.bucket.published.absolute for row in alone] == [None, None]
+    alone = judged(panel(*bars[2:], figure=figure))  # without the baseline nothing is compared
+    assert [bar.published.absolute for bar in alone] == [None, None]
 
 
 def test_exact_is_said_only_of_what_cannot_vary() -> None:
@@ -124,16 +132,16 @@ def test_exact_is_said_only_of_what_cannot_vary() -> None:
             (True, (5.0, 5.0), False, True), (True, (5.0, 6.0), True, False),
             (True, None, True, True), (True, None, False, False),
             (False, (5.0, 5.0), True, False), (False, None, True, False)):
-        (row,) = rows(panel(bucket(10.0, 5.0, lossless=lossless,
+        (bar,) = judged(panel(bucket(10.0, 5.0, lossless=lossless,
                                               absolute_interval=ends)), deterministic)
-        assert row.exact == exact, (lossless, ends, deterministic)
+        assert bar.exact == exact, (lossless, ends, deterministic)
 
 
 @pytest.mark.parametrize(("ends", "unsure"), [
     (None, False), ((-0.1, 0.1), True), ((-5.0, 0.5), True), ((0.1, 9.0), False),
     ((-9.0, -0.1), False), ((0.0, 0.0), False), ((0.0, 9.0), False), ((-9.0, 0.0), False)])
 def test_an_interval_that_reaches_beyond_zero_leaves_it_open(ends: Any, unsure: bool) -> None:
-    assert bucket(1000.0, 900.0, absolute_interval=ends).is_unsure is unsure
+    assert bucket(1000.0, 900.0, absolute_interval=ends).difference.is_unsure is unsure
 
 
 @pytest.mark.parametrize(("lossless", "exact", "word"), [
@@ -141,17 +149,17 @@ def test_an_interval_that_reaches_beyond_zero_leaves_it_open(ends: Any, unsure: 
 def test_what_was_measured_once_is_known_only_where_nothing_varies(
         lossless: bool, exact: bool, word: str) -> None:
     """One fetch gives no interval: near as it is, without one it shows nothing."""
-    (row,) = rows(panel(bucket(1000, 900, absolute=100.0, lossless=lossless)), exact)
-    assert row.word == word
+    (bar,) = judged(panel(bucket(1000, 900, absolute=100.0, lossless=lossless)), exact)
+    assert bar.result.word == word
 
 
 def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
     """Two transfers that random loss spared take the same time: an interval of no width."""
     alike = {"absolute": 100.0, "absolute_interval": (100.0, 100.0), "lossless": False}
-    (row,) = rows(panel(bucket(1000, 900, **alike, draws=2)))
-    assert (row.word, row.exact) == (UNDECIDED, False)
-    (row,) = rows(panel(bucket(1000, 900, **alike, draws=LEAST_DRAWS)))
-    assert row.word == REPRODUCED
+    (bar,) = judged(panel(bucket(1000, 900, **alike, draws=2)))
+    assert (bar.result.word, bar.exact) == (UNDECIDED, False)
+    (bar,) = judged(panel(bucket(1000, 900, **alike, draws=LEAST_DRAWS)))
+    assert bar.result.word == REPRODUCED
 
 
 def test_results_are_counted() -> None:

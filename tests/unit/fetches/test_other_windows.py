@@ -58,13 +58,13 @@ def test_a_population_is_compared_under_the_windows_that_were_measured() -> None
     changed = kinds.under_measured_windows(scenario, records, is_whole=False)
     panels, missing = kinds.panels(changed, records, is_whole=False)
     assert {*missing} == {"size_3_16"}  # no response is as large
-    assert [bucket.label for bucket in panels["windows"].buckets] == ["3", "16"]
+    assert [bucket.label for bucket in panels["windows"].bars] == ["3", "16"]
     of_own = kinds.panels(scenario, stored)[0]["rtt"]
-    bars = panels["rtt_3_16"].buckets
-    assert [bucket.absolute for bucket in bars] == [
-        bucket.absolute for bucket in of_own.buckets]
+    bars = panels["rtt_3_16"].bars
+    assert [bucket.difference.absolute.value for bucket in bars] == [
+        bucket.difference.absolute.value for bucket in of_own.bars]
     assert not any(bucket.published.absolute for bucket in bars)
-    assert any(bucket.published.absolute for bucket in of_own.buckets)
+    assert any(bucket.published.absolute for bucket in of_own.bars)
 
 
 @pytest.mark.parametrize("windows, names, titles", [

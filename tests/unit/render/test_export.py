@@ -33,7 +33,7 @@ def test_json_holds_every_value_and_where_it_is_from() -> None:
     absolute = next(place for place, column in enumerate(bars["columns"])
                     if (column["group"], column["unit"]) == ("improved", "ms"))
     panel = stored_fetches.panels("zhao2019")["fig5_rtt"]
-    assert [row[absolute] for row in bars["rows"]] == [each.absolute for each in panel.buckets]
+    assert [row[absolute] for row in bars["rows"]] == [each.difference.absolute.value for each in panel.bars]
 
 
 def test_csv_has_a_line_for_each_value() -> None:

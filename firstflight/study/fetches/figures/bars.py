@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from firstflight.base.stats import Estimate
-from firstflight.findings.charts import Bar, BarChart, Chart, TimeBar, TimeChart
+from firstflight.findings.bar import Bar
+from firstflight.findings.charts import BarChart, Chart, TimeBar, TimeChart
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
+from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.net.segments import MSS
 from firstflight.study.fetches.figures import ccdf, summary
-from firstflight.study.fetches.figures.buckets import Bucket, NoPanel, Panel, SameResponses
-from firstflight.study.fetches.figures.claims import JudgedBar, JudgedPanel, judge_panel
-from firstflight.study.fetches.figures.figure import Analysis, FigureResult, fixed, interval
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.figure import Analysis, fixed, interval
 from firstflight.study.fetches.figures.recovery import (ABOVE_LOSS, beyond_lossless, effect,
                                                         lines_above)
 from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
@@ -28,51 +30,43 @@ MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
 ALSO = {"ccdf": ccdf.chart}  # further charts of what is behind the bars, by their names
 
-ColumnGetter = tuple[Column, Callable[[JudgedBar], Cell]]
+ColumnGetter = tuple[Column, Callable[[Bar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
              "response_bytes": "response sizes by the paper's shares",
              "bdp_bytes": "bandwidth-delay products by the paper's shares"}
 
 
-def bars(analysis: Analysis, figure: Figure) -> FigureResult:
+def bars(analysis: Analysis, figure: Figure) -> list[Finding]:
     """What a larger window improves, a bar for each bucket; or a bar for each window.
 
-    Raises NoPanel where there are no rows.
+    Raises NoPanel where there are no bars.
     """
     if figure.name in analysis.missing:
         raise NoPanel(analysis.missing[figure.name])
-    scenario = analysis.scenario
-    panel = analysis.panels[figure.name]
-    labels = {bucket.label for bucket in panel.buckets}
-    of_figure = judge_panel(panel, [
-        claim for claim in scenario.claims if analysis.is_whole  # else the highest is not known
-        or not claim.is_of_all_bars and labels.issuperset((*claim.larger, *claim.equal))],
-        analysis.run.exact)
-    drawn = chart(scenario, of_figure)
-    return FigureResult(Finding(
-        figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
-        statements=of_figure.statements, sentence=summary.figure_sentence(of_figure),
-        bars=of_figure.counts, chart=drawn,
-        held_out=figure.held_out,
+    scenario, panel = analysis.scenario, analysis.panels[figure.name]
+    drawn = chart(scenario, panel)
+    return [Finding(
+        figure.name, figure.title, tables=(figure_table(scenario, panel),),
+        statements=panel.statements, sentence=summary.figure_sentence(panel),
+        bars=panel.counts, chart=drawn, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
-        if figure.is_published else ""), of_figure, tuple(
-            Finding(f"{figure.name}_{name}", further.title, chart=further)
-            for name in figure.also for further in [ALSO[name](panel, drawn)]))
+        if figure.is_published else ""),
+        *(Finding(f"{figure.name}_{name}", further.title, chart=further)
+          for name in figure.also for further in [ALSO[name](panel, drawn)])]
 
 
-def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
+def figure_table(scenario: Scenario, panel: BarFigure) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
-    panel = judged.panel
     figure, unit = panel.figure, panel.metric.unit
     means: list[ColumnGetter] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
-                            lambda row: row.bucket.base),
-                           (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
-                            lambda row: row.bucket.experiment)]
+                                  lambda bar: bar.difference.base.value),
+                                 (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
+                                  lambda bar: bar.difference.experiment.value)]
     columns = [*_first_columns(panel), *(_window_columns(panel) if panel.is_sweep else means),
                *_improved_columns(panel), *_further_columns(panel), *_published_columns(panel)]
     return Table(figure.title, tuple(column for column, _ in columns),
-                 tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
-                 tuple(_notes(scenario, judged))).without_empty()
+                 tuple(tuple(cell(bar) for _, cell in columns) for bar in panel.bars),
+                 tuple(_notes(scenario, panel))).without_empty()
 
 
 def averaged(figure: Figure) -> str:
@@ -84,84 +78,83 @@ def averaged(figure: Figure) -> str:
     return f"{name} by {whose} shares"
 
 
-def _window_columns(panel: Panel) -> list[ColumnGetter]:
+def _window_columns(panel: BarFigure) -> list[ColumnGetter]:
     unit = panel.metric.unit
-    medians = any(abs(bucket.experiment_median - bucket.experiment) > MEDIANS_DIFFER
-                  for bucket in panel.buckets)
-    return [(Column("mean", unit, "under this window"), lambda row: row.bucket.experiment),
+    medians = any(abs(bar.difference.experiment_median - bar.difference.experiment.value)
+                  > MEDIANS_DIFFER for bar in panel.bars)
+    return [(Column("mean", unit, "under this window"),
+             lambda bar: bar.difference.experiment.value),
             (Column("median", unit, "under this window", rank=1),
-             lambda row: row.bucket.experiment_median if medians else ""),
-            (Column("published", unit, "under this window"),
-             lambda row: row.bucket.published.level),
+             lambda bar: bar.difference.experiment_median if medians else ""),
+            (Column("published", unit, "under this window"), lambda bar: bar.published.level),
             (Column("off", "%", "under this window", signed=True, rank=0),
-             lambda row: (row.bucket.experiment / level - 1) * 100
-             if (level := row.bucket.published.level) else None)]
+             lambda bar: (bar.difference.experiment.value / level - 1) * 100
+             if (level := bar.published.level) else None)]
 
 
-def _first_columns(panel: Panel) -> list[ColumnGetter]:
+def _first_columns(panel: BarFigure) -> list[ColumnGetter]:
     """What the bars are of, and how many fetches are behind them."""
     left_out = panel.excluded.total
-    return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
-            (Column("share", "%", digits=2, rank=2), lambda row: row.bucket.share_percent),
-            (Column("n"), lambda row: row.bucket.n),
-            (Column("excluded"), lambda row: row.bucket.excluded.total if left_out else "")]
+    return [(Column(panel.by.head, panel.by.unit), lambda bar: bar.label),
+            (Column("share", "%", digits=2, rank=2), lambda bar: bar.share_percent),
+            (Column("n"), lambda bar: bar.difference.n),
+            (Column("excluded"), lambda bar: bar.difference.excluded.total if left_out else "")]
 
 
-def _improved_columns(panel: Panel) -> list[ColumnGetter]:
+def _improved_columns(panel: BarFigure) -> list[ColumnGetter]:
     unit, group = panel.metric.unit, "improved"
     printed = panel.figure.percent_of == OF_EXPERIMENT
     medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
-        abs(bucket.median_absolute - bucket.absolute) > MEDIANS_DIFFER
-        for bucket in panel.buckets)
-    return [(Column("", unit, group), lambda row: row.bucket.absolute),
+        abs(bar.difference.median_absolute - bar.difference.absolute.value) > MEDIANS_DIFFER
+        for bar in panel.bars)
+    return [(Column("", unit, group), lambda bar: bar.difference.absolute.value),
             (Column("95 % interval", unit, group),
-             lambda row: "exact" if row.exact else interval(row.bucket.absolute_interval)),
-            (Column("", "%", group), lambda row: row.bucket.percent),
+             lambda bar: "exact" if bar.exact else interval(bar.difference.absolute.interval)),
+            (Column("", "%", group), lambda bar: bar.difference.percent.value),
             (Column("95 % interval", "%", group, rank=0),
-             lambda row: "exact" if row.exact else interval(row.percent_interval)),
-            (Column("as printed", "%", group), lambda row: row.percent if printed else ""),
+             lambda bar: "exact" if bar.exact else interval(bar.percent.interval)),
+            (Column("as printed", "%", group), lambda bar: bar.percent.value if printed else ""),
             (Column("of medians", unit, group, rank=1),
-             lambda row: row.bucket.median_absolute if medians else "")]
+             lambda bar: bar.difference.median_absolute if medians else "")]
 
 
-def _further_columns(panel: Panel) -> list[ColumnGetter]:
+def _further_columns(panel: BarFigure) -> list[ColumnGetter]:
     """Columns for recovery beyond the lossless bar, and for the window alone without the weeks."""
     unit, recovered, alone = panel.metric.unit, "recovery", "the window alone"
 
-    def recovery(row: JudgedBar, show: Callable[[Estimate], Cell]) -> Cell:
-        known = beyond_lossless(panel, row.bucket)
+    def recovery(bar: Bar, show: Callable[[Estimate], Cell]) -> Cell:
+        known = beyond_lossless(panel, bar)
         return "" if known is None else show(known)
 
-    def same(row: JudgedBar, show: Callable[[SameResponses], Cell]) -> Cell:
-        return "" if row.bucket.same is None else show(row.bucket.same)
+    def same(bar: Bar, show: Callable[[Difference], Cell]) -> Cell:
+        return "" if bar.difference.same is None else show(bar.difference.same)
 
     return [(Column("beyond lossless", unit, recovered),
-             lambda row: recovery(row, lambda known: known.value)),
+             lambda bar: recovery(bar, lambda known: known.value)),
             (Column("95 % interval", unit, recovered),
-             lambda row: recovery(row, lambda known: interval(known.interval))),
-            (Column("word", "", recovered, is_text=True), lambda row: effect(panel, row.bucket)),
-            (Column("", unit, alone), lambda row: same(row, lambda alike: alike.absolute)),
+             lambda bar: recovery(bar, lambda known: interval(known.interval))),
+            (Column("word", "", recovered, is_text=True), lambda bar: effect(panel, bar)),
+            (Column("", unit, alone), lambda bar: same(bar, lambda alike: alike.absolute.value)),
             (Column("95 % interval", unit, alone, rank=0),
-             lambda row: same(row, lambda alike: interval(alike.interval))),
-            (Column("", "%", alone), lambda row: same(row, lambda alike: alike.percent))]
+             lambda bar: same(bar, lambda alike: interval(alike.absolute.interval))),
+            (Column("", "%", alone), lambda bar: same(bar, lambda alike: alike.percent.value))]
 
 
-def _published_columns(panel: Panel) -> list[ColumnGetter]:
+def _published_columns(panel: BarFigure) -> list[ColumnGetter]:
     unit, off = panel.metric.unit, "ours less published"
-    return [(Column("", unit, "published"), lambda row: row.bucket.published.absolute),
-            (Column("", "%", "published"), lambda row: row.published_percent),
+    return [(Column("", unit, "published"), lambda bar: bar.published.absolute),
+            (Column("", "%", "published"), lambda bar: bar.published_percent),
             (Column("off", "%", off, digits=0, signed=True, rank=0),
-             lambda row: row.off_percent),
-            (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),
-            (Column("result", is_text=True, is_word=True), lambda row: row.word),
-            (Column("test", is_text=True, rank=0), lambda row: row.test)]
+             lambda bar: bar.off_percent),
+            (Column("off", "points", off, signed=True, rank=0), lambda bar: bar.off_points),
+            (Column("result", is_text=True, is_word=True), lambda bar: bar.result.word),
+            (Column("test", is_text=True, rank=0), lambda bar: bar.result.test)]
 
 
 # Notes -------------------------------------------------------------------------------
 
-def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
-    panel, figure = judged.panel, judged.panel.figure
-    over = averaged(figure)
+def _notes(scenario: Scenario, panel: BarFigure) -> list[str]:
+    figure, over = panel.figure, averaged(panel.figure)
     mean_of = ("weighted mean over a population of clients and responses"
                if scenario.population(figure.sweep) is not None else
                f"averaged over {over}" if over else "one network a bar")
@@ -169,31 +162,32 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As printed: the source's own percentage, base / experiment − 1, which the"
                      " comparison uses. The other percentages are of the baseline.")
-    notes += [TWO_WEEKS] if any(bucket.same for bucket in panel.buckets) else []
-    few = [row.bucket.label for row in judged.rows if row.word == UNDECIDED
-           and not row.exact and row.bucket.draws < LEAST_DRAWS]
+    notes += [TWO_WEEKS] if any(bar.difference.same for bar in panel.bars) else []
+    few = [bar.label for bar in panel.bars if bar.result.word == UNDECIDED
+           and not bar.exact and bar.difference.draws < LEAST_DRAWS]
     if few:
         notes.append(f"Too few for an interval (fewer than {LEAST_DRAWS} independent values):"
                      f" {', '.join(few)}.")
     return [*notes, *panel.remarks, *_left_out(panel)]
 
 
-def _left_out(panel: Panel) -> list[str]:
-    """What the buckets lack, those that lack the same in one line."""
+def _left_out(panel: BarFigure) -> list[str]:
+    """What the bars lack, those that lack the same in one line."""
     lacking: dict[str, list[str]] = {}
-    for bucket in panel.buckets:
-        if bucket.excluded.total:
-            cells = (f"{bucket.cells} of {bucket.cells_requested} cells count; "
-                     if bucket.cells < bucket.cells_requested else "")
-            lacking.setdefault(f"{cells}excluded: {bucket.excluded}", []).append(bucket.label)
+    for bar in panel.bars:
+        change = bar.difference
+        if change.excluded.total:
+            cells = (f"{change.cells} of {change.cells_requested} cells count; "
+                     if change.cells < change.cells_requested else "")
+            lacking.setdefault(f"{cells}excluded: {change.excluded}", []).append(bar.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
 
 
 # The chart ---------------------------------------------------------------------------
 
-def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
+def chart(scenario: Scenario, panel: BarFigure) -> Chart:
     """Improvements like the paper's Figure 5, or a bar for each window like its Figure 2."""
-    panel, figure = judged.panel, judged.panel.figure
+    figure = panel.figure
     # Whether the responses are drawn from the paper's population.
     like_the_papers = scenario.population(figure.sweep) is not None
     averages = averaged(figure)
@@ -204,7 +198,7 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
                     f"{f', averaged over {averages}' if averages else ''}",
                     *([_choice(figure)] if like_the_papers else [common] if common else [])),
         "compared": _weeks(panel) if like_the_papers else "",
-        "foot": _percentages(judged),
+        "foot": _percentages(panel),
         "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "over": "clients" if like_the_papers else "repeats",
@@ -216,18 +210,18 @@ def chart(scenario: Scenario, judged: JudgedPanel) -> Chart:
         return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
                          measured="time" if of_time else panel.metric.label or panel.metric.head,
                          improved=panel.metric.improved,
-                         bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
+                         bars=tuple(_time_bar(panel, bar) for bar in panel.bars))
     # Below an open bucket each one is named by its upper end, as in the paper.
-    upper = "≤ " if any(bucket.label.startswith(">") for bucket in panel.buckets) else ""
+    upper = "≤ " if any(bar.label.startswith(">") for bar in panel.bars) else ""
     windows = figure.baseline_initcwnd, figure.experiment_initcwnd
     title = figure.title if all(f"IW {window} " in figure.title for window in windows) else (
         f"{figure.title}: {windows[0]} → {windows[1]} segments")
     return BarChart(
-        title, **around, bars=tuple(_bar(panel, row, upper) for row in judged.rows),
+        title, **around, bars=tuple(_labelled(panel, bar, upper) for bar in panel.bars),
         above=ABOVE_LOSS if panel.is_of_loss else
         f"in segments of {MSS} bytes" if figure.by == IN_SEGMENTS else
-        "share of the paper's responses" if any(bucket.share_percent is not None
-                                                for bucket in panel.buckets) else "",
+        "share of the paper's responses" if any(bar.share_percent is not None
+                                                for bar in panel.bars) else "",
         is_like_the_papers=like_the_papers)
 
 
@@ -238,45 +232,39 @@ def _choice(figure: Figure) -> str:
             "Fitted: the population's parameters were chosen to match the paper")
 
 
-def _weeks(panel: Panel) -> str:
-    return ("two different weeks, as in the paper" if any(bucket.same for bucket in panel.buckets)
-            else "the window alone, the same responses; in the paper: two different weeks")
+def _weeks(panel: BarFigure) -> str:
+    return ("two different weeks, as in the paper"
+            if any(bar.difference.same for bar in panel.bars) else
+            "the window alone, the same responses; in the paper: two different weeks")
 
 
-def _percentages(judged: JudgedPanel) -> str:
+def _percentages(panel: BarFigure) -> str:
     """What published percentages are parts of, where their source prints others."""
     return "Published percentages are converted to parts of the baseline" if (
-        judged.panel.figure.percent_of == OF_EXPERIMENT and not judged.panel.is_sweep
-        and any(row.published_percent is not None for row in judged.rows)) else ""
+        panel.figure.percent_of == OF_EXPERIMENT and not panel.is_sweep
+        and any(bar.published_percent is not None for bar in panel.bars)) else ""
 
 
-def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
+def _time_bar(panel: BarFigure, bar: Bar) -> TimeBar:
     """One window; its whisker is what differs from the baseline, whose responses were the same."""
-    window = int(bucket.value) if panel.is_sweep else 0
-    if panel.is_baseline(bucket):
-        return TimeBar(bucket.label, Estimate(bucket.experiment, None, bucket.n), None,
-                       bucket.published.level, bucket.n, bucket.excluded.total,
-                       window=window)
-    return TimeBar(bucket.label, Estimate(bucket.experiment, bucket.paired_interval, bucket.n),
-                   bucket.percent, bucket.published.level, bucket.n, bucket.excluded.total,
-                   bucket.is_unsure, window)
+    change, window = bar.difference, int(bar.value) if panel.is_sweep else 0
+    time = Estimate(change.experiment.value, change.paired_interval, change.n)
+    if panel.is_baseline(bar):
+        return TimeBar(bar.label, replace(time, interval=None), None, bar.published.level,
+                       change.n, change.excluded.total, window=window)
+    return TimeBar(bar.label, time, change.percent.value, bar.published.level, change.n,
+                   change.excluded.total, change.is_unsure, window)
 
 
-def _bar(panel: Panel, row: JudgedBar, upper: str) -> Bar:
-    """upper: before the label of a bucket, but for the open one."""
-    bucket = row.bucket
-    label = (panel.by.zero if bucket.label == "0" else bucket.label
-             if bucket.label.startswith(">") else f"{upper}{bucket.label}")
-    alone, alone_percent = (bucket.same.absolute, bucket.same.percent) if bucket.same else (
-        None, None)
-    return Bar(label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
-               Estimate(bucket.percent, bucket.percent_interval, bucket.n),
-               bucket.published.absolute, bucket.published.percent, alone, alone_percent,
-               bucket.share_percent, bucket.n, bucket.excluded.total,
-               _segments(bucket) if panel.figure.by == IN_SEGMENTS else lines_above(panel, bucket))
+def _labelled(panel: BarFigure, bar: Bar, upper: str) -> Bar:
+    """A bar as the chart names it; upper: before the label, but for the open one's."""
+    label = (panel.by.zero if bar.label == "0" else bar.label
+             if bar.label.startswith(">") else f"{upper}{bar.label}")
+    return replace(bar, label=label, above=_segments(bar) if panel.figure.by == IN_SEGMENTS else
+                   lines_above(panel, bar))
 
 
-def _segments(bucket: Bucket) -> tuple[str, str]:
+def _segments(bar: Bar) -> tuple[str, str]:
     """Two lines above a bar of a size in bytes that sources give in segments."""
-    whole, rest = divmod(int(bucket.value), MSS)
+    whole, rest = divmod(int(bar.value), MSS)
     return "", str(whole) if whole and not rest else ""

@@ -1,194 +1,27 @@
-"""What a panel is: the rows of one figure, each a bucket, and what entered none of them.
+"""What is behind each bar of a figure: its cells with their weights, and what was published.
 
-An improvement is the paper's (section 2): baseline less experiment, and that
-as a percentage of the baseline; of a metric of which more is better, its gain.
-Others print base / experiment − 1; their percentages are converted where they
-are read, which is exact (see of_baseline).
+Some sources print base / experiment − 1; their percentages are converted where they
+are read, which is exact (findings.difference.of_baseline).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.base.quantity import Quantity
+from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
-from firstflight.findings.difference import Ends, Excluded, of_baseline, percent_of
+from firstflight.findings.bar import Bar, Published
+from firstflight.findings.difference import of_baseline, percent_of
 from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import grouped
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
 from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
-from firstflight.study.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
+from firstflight.study.fetches.scenario.sweep import Cell, Sweep, bucket_value, cell_of
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
 JOINT_SHARES = "joint_shares.csv"  # of paper/: paper.draw.bucket_shares computed them
-
-
-class NoPanel(FirstFlightError):
-    """The records do not give the rows of a figure; the message has the reason."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """What was published of a bucket, in the unit of the figure's metric.
-
-    absolute, percent: the improvement, of the baseline, converted where it was
-    printed otherwise; level: of a window sweep, the value under this window.
-    error, error_points: see study.scenario.published.
-    """
-
-    absolute: float | None = None
-    percent: float | None = None
-    level: float | None = None
-    error: float = 0.0
-    error_points: float = 0.0
-
-
-@dataclass(frozen=True)
-class SameResponses:
-    """What the window alone changes: the same responses under both, each with the same weight.
-
-    absolute, percent: the improvement, with the 95 % interval of absolute.
-    """
-
-    absolute: float
-    percent: float
-    interval: Ends | None
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """One bucket of an improvement figure, or one window of a window sweep.
-
-    Values in the unit of the figure's metric; sign: -1 where more of it is
-    better. n: fetches that entered, of both windows; cells: how many of the
-    cells_requested had counting records of both windows and carry the weight.
-    base, experiment: weighted means; the medians are of all responses of the
-    bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
-    where a cell was measured but once; draws: how many independent values of a window they
-    rest on: clients of a population, else fetches. In a window sweep the experiment is the
-    bucket's window. lossless: nothing in the bucket is left to chance. same: None where the
-    windows were measured side by side; else the baseline had a week with other responses of its
-    own, as the paper's, and base is a mean over those.
-    """
-
-    label: str
-    value: Value
-    share_percent: float | None
-    n: int
-    excluded: Excluded
-    cells: int
-    cells_requested: int
-    base: float
-    experiment: float
-    base_median: float
-    experiment_median: float
-    absolute_interval: Ends | None
-    percent_interval: Ends | None
-    published: Published = Published()
-    lossless: bool = False
-    sign: int = 1
-    draws: int = 0
-    same: SameResponses | None = None
-
-    @property
-    def absolute(self) -> float:
-        return self.sign * (self.base - self.experiment)
-
-    @property
-    def paired_interval(self) -> Ends | None:
-        """The experiment's value at the ends of the interval of what is saved of the base."""
-        if self.absolute_interval is None:
-            return None
-        first, last = sorted(self.base - self.sign * end for end in self.absolute_interval)
-        return first, last
-
-    @property
-    def is_unsure(self) -> bool:
-        """Whether the interval of what is saved holds zero."""
-        ends = self.absolute_interval
-        return ends is not None and ends[0] < 0 < ends[1]
-
-    @property
-    def percent(self) -> float:
-        return percent_of(self.base, self.experiment, self.sign)
-
-    @property
-    def median_absolute(self) -> float:
-        return self.sign * (self.base_median - self.experiment_median)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The values behind one window of a panel, for a drawing of their distribution.
-
-    values, weights: arrays of one length; the values in the unit of the panel's metric.
-    """
-
-    initcwnd: int
-    values: Any
-    weights: Any
-
-    @property
-    def name(self) -> str:
-        return f"IW {self.initcwnd}"
-
-
-@dataclass(frozen=True)
-class Panel:
-    """The rows of one figure, and which client and algorithm measured them.
-
-    counted, left_out: fetches in all, where one can enter several buckets;
-    None where it enters one at most. samples: the values behind it, by window.
-    remarks: what else than the windows decided on what is behind it. is_of_loss: whether its
-    bars are shown beyond the lossless one (study.fetches.figures.recovery).
-    """
-
-    figure: Figure
-    buckets: tuple[Bucket, ...]
-    client: str
-    congestion_control: str
-    counted: int | None = None
-    left_out: Excluded | None = None
-    samples: tuple[Sample, ...] = field(default=(), compare=False)
-    remarks: tuple[str, ...] = ()
-    is_of_loss: bool = False
-
-    @property
-    def n(self) -> int:
-        if self.counted is not None:
-            return self.counted
-        return sum(bucket.n for bucket in self.buckets)
-
-    @property
-    def excluded(self) -> Excluded:
-        if self.left_out is not None:
-            return self.left_out
-        return sum((bucket.excluded for bucket in self.buckets), Excluded())
-
-    @property
-    def metric(self) -> Quantity:
-        return quantity(self.figure.metric)
-
-    @property
-    def by(self) -> Quantity:
-        """What the buckets are of."""
-        return quantity(self.figure.by)
-
-    @property
-    def is_sweep(self) -> bool:
-        """Whether the buckets are windows."""
-        return self.figure.is_of_windows
-
-    def is_baseline(self, bucket: Bucket) -> bool:
-        """Whether a bucket is the window that the others are compared with."""
-        return self.is_sweep and bucket.value == self.figure.baseline_initcwnd
-
-    def named(self, bucket: Bucket) -> str:
-        """A bucket by its label and unit, such as "20 ms"."""
-        return f"{bucket.label} {self.by.unit}".strip()
 
 
 def sign_of(metric: str) -> int:
@@ -206,29 +39,31 @@ def published_bars(figure: Figure) -> dict[str, Published]:
     printed = published.buckets(figure.published, figure.panel)
     if figure.other_windows:
         return dict.fromkeys(printed, Published())
-    bars = {}
-    for label, bar in printed.items():
-        percent = bar.percent
-        if percent is not None and figure.percent_of == OF_EXPERIMENT:
-            percent = of_baseline(percent, sign_of(figure.metric))
-        bars[label] = Published(bar.absolute_ms, percent, bar.total_ms, bar.error_ms,
-                                bar.error_points)
-    return bars
+    bars = as_published(printed)
+    if figure.percent_of != OF_EXPERIMENT:
+        return bars
+    return {label: bar if bar.percent is None else replace(
+        bar, percent=of_baseline(bar.percent, sign_of(figure.metric)))
+        for label, bar in bars.items()}
 
 
-def beside_baseline(panel: Panel) -> tuple[Bucket, ...]:
-    """The buckets; of a window sweep, each published value as an improvement on the baseline's."""
-    base = next((bucket.published for bucket in panel.buckets if panel.is_baseline(bucket)),
-                Published())
+def as_published(printed: Mapping[str, published.PublishedBucket]) -> dict[str, Published]:
+    """Published bars by label, as their file has them."""
+    return {label: Published(bar.absolute_ms, bar.percent, bar.total_ms, bar.error_ms,
+                             bar.error_points) for label, bar in printed.items()}
+
+
+def beside_baseline(panel: BarFigure) -> tuple[Bar, ...]:
+    """The bars; of a window sweep, each published value as an improvement on the baseline's."""
+    base = next((bar.published for bar in panel.bars if panel.is_baseline(bar)), Published())
     made = []
-    for bucket in panel.buckets:
-        own = bucket.published
+    for bar in panel.bars:
+        own, sign = bar.published, bar.difference.sign
         if base.level is not None and own.level is not None and own is not base:
-            bucket = replace(bucket, published=replace(
-                own, absolute=bucket.sign * (base.level - own.level),
-                percent=percent_of(base.level, own.level, bucket.sign),
-                error=base.error + own.error))
-        made.append(bucket)
+            bar = replace(bar, published=replace(
+                own, absolute=sign * (base.level - own.level),
+                percent=percent_of(base.level, own.level, sign), error=base.error + own.error))
+        made.append(bar)
     return tuple(made)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from firstflight.findings.charts import Chart, Line, LineChart, Plot
-from firstflight.study.fetches.figures.buckets import Panel, Sample
+from firstflight.study.fetches.figures.bar_figure import BarFigure, Sample
 
 if TYPE_CHECKING:
     import numpy
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
 
-def chart(panel: Panel, bars: Chart) -> LineChart:
+def chart(panel: BarFigure, bars: Chart) -> LineChart:
     """One curve for each sample; bars: the chart of the panel's bars."""
     counts = ", ".join(f"n = {len(sample.values)} with {sample.name}" for sample in panel.samples)
     curves = [curve(sample) for sample in panel.samples]

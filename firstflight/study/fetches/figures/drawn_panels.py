@@ -6,25 +6,24 @@ a week of its own (rows.Row.baseline_weight) its responses stand for
 other shares there: then a bar is unpaired, as the paper compared, and the paired
 one stands beside it. Means carry the weights of the draw
 (paper/draw.py); intervals come from resampling clients, not
-responses, since the responses of one client share its network (a cluster
-bootstrap, Efron and Tibshirani 1993, section 8.5).
+responses, since the responses of one client share its network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from functools import partial
+from itertools import chain, compress
 
 import numpy
 from numpy.typing import NDArray
 
-from firstflight.base.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
-from firstflight.base.stats import percentile_interval, portions
-from firstflight.findings.difference import Excluded
-from firstflight.study.fetches.figures.buckets import (Bucket, NoPanel, Panel, Published,
-                                                       SameResponses, Sample, published_bars,
-                                                       sign_of)
+from firstflight.findings.bar import Bar, Published
+from firstflight.findings.difference import Difference, Excluded
+from firstflight.study.compare import Row, Rows, difference, resampled_clients, resampled_quantiles
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel, Sample
+from firstflight.study.fetches.figures.buckets import published_bars, sign_of
 from firstflight.study.fetches.scenario.population import Populations, percentile_of
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
@@ -32,52 +31,56 @@ from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario.curves import Numbers
 
-Rows = dict[int, Record]  # of one response, by window
-Responses = dict[int, Rows]  # of one part, by the response's number
+ByWindow = dict[int, Record]  # of one response
+Responses = dict[int, ByWindow]  # of one part, by the response's number
 Windows = tuple[int, int]  # the baseline's and the experiment's
 PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Responses of one part measured under two windows, one row each.
+    """Responses of one part measured under two windows.
 
-    weight, base_weight (in the baseline's week), base, experiment (the figure's
-    metric), all of shape (n,); trials: n of them, under the baseline's window;
-    client: a number per client, shape (n,), 0 … clients − 1. sign: see
-    buckets.Bucket. unpaired: a trial of each response that lacks a counting
-    record of either window.
+    rows: by window a row for each response, in the same order; its unit is the number of its
+    client, its weight what it stands for under this window, its value the figure's metric.
+    trials: of each response one, under the baseline's window. sign: see Difference. unpaired: a
+    trial of each response that lacks a counting record of either window.
     """
 
-    weight: Numbers
-    base_weight: Numbers
-    base: Numbers
-    experiment: Numbers
+    rows: Mapping[int, Rows]
     trials: tuple[Trial, ...]
-    client: NDArray[numpy.intp]
     sign: int
     unpaired: tuple[Trial, ...]
 
     @property
     def clients(self) -> int:
         """Those that are drawn from: up to the last of them in these rows."""
-        return int(self.client.max()) + 1
+        return 1 + max(int(row.unit) for side in self.rows.values() for row in side)
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
-        """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
-        return Paired(self.weight[inside], self.base_weight[inside], self.base[inside],
-                      self.experiment[inside], tuple(compress(self.trials, inside)),
-                      self.client[inside], self.sign, ())
+        """The responses where `inside`, of shape (n,), is true, and nothing unpaired."""
+        return Paired({window: list(compress(side, inside)) for window, side in self.rows.items()},
+                      tuple(compress(self.trials, inside)), self.sign, ())
 
-    @property
-    def side_by_side(self) -> bool:
-        """Whether both windows were measured in the same week."""
-        return bool((self.weight == self.base_weight).all())
+    def difference(self, windows: Windows, clients: int) -> Difference:
+        """What the second window changes of the mean; clients: how many are drawn from."""
+        return replace(difference(
+            chain(*self.rows.values()), *windows, partial(resampled_clients, clients=clients),
+            self.sign), excluded=Excluded(unpaired=len(self.unpaired)))
 
-    def samples(self, windows: Windows) -> tuple[Sample, Sample]:
-        base, experiment = windows
-        return (Sample(base, self.base, self.base_weight),
-                Sample(experiment, self.experiment, self.weight))
+    def mean(self, window: int) -> float:
+        """The weighted mean under a window."""
+        return float(numpy.average([row.value for row in self.rows[window]],
+                                   weights=[row.weight for row in self.rows[window]]))
+
+    def share_percent(self, inside: NDArray[numpy.bool_], window: int) -> float:
+        """What part of the weight under a window the chosen responses have."""
+        weight = numpy.array([row.weight for row in self.rows[window]])
+        return 100 * float(weight[inside].sum() / weight.sum())
+
+    def sample(self, window: int) -> Sample:
+        rows = self.rows[window]
+        return Sample(window, [row.value for row in rows], [row.weight for row in rows])
 
 
 def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
@@ -122,21 +125,18 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
     clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
     numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
     return Paired(
-        weight=numpy.array([second.trial.weight for _, second in both.values()]),
-        base_weight=numpy.array([trial.weight for trial in trials]),
-        base=numpy.array([getattr(first, metric) for first, _ in both.values()]),
-        experiment=numpy.array([getattr(second, metric) for _, second in both.values()]),
-        trials=tuple(trials), client=numpy.array([numbers[client] for client in clients]),
-        sign=sign_of(metric),
-        unpaired=tuple((rows.get(base) or rows[experiment]).trial
-                       for sample, rows in chosen.items() if sample not in both))
+        {window: [Row(None, window, numbers[client], pair[place].trial.weight,
+                      getattr(pair[place], metric)) for client, pair in zip(clients, both.values())]
+         for place, window in enumerate(windows)}, tuple(trials), sign_of(metric),
+        tuple((rows.get(base) or rows[experiment]).trial
+              for sample, rows in chosen.items() if sample not in both))
 
 
 # Panels ------------------------------------------------------------------------------
 
 def panels(drawn: Populations, figures: Iterable[Figure],
-           records: Sequence[Record]) -> tuple[dict[str, Panel], dict[str, str]]:
-    """The rows of each figure by its name, and why the others have none."""
+           records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
+    """The bars of each figure by its name, and why the others have none."""
     made, missing = {}, {}
     for figure in figures:
         try:
@@ -146,10 +146,10 @@ def panels(drawn: Populations, figures: Iterable[Figure],
     return made, missing
 
 
-def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
-    """The rows of a figure of a population, whatever its kind.
+def panel(drawn: Populations, figure: Figure, responses: Responses) -> BarFigure:
+    """The bars of a figure of a population, whatever its kind.
 
-    Raises NoPanel where a bucket has no response that counts.
+    Raises NoPanel where a bar has no response that counts.
     """
     made_with = drawn.like.client, drawn.like.lists["congestion_control"][0]
     windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
@@ -159,112 +159,68 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     remarks = notes.limiting_notes([record for rows in responses.values() for initcwnd, record
                                     in rows.items() if initcwnd in windows and record.counts])
     if figure.is_of_windows:
-        rows, samples = window_buckets(responses, figure, windows)
-        return Panel(figure, tuple(rows), *made_with, samples=samples, remarks=remarks)
+        bars, samples = window_bars(responses, figure, windows)
+        return BarFigure(figure, tuple(bars), *made_with, samples=samples, remarks=remarks)
     base, experiment = windows
     paired = pair_of(figure.sweep, responses, (base, experiment), figure.metric)
     if figure.by != "percentile":
-        return Panel(figure, tuple(buckets(paired, figure)), *made_with,
-                     samples=paired.samples((base, experiment)), remarks=remarks)
+        return BarFigure(figure, tuple(bars_of(
+            paired, (base, experiment), figure.name, figure.by, published_bars(figure))),
+            *made_with, samples=tuple(map(paired.sample, windows)), remarks=remarks)
     if figure.bandwidth_at_most_kbps:
         paired = paired.only(
             quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
-    rows = percentile_buckets(paired, figure)
+    bars = percentile_bars(paired, (base, experiment), published_bars(figure))
     # All of the same records: they count once.
-    return Panel(figure, tuple(rows), *made_with, counted=rows[0].n, left_out=rows[0].excluded,
-                 samples=paired.samples((base, experiment)), remarks=remarks)
+    return BarFigure(figure, tuple(bars), *made_with, counted=bars[0].difference.n,
+                     left_out=bars[0].difference.excluded,
+                     samples=tuple(map(paired.sample, windows)), remarks=remarks)
 
 
-def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
-    """One bucket per published one, named by its upper end, the last open (">5000")."""
-    bars = published_bars(figure)
-    ends = [float(label) for label in bars if not label.startswith(">")]
-    number = numpy.searchsorted(ends, quantity_of(figure.by, paired.trials), side="left")
-    unpaired = numpy.searchsorted(ends, quantity_of(figure.by, paired.unpaired), side="left")
-    factors = resampling_factors(paired.clients)
+def bars_of(paired: Paired, windows: Windows, name: str, by: str,
+            published: Mapping[str, Published]) -> list[Bar]:
+    """One bar for each published one, named by its upper end, the last open (">5000").
+
+    Raises NoPanel, with the name of the figure, where a bar has no response.
+    """
+    ends = [float(label) for label in published if not label.startswith(">")]
+    number, of_unpaired = (numpy.searchsorted(ends, quantity_of(by, trials), side="left")
+                           for trials in (paired.trials, paired.unpaired))
     made = []
-    for place, (label, bar) in enumerate(bars.items()):
+    for place, (label, bar) in enumerate(published.items()):
         inside = number == place
         if not inside.any():
-            raise NoPanel(f"{figure.name}: no response fell into the bucket '{label}'")
+            raise NoPanel(f"{name}: no response fell into the bucket '{label}'")
         value = ends[place] if place < len(ends) else ends[-1] * 2
-        made.append(replace(
-            _bucket(label, bar, value, paired.only(inside), factors,
-                    100 * float(paired.weight[inside].sum() / paired.weight.sum())),
-            excluded=Excluded(unpaired=int((unpaired == place).sum()))))
+        change = paired.only(inside).difference(windows, paired.clients)
+        made.append(Bar(label, replace(change, excluded=Excluded(
+            unpaired=int((of_unpaired == place).sum()))), bar, value,
+            paired.share_percent(inside, windows[1])))
     return made
 
 
-def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: Factors,
-            share_percent: float | None) -> Bucket:
-    """Means under the weights of the sample and of its resamples, from sums of each client."""
-    clients, place = numpy.unique(paired.client, return_inverse=True)
-    weight, base_weight = paired.weight, paired.base_weight
-    sums = numpy.stack([numpy.bincount(place, values, len(clients)) for values in
-                        (base_weight, weight, base_weight * paired.base,
-                         weight * paired.experiment, weight * paired.base)], axis=-1)
-    drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
-        factors[rows, clients] @ sums for rows in portions(RESAMPLES, len(clients)))])
-    drawn = drawn[drawn[:, 0] > 0]
-    return _bucket_of(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
-
-
-def _bucket_of(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
-          share_percent: float | None) -> Bucket:
-    """A bucket from the sample (row 0) and its resamples.
-
-    drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
-    """
-    gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
-    alone = numpy.multiply(paired.sign, drawn[:, 2] - drawn[:, 1], dtype=float)
-    cells = len(set(paired.client.tolist()))
-    return Bucket(
-        label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
-        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_requested=cells,
-        draws=cells,
-        base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
-        base_median=median(paired.base, paired.base_weight),
-        experiment_median=median(paired.experiment, paired.weight),
-        absolute_interval=percentile_interval(gains),
-        percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
-        published=bar, sign=paired.sign,
-        same=None if paired.side_by_side else SameResponses(
-            float(alone[0]), float(100 * alone[0] / drawn[0, 2]), percentile_interval(alone[1:])))
-
-
-def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
+def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Published]
+                    ) -> list[Bar]:
     """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
-    bars = published_bars(figure)
-    shares = [percentile_of(label) for label in bars]
-    drawn = numpy.stack([statistics(values, _resampled(paired, weight), shares)
-                         for values, weight in ((paired.base, paired.base_weight),
-                                                (paired.experiment, paired.weight),
-                                                (paired.base, paired.weight))], axis=-1)
-    return [_bucket_of(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
-            for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
+    shares = [percentile_of(label) for label in published]
+    base, experiment = (paired.rows[window] for window in windows)
+    changes = resampled_quantiles(base, experiment, paired.sign, paired.clients, shares)
+    return [Bar(label, replace(change, excluded=Excluded(unpaired=len(paired.unpaired))), bar,
+                100 * (share or 0.0))
+            for (label, bar), share, change in zip(published.items(), shares, changes)]
 
 
-def window_buckets(responses: Responses, figure: Figure,
-                   windows: Sequence[int]) -> tuple[list[Bucket], tuple[Sample, ...]]:
+def window_bars(responses: Responses, figure: Figure,
+                windows: Sequence[int]) -> tuple[list[Bar], tuple[Sample, ...]]:
     """The mean under each window, over the responses that count under it and the baseline."""
-    bars = published_bars(figure)
+    known = published_bars(figure)
     made, samples = [], []
     for window in windows:
         against = figure.baseline_initcwnd, window
         paired = pair_of(figure.sweep, responses, against, figure.metric)
-        label = str(window)
-        bucket = _bucket(label, bars.get(label, Published()), float(window), paired,
-                         resampling_factors(paired.clients), None)
+        change = paired.difference(against, paired.clients)
         # Of each window only its own fetches: the baseline's are counted with the baseline.
-        made.append(replace(bucket, n=bucket.n // 2))
-        samples.append(paired.samples(against)[1])
+        made.append(Bar(str(window), replace(change, n=change.n // 2),
+                        known.get(str(window), Published()), float(window)))
+        samples.append(paired.sample(window))
     return made, tuple(samples)
-
-
-def _resampled(paired: Paired, weight: Numbers) -> Iterator[Numbers]:
-    """The weights of the sample and of its resamples, shape (n,) each."""
-    yield weight
-    for factors in resampling_factors(paired.clients):
-        drawn = factors[paired.client] * weight
-        if drawn.sum() > 0:
-            yield drawn

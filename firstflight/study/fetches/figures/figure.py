@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.quantity import in_words
-from firstflight.findings.charts import Ends, Timeline
+from firstflight.findings.charts import Timeline
+from firstflight.findings.difference import Ends
 from firstflight.findings.findings import Finding, Interval
 from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.runs.kinds import RunData
-from firstflight.study.fetches.figures.buckets import Panel
+from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange
-from firstflight.study.fetches.figures.claims import JudgedPanel
 from firstflight.study.fetches.figures.reasons import WhatIfs
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
@@ -30,17 +30,17 @@ FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_by
 class Analysis:
     """What is known of a run before anything is rendered (made by study.fetches.findings).
 
-    is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
-    of figures of bars by their names, and why the others have none. cells, changes: the cells in
-    the order of what they vary, and what each larger window changes in them; empty where the
-    figures have all. compared: the same of a grid, whether the figures have all or not. what_ifs:
-    what was measured to find reasons. timelines: of its kept captures.
+    is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the
+    figures of bars, judged, by their names, and why the others have none. cells, changes: the
+    cells in the order of what they vary, and what each larger window changes in them; empty where
+    the figures have all. compared: the same of a grid, whether the figures have all or not.
+    what_ifs: what was measured to find reasons. timelines: of its kept captures.
     """
 
     scenario: Scenario
     run: RunData
     is_whole: bool
-    panels: Mapping[str, Panel]
+    panels: Mapping[str, BarFigure]
     missing: Mapping[str, str]
     cells: Sequence[CellSetting] = ()
     changes: Sequence[WindowChange] = ()
@@ -54,23 +54,12 @@ class Analysis:
 
 
 @dataclass(frozen=True)
-class FigureResult:
-    """A figure as a finding; judged: its bars beside what was published, None of other kinds.
-
-    further: findings that show the same otherwise.
-    """
-
-    finding: Finding
-    judged: JudgedPanel | None = None
-    further: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True)
 class FigureKind:
     """check: raises UsageError where a figure does not go with its scenario; (…, where). None of
     what no sweep has.
 
-    make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
+    make: of a run the figure's finding, and any that show the same otherwise; none where it shows
+    nothing. Raises NoPanel where it cannot be.
     claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
     what is measured on a sweep, on the whole or a part; has_down: whether it may have a
     second quantity; is_of_pairs: whether it compares two windows, and no more; is_answer:
@@ -78,10 +67,10 @@ class FigureKind:
     """
 
     check: Callable[[Scenario, Figure, str], None] | None
-    make: Callable[[Analysis, Figure], FigureResult | None]
+    make: Callable[[Analysis, Figure], Sequence[Finding]]
     claims: tuple[str, ...] = ()
     by: str = ANY
-    rows: Callable[[Scenario, Figure, Sequence[Record], bool], Panel] | None = None
+    rows: Callable[[Scenario, Figure, Sequence[Record], bool], BarFigure] | None = None
     has_down: bool = False
     is_of_pairs: bool = False
     is_answer: bool = False

@@ -12,17 +12,15 @@ from firstflight.base import stats
 from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
 from firstflight.base.words import number, plain, short
-from firstflight.findings.charts import (Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar,
-                                         is_wide)
-from firstflight.findings.difference import percent_of
+from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
+from firstflight.findings.difference import Difference, Ends, percent_of
 from firstflight.findings.findings import Cell as Shown, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
-from firstflight.study.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, sign_of
-from firstflight.study.fetches.figures.figure import (Analysis, FigureResult, heading, interval,
-                                                      named)
-from firstflight.study.fetches.figures.panels import Values, bucket_of, counting, pair_of
-from firstflight.study.fetches.scenario.scenario import Axis, Figure
+from firstflight.study.fetches.figures.buckets import ByCell, by_cell, sign_of
+from firstflight.study.fetches.figures.figure import Analysis, heading, interval, named
+from firstflight.study.fetches.figures.panels import counting, difference_of, rows_of
+from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.sweep import Cell, Sweep
 from firstflight.study.fetches.verify.record import Record
 
@@ -110,16 +108,13 @@ class Grid:
             x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
 
 
-def square_of(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
+def square_of(figure: Figure, cells: ByCell, cell: Cell,
+              windows: tuple[int, int]) -> Difference | None:
     """One cell under two windows; None where nothing of it counts under both."""
-    try:
-        return bucket_of(figure, Axis(figure.by, (0.0,)), 0.0,
-                         [pair_of(figure, cells, cell, 1.0, windows)], None)
-    except NoPanel:
-        return None
+    return difference_of(figure, [rows_of(figure, cells, cell, 1.0, windows)], windows)
 
 
-def mean_interval(values: Values) -> Ends | None:
+def mean_interval(values: Sequence[float]) -> Ends | None:
     """95 % interval of the mean of one cell's values, None of a single one."""
     if len(values) < 2:
         return None
@@ -131,32 +126,33 @@ def mean_interval(values: Values) -> Ends | None:
 
 # What a larger window changes --------------------------------------------------------
 
-def improvements(analysis: Analysis, figure: Figure) -> FigureResult | None:
-    """A map for every larger window and what else the sweep varies; None without such a window."""
+def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """A map for every larger window and what else the sweep varies; none without such a window."""
     grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
     every = list(product([window for window in grid.sweep.initcwnd if window != base],
                          grid.combinations()))
     if not every:
-        return None
+        return []
     maps, tables = [], []
     for window, (words, cells) in every[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {base} segments", *words])
-        buckets = {place: square_of(figure, grid.by_cell, cell, (base, window))
-                 for place, cell in cells.items()}
-        maps.append(grid.map(title, buckets, lambda bucket: Square(
-            bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n, bucket.excluded.total)))
+        changes = {place: square_of(figure, grid.by_cell, cell, (base, window))
+                   for place, cell in cells.items()}
+        maps.append(grid.map(title, changes, lambda change: Square(
+            change.absolute.value, change.percent.value, change.is_unsure, change.n,
+            change.excluded.total)))
         tables.append(grid.table(
-            f"{metric.improved.capitalize()}, {title}", buckets, lambda bucket: (
-                f"{metric.with_unit(short(bucket.absolute))} {number(bucket.percent, 0)} %")))
+            f"{metric.improved.capitalize()}, {title}", changes, lambda change: (
+                f"{metric.with_unit(short(change.absolute.value))}"
+                f" {number(change.percent.value, 0)} %")))
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
     left_out, sentence = _left_out(len(every), grid.varied), _range_of(metric, maps)
     foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
             f" the 95 % interval holds zero.{left_out}")
-    return FigureResult(Finding(figure.name, figure.title, tables=tuple(tables),
-                        sentence=sentence + left_out,
-                        chart=grid.chart(maps, foot, unit=metric.unit)))
+    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=sentence + left_out,
+                    chart=grid.chart(maps, foot, unit=metric.unit))]
 
 
 def _left_out(count: int, varied: list[str]) -> str:
@@ -204,7 +200,7 @@ class Choice:
         return percent_of(self.means[baseline], self.means[self.window], self.sign)
 
 
-def sufficient_windows(analysis: Analysis, figure: Figure) -> FigureResult:
+def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
     """A map for every combination of what else the sweep varies."""
     grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
@@ -224,10 +220,10 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> FigureResult:
             f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
             f" {', '.join(map(str, windows))} segments.")
     sentence = _needed(figure, [chosen for chosen in choices.values() if chosen is not None])
-    return FigureResult(Finding(
+    return [Finding(
         figure.name, figure.title, sentence=sentence,
         chart=grid.chart(maps, foot, scale="window", windows=tuple(windows)),
-        tables=(*tables, _long(figure, grid.varied, choices).first(MOST_ROWS))))
+        tables=(*tables, _long(figure, grid.varied, choices).first(MOST_ROWS)))]
 
 
 def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) -> Choice | None:
@@ -277,7 +273,7 @@ def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
 
 # The metric under each window, by one quantity ---------------------------------------
 
-def groups(analysis: Analysis, figure: Figure) -> FigureResult:
+def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
     """Bars with 95 % intervals."""
     grid = Grid.gather(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
@@ -293,8 +289,8 @@ def groups(analysis: Analysis, figure: Figure) -> FigureResult:
     for cell in grid.cells:
         group_of = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
         bars.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in group_of)))
-        rows.append((bars[-1][0], *(value for window, (bar, bucket) in zip(windows, group_of)
-                                    for value in _row(bar, bucket, window == base))))
+        rows.append((bars[-1][0], *(value for window, (bar, change) in zip(windows, group_of)
+                                    for value in _row(bar, change, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
         f"{metric.with_unit(short(bar.time.value))} with {window}"
@@ -303,32 +299,33 @@ def groups(analysis: Analysis, figure: Figure) -> FigureResult:
     foot = ("Below the bars: the mean and what percentage of the first window's is"
             f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
                 bar and bar.unsure for _, group in bars for bar in group) else "") + ".")
-    return FigureResult(Finding(
+    return [Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
                          windows=tuple(windows), groups=tuple(bars),
-                         measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")))
+                         measured=f"{metric.axis[0].lower()}{metric.axis[1:]}"))]
 
 
 def _bar(figure: Figure, cells: ByCell, cell: Cell,
-         windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
+         windows: tuple[int, int]) -> tuple[TimeBar | None, Difference | None]:
     """The metric under the second window, compared with the first."""
-    bucket = square_of(figure, cells, cell, windows)
-    if bucket is None:
+    change = square_of(figure, cells, cell, windows)
+    if change is None:
         return None, None
     records = cells[cell, windows[1]]
-    values = tuple(value for _, value in counting(records, figure.metric)[0])
-    return TimeBar(str(windows[1]), Estimate(bucket.experiment, mean_interval(values),
+    values = [value for _, value in counting(records, figure.metric)[0]]
+    return TimeBar(str(windows[1]), Estimate(change.experiment.value, mean_interval(values),
                                              len(values)),
-                   None if windows[0] == windows[1] else bucket.percent, n=len(values),
-                   left_out=len(records) - len(values), unsure=bucket.is_unsure), bucket
+                   None if windows[0] == windows[1] else change.percent.value, n=len(values),
+                   left_out=len(records) - len(values), unsure=change.is_unsure), change
 
 
-def _row(bar: TimeBar | None, bucket: Bucket | None, is_base: bool) -> tuple[Shown, ...]:
-    if bar is None or bucket is None:
+def _row(bar: TimeBar | None, change: Difference | None, is_base: bool) -> tuple[Shown, ...]:
+    if bar is None or change is None:
         return (None, "", "", "", "")
     mean = (bar.time.value, interval(bar.time.interval) if is_wide(bar.time.interval) else "")
     if is_base:
         return (*mean, "", "", "")
-    ends = bucket.absolute_interval
-    return (*mean, bucket.absolute, bucket.percent, interval(ends) if is_wide(ends) else "")
+    ends = change.absolute.interval
+    return (*mean, change.absolute.value, change.percent.value,
+            interval(ends) if is_wide(ends) else "")

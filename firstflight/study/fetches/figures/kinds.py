@@ -13,9 +13,8 @@ from firstflight.base.errors import UsageError
 from firstflight.findings.findings import Finding
 from firstflight.runs import schema
 from firstflight.study.fetches.figures import bars, grid, panels as rows, recovery, steps, timelines
-from firstflight.study.fetches.figures.buckets import NoPanel, Panel
-from firstflight.study.fetches.figures.figure import (ANY, Analysis, FigureKind, FigureResult,
-                                                      check_swept)
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.figure import ANY, Analysis, FigureKind, check_swept
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import (OF_BARS, OF_TRIALS, Figure, Scenario,
                                                          read_published)
@@ -178,12 +177,12 @@ FIGURES: dict[str, FigureKind] = {
 
 
 def panels(scenario: Scenario, records: Sequence[Record],
-           is_whole: bool = True) -> tuple[dict[str, Panel], dict[str, str]]:
-    """The rows of each figure of bars by its name, and why the others have none.
+           is_whole: bool = True) -> tuple[dict[str, BarFigure], dict[str, str]]:
+    """Each figure of bars by its name, not yet judged, and why the others have none.
 
-    Of a part of a scenario a figure has the buckets that were measured.
+    Of a part of a scenario a figure has the bars that were measured.
     """
-    made: dict[str, Panel] = {}
+    made: dict[str, BarFigure] = {}
     missing: dict[str, str] = {}
     drawn = [figure for figure in scenario.figures if scenario.population(figure.sweep)]
     if scenario.drawn is not None and drawn:
@@ -244,28 +243,28 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
                     str(match[0]), str(match[0])), figure.title))
 
 
-def figures(analysis: Analysis) -> list[tuple[Figure, FigureResult]]:
-    """What is made of a run, with the reason where a figure cannot be.
+def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
+    """The findings of each figure of a run, with the reason where one cannot be made.
 
     A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
     a file of paper/ is missing or wrong.
     """
     every = [(figure, _make(analysis, figure)) for figure in analysis.scenario.figures]
     return [(figure, made) for figure, made in every
-            if made is not None and (analysis.is_whole or not made.finding.missing)]
+            if made and (analysis.is_whole or not made[0].missing)]
 
 
-def _make(analysis: Analysis, figure: Figure) -> FigureResult | None:
+def _make(analysis: Analysis, figure: Figure) -> Sequence[Finding]:
     try:
         return FIGURES[figure.kind].make(analysis, figure)
     except NoPanel as error:
-        return FigureResult(Finding(figure.name, figure.title, missing=str(error)))
+        return [Finding(figure.name, figure.title, missing=str(error))]
 
 
-def shows_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:
+def shows_all(figure: Figure, drawn: Mapping[str, BarFigure]) -> bool:
     """Whether a figure shows all that was measured, so that no table of cells has to.
 
-    drawn: the rows of the figures of bars that have some.
+    drawn: the figures of bars that have some.
     """
     kind = FIGURES[figure.kind]
     return kind.claims == OF_TRIALS or kind.claims == OF_BARS and figure.name in drawn

@@ -1,4 +1,4 @@
-"""From records to the rows of figures.
+"""From records to the bars of figures.
 
 Only a record that counts (its transfer succeeded and its verdict is pass)
 enters a number; all others are counted beside it.
@@ -6,84 +6,79 @@ enters a number; all others are counted beside it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from firstflight.base import stats
 from firstflight.base.errors import UsageError
-from firstflight.findings.charts import Ends
-from firstflight.findings.difference import Excluded, percent_of
+from firstflight.findings.bar import Bar, Published
+from firstflight.findings.difference import Difference, Excluded
 from firstflight.runs.results.records import PASS
-from firstflight.study.fetches.figures.buckets import (Bucket, ByCell, NoPanel, Panel, Published,
-                                                       Sample, by_cell, check_joint_labels,
+from firstflight.study.compare import Row, Rows, difference, resampled_in_cells
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel, Sample
+from firstflight.study.fetches.figures.buckets import (ByCell, by_cell, check_joint_labels,
                                                        published_bars, sign_of, weighted_cells)
 from firstflight.study.fetches.scenario.path import PathParameters
-from firstflight.study.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
+from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import Cell, Sweep, Value
 from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
-Values = tuple[float, ...]
-
 
 @dataclass(frozen=True)
-class CellPair:
-    """The values of one cell that count, by window, and what was excluded.
+class CellRows:
+    """The values of one cell that count under two windows, and what was excluded.
 
-    matched: base and experiment of the same repeat, which met the same random
-    numbers; empty unless every value has its counterpart.
+    rows: none unless both windows have some; a row's unit is its repeat with its seed.
     """
 
     weight: float
-    base: Values
-    experiment: Values
+    rows: Rows
     excluded: Excluded
-    matched: tuple[tuple[float, float], ...]
     lossless: bool
+
+    def under(self, initcwnd: int) -> list[float]:
+        return [row.value for row in self.rows if row.window == initcwnd]
 
 
 def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
-                is_whole: bool = True) -> Panel:
-    """The rows of one improvement figure.
+                is_whole: bool = True) -> BarFigure:
+    """The bars of one improvement figure.
 
-    A bucket is the mean over its cells, weighted by the shares of the other
+    A bar is the mean over its cells, weighted by the shares of the other
     axis. A cell of which nothing counts loses its weight to the others, and
     shows in `cells` and `excluded`. Raises NoPanel where a cell was not
-    measured at all or nothing of a bucket counts. Of a part of a scenario there
-    are the buckets of which every cell was measured.
+    measured at all or nothing of a bar counts. Of a part of a scenario there
+    are the bars of which every cell was measured.
     """
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     chosen, cells = by_cell(scenario, figure, windows, records, is_whole)
-    axis, bars = scenario.axis_of(figure), published_bars(figure)
-    buckets = []
-    every: dict[Cell, CellPair] = {}
-    behind: list[tuple[CellPair, float]] = []
+    axis, known = scenario.axis_of(figure), published_bars(figure)
+    bars = []
+    every: dict[Cell, CellRows] = {}
+    behind: list[tuple[CellRows, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
         if not is_whole and any((cell, window) not in cells for cell, _ in weighted
                                 for window in windows):
             continue
-        pairs = [pair_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
-        every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
-        buckets.append(bucket_of(figure, axis, value, pairs, bars.get(axis.label(value))))
-        share, total = axis.share_percent(value) or 1.0, sum(pair.weight for pair in pairs)
-        behind += [(pair, share * pair.weight / total) for pair in pairs]
-    if not buckets:
+        in_bar = [rows_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
+        every.update((cell, rows) for (cell, _), rows in zip(weighted, in_bar))
+        bars.append(_bar(figure, axis, value, in_bar, windows, known))
+        share, total = axis.share_percent(value) or 1.0, sum(cell.weight for cell in in_bar)
+        behind += [(cell, share * cell.weight / total) for cell in in_bar]
+    if not bars:
         raise NoPanel(f"{figure.name}: no bucket was measured in all of its cells")
-    return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
-                 congestion_control=chosen[0].trial.congestion_control,
-                 counted=sum(len(pair.base) + len(pair.experiment) for pair in every.values()),
-                 left_out=sum((pair.excluded for pair in every.values()), Excluded()),
-                 remarks=_remarks(cells, windows),
-                 samples=(_sample(windows[0], [(pair.base, weight) for pair, weight in behind]),
-                          _sample(windows[1], [(pair.experiment, weight)
-                                               for pair, weight in behind])))
+    return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
+                     congestion_control=chosen[0].trial.congestion_control,
+                     counted=sum(len(cell.rows) for cell in every.values()),
+                     left_out=sum((cell.excluded for cell in every.values()), Excluded()),
+                     remarks=_remarks(cells, windows),
+                     samples=tuple(_sample(window, behind) for window in windows))
 
 
 def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
-                 is_whole: bool = True) -> Panel:
-    """The rows of a figure of values against windows: each window against the baseline's.
+                 is_whole: bool = True) -> BarFigure:
+    """The bars of a figure of values against windows: each window against the baseline's.
 
     n counts a window's own fetches. Raises as `improvement`.
     """
@@ -93,18 +88,19 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
                if is_whole or window in measured or window == figure.baseline_initcwnd]
     chosen, cells = by_cell(scenario, figure, windows, records)
     (cell,) = sweep.cells
-    axis, bars = scenario.axis_of(figure), published_bars(figure)
-    buckets, samples = [], []
+    axis, known = scenario.axis_of(figure), published_bars(figure)
+    bars, samples = [], []
     for initcwnd in windows:
-        pair = pair_of(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
+        against = figure.baseline_initcwnd, initcwnd
+        rows = rows_of(figure, cells, cell, 1.0, against)
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
-        buckets.append(replace(
-            bucket_of(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
-            excluded=excluded))
-        samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
-    return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
-                 congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples),
-                 remarks=_remarks(cells, windows))
+        bar = _bar(figure, axis, initcwnd, [rows], against, known)
+        bars.append(replace(bar, difference=replace(bar.difference, n=len(own),
+                                                    excluded=excluded)))
+        samples.append(_sample(initcwnd, [(rows, 1.0)]))
+    return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
+                     congestion_control=chosen[0].trial.congestion_control,
+                     samples=tuple(samples), remarks=_remarks(cells, windows))
 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
@@ -113,33 +109,28 @@ def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
                                  if initcwnd in windows for record in records if record.counts])
 
 
-def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
+def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
     """All values under one window; a cell's weight is shared by its repeats."""
-    return Sample(initcwnd, [value for values, _ in cells for value in values],
-                  [weight / len(values) for values, weight in cells for _ in values])
+    under = [(cell.under(initcwnd), weight) for cell, weight in cells]
+    return Sample(initcwnd, [value for values, _ in under for value in values],
+                  [weight / len(values) for values, weight in under for _ in values])
 
 
-# Buckets -----------------------------------------------------------------------------
+# Bars --------------------------------------------------------------------------------
 
-def pair_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
-            windows: tuple[int, int]) -> CellPair:
-    """One cell under two windows."""
-    base_records, experiment_records = (cells[cell, initcwnd] for initcwnd in windows)
-    base, base_excluded = counting(base_records, figure.metric)
-    experiment, excluded = counting(experiment_records, figure.metric)
-    if windows[0] != windows[1]:  # else they are the same records
-        excluded += base_excluded
-    if not base or not experiment:
-        excluded += Excluded(unpaired=len(base) + len(experiment))
-        base, experiment = [], []
-    matched: tuple[tuple[float, float], ...] = ()
-    counterparts = dict(experiment)
-    if (len(counterparts) == len(base) == len(experiment)
-            and dict(base).keys() == counterparts.keys()):
-        matched = tuple((value, counterparts[key]) for key, value in base)
-    return CellPair(weight, tuple(value for _, value in base),
-                    tuple(value for _, value in experiment), excluded, matched,
-                    lossless=repeats(cell))
+def rows_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
+            windows: tuple[int, int]) -> CellRows:
+    """One cell under two windows, which may be the same."""
+    excluded, sides = Excluded(), []
+    for initcwnd in dict.fromkeys(windows):
+        values, without = counting(cells[cell, initcwnd], figure.metric)
+        excluded += without
+        sides.append([Row(cell, initcwnd, unit, weight, value) for unit, value in values])
+    rows = [row for side in sides for row in side]
+    if not all(sides):
+        excluded += Excluded(unpaired=len(rows))
+        rows = []
+    return CellRows(weight, rows, excluded, lossless=repeats(cell))
 
 
 def repeats(network: PathParameters) -> bool:
@@ -174,60 +165,29 @@ def counting(records: Iterable[Record],
     return sorted(values), excluded
 
 
-def bucket_of(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
-              bar: Published | None) -> Bucket:
-    """The cells of a bucket, averaged. Raises NoPanel where nothing of them counts."""
-    label = axis.label(value)
-    excluded = sum((pair.excluded for pair in pairs), Excluded())
-    used = [pair for pair in pairs if pair.base and pair.weight > 0]
+def difference_of(figure: Figure, cells: Sequence[CellRows],
+                  windows: tuple[int, int]) -> Difference | None:
+    """What the second window changes over some cells; None where nothing of them counts."""
+    used = [cell for cell in cells if cell.rows and cell.weight > 0]
     if not used:
+        return None
+    return replace(
+        difference([row for cell in used for row in cell.rows], *windows, resampled_in_cells,
+                   sign_of(figure.metric)),
+        excluded=sum((cell.excluded for cell in cells), Excluded()), cells_requested=len(cells),
+        lossless=all(cell.lossless for cell in cells))
+
+
+def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
+         windows: tuple[int, int], known: Mapping[str, Published]) -> Bar:
+    """The cells of a bar, averaged. Raises NoPanel where nothing of them counts."""
+    label, made = axis.label(value), difference_of(figure, cells, windows)
+    if made is None:
+        excluded = sum((cell.excluded for cell in cells), Excluded())
         raise NoPanel(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
                       " verdict_reason and error in trials.csv, then measure again with --fresh")
-    weights = [pair.weight for pair in used]
-    sides = [pair.base for pair in used], [pair.experiment for pair in used]
-    base, experiment = (stats.weighted_mean([sum(values) / len(values) for values in side],
-                                            weights) for side in sides)
-    base_median, experiment_median = (_median(side, weights) for side in sides)
-    sign = sign_of(figure.metric)
-    absolute_interval, percent_interval = _intervals(used, weights, sign)
-    return Bucket(
-        label=label, value=value, share_percent=axis.share_percent(value),
-        n=sum(len(pair.base) + len(pair.experiment) for pair in used), excluded=excluded,
-        cells=len(used), cells_requested=len(pairs), base=base, experiment=experiment,
-        base_median=base_median, experiment_median=experiment_median,
-        absolute_interval=absolute_interval, percent_interval=percent_interval,
-        published=bar or Published(), lossless=all(pair.lossless for pair in pairs), sign=sign,
-        draws=min(sum(map(len, side)) for side in sides))
-
-
-def _median(cells: Sequence[Values], weights: Sequence[float]) -> float:
-    """Median over all responses, where a cell's weight is shared by its repeats."""
-    values = [value for cell in cells for value in cell]
-    shared = [weight / len(cell) for cell, weight in zip(cells, weights) for _ in cell]
-    return stats.weighted_quantile(values, shared, 0.5)
-
-
-def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
-               sign: int) -> tuple[Ends | None, Ends | None]:
-    """95 % intervals of the absolute and the relative (%) improvement."""
-    sides = [pair.base for pair in pairs], [pair.experiment for pair in pairs]
-    if any(len(cell) < 2 for side in sides for cell in side):
-        return None, None
-    if all(len(set(cell)) == 1 for side in sides for cell in side):
-        # Every repeat gave the same: there is nothing to resample.
-        means = [stats.weighted_mean([cell[0] for cell in side], weights) for side in sides]
-        percent = percent_of(means[0], means[1], sign)
-        return (sign * (means[0] - means[1]),) * 2, (percent,) * 2
-    import numpy
-    generator = stats.generator(seed=1)
-    if all(pair.matched for pair in pairs):
-        base, experiment = stats.resampled_pairs([pair.matched for pair in pairs], weights,
-                                                 generator)
-    else:
-        base, experiment = (stats.resampled_means(side, weights, generator) for side in sides)
-    absolute = sign * (base - experiment)
-    parts = absolute / numpy.where(base, base, math.inf)  # of nothing: 0, as percent_of
-    return stats.percentile_interval(absolute), stats.percentile_interval(parts * 100)
+    return Bar(label, made, known.get(label, Published()), value, axis.share_percent(value),
+               of_experiment=figure.percent_of == OF_EXPERIMENT)
 
 
 # What goes with what -----------------------------------------------------------------

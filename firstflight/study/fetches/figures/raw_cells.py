@@ -10,7 +10,8 @@ from firstflight.base import stats
 from firstflight.base.words import number, plain
 from firstflight.findings.findings import Column, Finding, Table
 from firstflight.runs.results.cells import Cells
-from firstflight.study.fetches.figures.buckets import NoPanel, of_sweep
+from firstflight.study.fetches.figures.bar_figure import NoPanel
+from firstflight.study.fetches.figures.buckets import of_sweep
 from firstflight.study.fetches.figures.panels import counting
 from firstflight.study.fetches.scenario.scenario import Raw, Scenario
 from firstflight.study.fetches.scenario.sweep import bucket_value

@@ -17,8 +17,9 @@ from firstflight.findings.quantities import quantity
 from firstflight.model.predict import Prediction, predict
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import value_of
-from firstflight.study.fetches.figures.buckets import NoPanel, by_cell
-from firstflight.study.fetches.figures.figure import Analysis, FigureResult, heading
+from firstflight.study.fetches.figures.bar_figure import NoPanel
+from firstflight.study.fetches.figures.buckets import by_cell
+from firstflight.study.fetches.figures.figure import Analysis, heading
 from firstflight.study.fetches.scenario.scenario import Claim, Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
@@ -122,7 +123,7 @@ class Values:
         return 0 if all(value == int(value) for value in self.means.values()) else 1
 
 
-def steps(analysis: Analysis, figure: Figure) -> FigureResult:
+def steps(analysis: Analysis, figure: Figure) -> list[Finding]:
     """The metric over `by`, a line for each window or value of `down`."""
     values = _values(analysis, figure)
     curves = _curves(figure, values, analysis.scenario.head.sysctls)
@@ -130,7 +131,7 @@ def steps(analysis: Analysis, figure: Figure) -> FigureResult:
                  _lines(figure, values, curves))
 
 
-def levels(analysis: Analysis, figure: Figure) -> FigureResult:
+def levels(analysis: Analysis, figure: Figure) -> list[Finding]:
     """The same in squares: `by` from the top down, what lines are of across."""
     values = _values(analysis, figure)
     metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
@@ -145,12 +146,12 @@ def levels(analysis: Analysis, figure: Figure) -> FigureResult:
         whole=not values.decimals))
 
 
-def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> FigureResult:
-    return FigureResult(Finding(
+def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> list[Finding]:
+    return [Finding(
         figure.name, figure.title, tables=(_table(figure, values),),
         sentence=_sentence(figure, values), chart=chart, statements=tuple(
             tested(claim, figure.metric, values.chosen)
-            for claim in claims_on(figure, analysis.scenario.claims))))
+            for claim in claims_on(figure, analysis.scenario.claims)))]
 
 
 def _values(analysis: Analysis, figure: Figure) -> Values:

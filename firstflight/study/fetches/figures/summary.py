@@ -13,8 +13,7 @@ from firstflight.findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, 
 from firstflight.findings.difference import Excluded
 from firstflight.findings.findings import listed
 from firstflight.runs.kinds import RunData
-from firstflight.study.fetches.figures.buckets import Panel
-from firstflight.study.fetches.figures.claims import JudgedPanel
+from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
 from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.integrity import is_modelled
@@ -50,11 +49,10 @@ def _expected(records: Sequence[Record]) -> int:
     return sum(record.failed_as_expected for record in records)
 
 
-def run_sentences(run: RunData, judged: Sequence[JudgedPanel]) -> list[str]:
+def run_sentences(run: RunData, judged: Sequence[BarFigure]) -> list[str]:
     """The most important first."""
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
-            *_held(judged), *sentence_of_run([made.panel for made in judged]),
-            *_differences(panel.panel for panel in judged), *_against_model(run),
+            *_held(judged), *sentence_of_run(judged), *_differences(judged), *_against_model(run),
             *_sent_again(run.records)]
 
 
@@ -72,16 +70,16 @@ def _verified(records: Sequence[Record]) -> str:
             f" every number here: {excluded}.")
 
 
-def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
+def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
     """How many of the published bars came out, in all, and of which figures none did.
 
     Those that no parameter was chosen by are counted apart.
     """
     sentences: list[str] = []
     for held_out, which in ((False, ""), (True, " held out (no parameter was chosen by them)")):
-        panels = [panel for panel in judged if panel.panel.figure.held_out == held_out]
+        panels = [panel for panel in judged if panel.figure.held_out == held_out]
         total = sum((Counter(panel.counts) for panel in panels), Counter[str]())
-        none = [panel.panel.figure.title for panel in panels
+        none = [panel.figure.title for panel in panels
                 if sum(panel.counts.values()) and not panel.counts[REPRODUCED]]
         text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
         if text and none and len(none) < len(panels):
@@ -90,7 +88,7 @@ def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
     return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
 
 
-def _held(judged: Sequence[JudgedPanel]) -> list[str]:
+def _held(judged: Sequence[BarFigure]) -> list[str]:
     """How many published statements have which result, and which are not reproduced."""
     statements = [statement for panel in judged for statement in panel.statements]
     if not statements:
@@ -104,13 +102,14 @@ def _held(judged: Sequence[JudgedPanel]) -> list[str]:
     return [f"{text}."]
 
 
-def _differences(panels: Iterable[Panel]) -> list[str]:
+def _differences(panels: Iterable[BarFigure]) -> list[str]:
     """Where the numbers are farthest from the published ones, by ratio."""
-    ratios = [(bucket.absolute / published,
-               f"{panel.by.head} {panel.named(bucket)}: {short(bucket.absolute)}"
+    ratios = [(ours / published,
+               f"{panel.by.head} {panel.named(bar)}: {short(ours)}"
                f" {panel.metric.unit} here, {short(published)} {panel.metric.unit} published")
-              for panel in panels for bucket in panel.buckets
-              if (published := bucket.published.absolute or 0) > 0 and bucket.absolute > 0]
+              for panel in panels if not panel.is_sweep for bar in panel.bars
+              if (published := bar.published.absolute or 0) > 0
+              and (ours := bar.difference.absolute.value) > 0]
     if not ratios:
         return []
     (highest, above), (lowest, below) = (choose(ratios, key=lambda ratio: ratio[0])
@@ -156,46 +155,46 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
 
 # Of a figure -------------------------------------------------------------------------
 
-def figure_sentence(judged: JudgedPanel) -> str:
+def figure_sentence(panel: BarFigure) -> str:
     """One figure in a sentence: the range of what is saved, here and published."""
-    panel = judged.panel
     if panel.is_sweep:
         return " ".join([_best_window(panel), *panel.remarks])
-    figure, buckets, unit = panel.figure, panel.buckets, panel.metric.unit
-    low = min(buckets, key=lambda bucket: bucket.absolute)
-    high = max(buckets, key=lambda bucket: bucket.absolute)
-    ends = dict.fromkeys(f"{short(end.absolute)} {unit} (at {panel.named(end)})"
+    figure, bars, unit = panel.figure, panel.bars, panel.metric.unit
+    low, high = (choose(bars, key=lambda bar: bar.difference.absolute.value)
+                 for choose in (min, max))
+    ends = dict.fromkeys(f"{short(end.difference.absolute.value)} {unit} (at {panel.named(end)})"
                          for end in (low, high))
     saved = "gain" if panel.metric.more_is_better else "save"
     text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {saved}"
             f" {' to '.join(ends)},"
-            f" {span([bucket.percent for bucket in buckets], '%')}"
-            f"{' (a minus is a loss)' if low.absolute < 0 else ''}")
+            f" {span([bar.difference.percent.value for bar in bars], '%')}"
+            f"{' (a minus is a loss)' if low.difference.absolute.value < 0 else ''}")
     known = [span(values, its_unit) for values, its_unit in (
-        ([bucket.published.absolute for bucket in buckets], unit),
-        ([bucket.published.percent for bucket in buckets], "%"))
+        ([bar.published.absolute for bar in bars], unit),
+        ([bar.published.percent for bar in bars], "%"))
         if any(value is not None for value in values)]
     text += f"; published: {', '.join(known)}." if known else "."
     return " ".join([text, *sentence_of_figure(panel), *panel.remarks])
 
 
-def _best_window(panel: Panel) -> str:
+def _best_window(panel: BarFigure) -> str:
     """A window sweep: which window was the best, and what was published."""
-    unit, sign = panel.metric.unit, panel.buckets[0].sign
+    unit, sign = panel.metric.unit, panel.bars[0].difference.sign
     took = ("took the least time" if unit == "ms" else
             f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
-    best = min(panel.buckets, key=lambda bucket: sign * bucket.experiment)
-    *windows, last = (bucket.label for bucket in panel.buckets)
+    best = min(panel.bars, key=lambda bar: sign * bar.difference.experiment.value)
+    change = best.difference
+    mean = f"{short(change.experiment.value)} {unit} on average"
+    *windows, last = (bar.label for bar in panel.bars)
     listed = f"{', '.join(windows)} and {last}" if windows else last
-    text = (f"Of the windows {listed}, a window of {best.label} {took}: {short(best.experiment)}"
-            f" {unit} on average")
-    if len({short(bucket.experiment) for bucket in panel.buckets}) == 1:
-        text = f"The windows {listed} give the same: {short(best.experiment)} {unit} on average"
+    text = f"Of the windows {listed}, a window of {best.label} {took}: {mean}"
+    if len({short(bar.difference.experiment.value) for bar in panel.bars}) == 1:
+        text = f"The windows {listed} give the same: {mean}"
     elif not panel.is_baseline(best):
-        text += (f", {short(best.absolute)} {unit} or {short(best.percent)} %"
+        text += (f", {short(change.absolute.value)} {unit} or {short(change.percent.value)} %"
                  f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
-    known = [(sign * level, bucket.label) for bucket in panel.buckets
-             if (level := bucket.published.level) is not None]
+    known = [(sign * level, bar.label) for bar in panel.bars
+             if (level := bar.published.level) is not None]
     if known:
         level, label = min(known)
         text += f"; published: {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"

@@ -17,7 +17,7 @@ from firstflight.net.segments import CaptureError, Segment, client_ports
 from firstflight.runs.kinds import RunData
 from firstflight.runs.measuring import CAPTURES
 from firstflight.runs.results.cells import grouped
-from firstflight.study.fetches.figures.figure import Analysis, FigureResult, heading
+from firstflight.study.fetches.figures.figure import Analysis, heading
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
@@ -150,15 +150,15 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
                     end_ms)
 
 
-def packets(analysis: Analysis, figure: Figure) -> FigureResult | None:
-    """Two transfers over time; None of a run that kept no packets."""
+def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """Two transfers over time; none of a run that kept no packets."""
     lines = analysis.timelines
     if not lines:
-        return None
-    return FigureResult(Finding(
+        return []
+    return [Finding(
         figure.name, figure.title,
         sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
-        chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines)))
+        chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines))]
 
 
 def run_timelines(run: RunData) -> tuple[Timeline, ...]:

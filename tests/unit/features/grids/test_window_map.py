@@ -60,7 +60,7 @@ def found(folder: Path, times_ms: Any) -> Any:
     study = Study(KIND, requested, tuple(trial for sweep in requested.sweeps
                                  for trial in sweep.trials(requested.name, 1)), True)
     ((_, made),) = kinds.figures(analyse(requested, run(study, times_ms), True))
-    return made.finding
+    return made[0]
 
 
 def windows(finding: Any) -> list[list[list[int]]]:
@@ -118,7 +118,7 @@ def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
     requested = scenario(tmp_path)
     study = Study(KIND, requested, tuple(requested.sweeps[0].trials(requested.name, 1))[:-1], True)
     ((_, told),) = kinds.figures(analyse(requested, run(study, lambda trial: 1.0), True))
-    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.finding.missing
+    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told[0].missing
 
 
 def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None:

@@ -9,13 +9,12 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.charts import BarPage, GridChart, SquareChart
-from firstflight.findings.difference import Excluded
 from firstflight.findings.findings import Report, bars
 from firstflight.runs import scenario_file
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
 from firstflight.study.fetches.figures.bars import figure_table
-from firstflight.study.fetches.figures.buckets import NoPanel, Panel
 from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
 from firstflight.study.fetches.scenario.population import percentile_of
@@ -70,51 +69,53 @@ def report(records: list[Record]) -> Report:
 
 
 @pytest.fixture(scope="module")
-def panels(scenario: Scenario, records: list[Record]) -> dict[str, Panel]:
+def panels(scenario: Scenario, records: list[Record]) -> dict[str, BarFigure]:
     made, missing = kinds.panels(scenario, records)
     assert not missing, missing
     return made
 
 
-def test_means_carry_the_weights(panels: dict[str, Panel], records: list[Record]) -> None:
+def test_means_carry_the_weights(panels: dict[str, BarFigure], records: list[Record]) -> None:
     panel = panels["fig5_rtt"]
-    assert len(panel.buckets) == 8 and panel.n == 256
+    assert len(panel.bars) == 8 and panel.n == 256
     own = [record for record in records if record.trial.part == panel.figure.sweep
            and record.trial.initcwnd == 3 and record.trial.rtt_ms == 15]
     weights = numpy.array([record.trial.weight for record in own])
-    assert panel.buckets[0].base == pytest.approx(1012) and panel.buckets[0].absolute == 7
+    first = panel.bars[0].difference
+    assert first.base.value == pytest.approx(1012) and first.absolute.value == 7
     every = sum(record.trial.weight for record in records
                 if record.trial.part == panel.figure.sweep and record.trial.initcwnd == 3)
-    assert panel.buckets[0].share_percent == pytest.approx(100 * weights.sum() / every)
-    assert panel.buckets[0].absolute_interval == pytest.approx((7, 7))
+    assert panel.bars[0].share_percent == pytest.approx(100 * weights.sum() / every)
+    assert first.absolute.interval == pytest.approx((7, 7))
     assert [(sample.name, len(sample.values)) for sample in panel.samples] == [
         ("IW 3", 128), ("IW 10", 128)]
-    assert numpy.average(panel.samples[0].values - panel.samples[1].values,
+    assert numpy.average(numpy.subtract(panel.samples[0].values, panel.samples[1].values),
                          weights=panel.samples[0].weights) == pytest.approx(7)
 
 
-def test_every_window_is_compared_with_the_baseline(panels: dict[str, Panel]) -> None:
+def test_every_window_is_compared_with_the_baseline(panels: dict[str, BarFigure]) -> None:
     sweep = panels["fig2"]
-    windows = [bucket.value for bucket in sweep.buckets]
+    windows = [bucket.value for bucket in sweep.bars]
     assert windows == [3, 6, 10, 16, 26, 42]
-    assert [bucket.absolute for bucket in sweep.buckets] == pytest.approx(
+    assert [bucket.difference.absolute.value for bucket in sweep.bars] == pytest.approx(
         [window - 3 for window in windows])
-    assert all(bucket.n == 128 for bucket in sweep.buckets)
+    assert all(bucket.difference.n == 128 for bucket in sweep.bars)
     assert [sample.name for sample in sweep.samples] == [f"IW {each:.0f}" for each in windows]
 
 
-def test_percentiles_are_values_that_were_measured(panels: dict[str, Panel],
+def test_percentiles_are_values_that_were_measured(panels: dict[str, BarFigure],
                                                    records: list[Record]) -> None:
     table = panels["table3_avgdc"]
-    assert [bucket.label for bucket in table.buckets][:3] == ["mean", "p10", "p50"]
+    assert [bucket.label for bucket in table.bars][:3] == ["mean", "p10", "p50"]
     own = sorted((record.latency_ms or 0, record.trial.weight) for record in records
                  if record.trial.part == table.figure.sweep and record.trial.initcwnd == 3)
     cumulated = numpy.cumsum([weight for _, weight in own])
     half = own[int(numpy.searchsorted(cumulated, cumulated[-1] / 2))][0]
-    assert table.buckets[2].base == half and table.buckets[2].absolute == 7
-    assert table.n == table.buckets[0].n == 256  # of the same records: they count once
+    median = table.bars[2].difference
+    assert median.base.value == half and median.absolute.value == 7
+    assert table.n == table.bars[0].difference.n == 256  # of the same records: they count once
     slow = panels["table4"]
-    assert slow.buckets[0].n == 2 * 16  # of the clients up to 56 kbit/s
+    assert slow.bars[0].difference.n == 2 * 16  # of the clients up to 56 kbit/s
 
 
 def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
@@ -125,16 +126,18 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     leaning = [replace(record, trial=replace(record.trial, weight=3 * record.trial.weight))
                if record.trial.initcwnd == 3 and record.trial.sample in far else record
                for record in records]
-    side_by_side, two_weeks = (panel_of(scenario.drawn, figure, responses_of(figure.sweep, each)).buckets[0]
-                               for each in (records, leaning))
+    side_by_side, two_weeks = (panel_of(
+        scenario.drawn, figure, responses_of(figure.sweep, each)).bars[0].difference
+        for each in (records, leaning))
     assert side_by_side.same is None and two_weeks.same is not None
-    assert two_weeks.same.absolute == pytest.approx(side_by_side.absolute) == pytest.approx(7)
-    assert two_weeks.same.interval == pytest.approx((7, 7))
-    assert two_weeks.experiment == pytest.approx(side_by_side.experiment)
-    assert two_weeks.absolute > 2 * two_weeks.same.absolute
+    alone = two_weeks.same.absolute
+    assert alone.value == pytest.approx(side_by_side.absolute.value) == pytest.approx(7)
+    assert alone.interval == pytest.approx((7, 7))
+    assert two_weeks.experiment.value == pytest.approx(side_by_side.experiment.value)
+    assert two_weeks.absolute.value > 2 * alone.value
     own = [record for record in leaning if record.trial.part == figure.sweep
            and record.trial.initcwnd == 3]
-    assert two_weeks.base == pytest.approx(numpy.average(
+    assert two_weeks.base.value == pytest.approx(numpy.average(
         [record.latency_ms or 0 for record in own],
         weights=[record.trial.weight for record in own]))
     table = figure_table(scenario, judge_panel(
@@ -187,7 +190,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
 
 
 def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
-        scenario: Scenario, records: list[Record], panels: dict[str, Panel]) -> None:
+        scenario: Scenario, records: list[Record], panels: dict[str, BarFigure]) -> None:
     found = ablation.explained(scenario.drawn, records)
     assert [step.title for step in found] == [cause.title for cause in scenario.drawn.steps]
     saved = [step.base_ms - step.experiment_ms for step in found]
@@ -195,8 +198,7 @@ def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
     assert saved[:2] == pytest.approx([14, 7])
     assert 7 < saved[3] < 28 and saved[4] < 0 and saved[5:] == pytest.approx([7, 7, 7])
     for axis, name in (("RTT", "fig5_rtt"), ("BW", "fig5_bw"), ("BDP", "fig5_bdp")):
-        assert found[-1].panels[axis] == [replace(bucket, excluded=Excluded()) for bucket
-                                          in panels[name].buckets]
+        assert found[-1].panels[axis] == list(panels[name].bars)
     assert found[4].slower == {"its last acknowledgement waited for the client's timer": 85}
     assert not found[-1].slower
 
@@ -308,8 +310,8 @@ def test_what_is_held_out_stands_next_to_what_was_fitted(scenario: Scenario,
     assert [" held out" in each.replace("(", " ") for each in told] == [False, True]
 
 
-def test_near_the_published_one_is_near_in_both_numbers(panels: dict[str, Panel]) -> None:
-    bucket = panels["fig5_rtt"].buckets[0]
+def test_near_the_published_one_is_near_in_both_numbers(panels: dict[str, BarFigure]) -> None:
+    bucket = panels["fig5_rtt"].bars[0]
     near = replace(bucket, published=replace(bucket.published, absolute=7.5, percent=1.0))
     assert close(near)
     assert not close(replace(near, published=replace(near.published, absolute=20.0)))
