@@ -32,8 +32,7 @@ from dataclasses import replace
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from firstflight.net.link import Path
-from firstflight.net.netem import Netem
+from firstflight.net.link import Netem, Path
 from firstflight.testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host,
                                                 Interface, NetworkError, Router, Switch,
                                                 pin_sysctls, set_sysctls, switch_offloads_off)

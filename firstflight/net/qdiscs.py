@@ -1,8 +1,8 @@
 """Queueing disciplines as netlink has them: requests to a kernel, and what it reports.
 
 The bytes are those that `tc` (iproute2) sends for the commands that
-testbed/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h. netem, with all
-its parameters, has a file of its own (net/netem.py).
+testbed/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h. netem's options
+have a file of their own (net/netem.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What ports of a network carry: qdiscs as data, tc's commands, and what has to be read back.
 
-netem, with all its parameters, has a file of its own (net/netem.py).
+netem, with all its parameters, stands beside the link that it makes (net/link.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from firstflight.net import qdiscs
-from firstflight.net.netem import Netem
+from firstflight.net.link import Netem
 from firstflight.net.qdiscs import InstalledQdisc
 from firstflight.net.queues import option_differences
 from firstflight.net.tc import HTB_CEILING_BURST_BYTES, bits

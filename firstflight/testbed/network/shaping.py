@@ -17,8 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from firstflight.net import qdiscs
-from firstflight.net.link import Link, Path
-from firstflight.net.netem import Netem
+from firstflight.net.link import Link, Netem, Path
 from firstflight.net.qdiscs import InstalledQdisc
 from firstflight.net.tc import FULL_FRAME_BYTES, TICK_NS, bits
 from firstflight.testbed.network.ports import HtbShaper, Port, Queue
@@ -59,8 +58,7 @@ def _qdiscs(link: Link) -> tuple[Netem | Queue | HtbShaper, ...]:
 
     HTB as Mininet's TCIntf has it, but for the place: on the switch, never on a host.
     """
-    delay = losing(Netem(delay_ms=link.delay_ms, jitter_ms=link.jitter_ms, seed=link.seed),
-                   link.loss_percent, link.loss_burst)
+    delay = Netem.delaying(link)
     if link.htb_burst_bytes:
         return (HtbShaper(link.rate_kbps, link.htb_burst_bytes),
                 replace(delay, limit_packets=link.queue_packets))
@@ -137,18 +135,6 @@ def server_port(interface: str, paced: bool) -> Port:
 def bottleneck(rate_kbps: float, queue_packets: int) -> Netem:
     """A rate and a drop-tail queue."""
     return Netem(rate_kbps=rate_kbps, limit_packets=queue_packets)
-
-
-def losing(netem: Netem, percent: float, burst: float) -> Netem:
-    """A netem with random loss, so many packets in a row on average.
-
-    Bursts follow Gilbert's model, which begins every transfer among packets that go through.
-    """
-    if burst == 1 or not percent:
-        return replace(netem, loss_percent=percent)
-    ends = 100 / burst
-    return replace(netem, loss_percent=0.0, burst_ends_percent=ends,
-                   burst_begins_percent=percent * ends / (100 - percent))
 
 
 def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem | Queue, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from firstflight.base import files
-from firstflight.net.netem import Netem
+from firstflight.net.link import Netem
 from firstflight.testbed import engine
 from firstflight.testbed.network import kernel, links
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError, NodeKernel, write_sysctls

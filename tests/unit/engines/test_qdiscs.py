@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.net import netlink, qdiscs
-from firstflight.net.netem import Netem, numbers_of
+from firstflight.net.link import Netem, numbers_of
 from firstflight.net.netlink import attribute, attributes
 from firstflight.net.tc import normal_distribution
 from firstflight.testbed.network import links

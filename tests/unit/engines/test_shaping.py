@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from firstflight.net import qdiscs
-from firstflight.net.link import Link, Path
-from firstflight.net.netem import Netem, numbers_of
+from firstflight.net.link import Link, Netem, Path, numbers_of
 from firstflight.net.netlink import attribute
 from firstflight.net.qdiscs import InstalledQdisc
 from firstflight.testbed.network import shaping

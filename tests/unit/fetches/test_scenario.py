@@ -15,7 +15,7 @@ from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
 from tests.unit.fetches.conftest import GOLDEN
-from tests.unit.fetches.small import scenario_of, small
+from tests.unit.fetches.small import WITHOUT_FIGURES, scenario_of, small
 
 
 def test_zhao2019_is_the_published_grid(scenario: Scenario) -> None:
@@ -40,6 +40,12 @@ def test_marrama2012_is_what_they_measured() -> None:
     assert [rtt for rtt, _ in networks["fig5_rtt"]] == [20, 50, 100, 200, 500, 1000, 3000]
     assert networks["fig5_bdp"] == ((50, 160), (100, 400), (100, 800), (200, 2000), (400, 2000))
     assert networks["fast"] == ((20, 1200), (20, 100000))
+
+
+def test_one_value_needs_no_brackets(tmp_path: Path) -> None:
+    (sweep,) = small(tmp_path, WITHOUT_FIGURES, ("rtt_ms = [20, 50]", "rtt_ms = 20"),
+                     ("initcwnd = [3, 10]", "initcwnd = 3")).sweeps
+    assert (sweep.lists["rtt_ms"], sweep.initcwnd) == ((20,), (3,))
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [

@@ -54,11 +54,10 @@ def _together(*names: str) -> schema.Reader:
     return read
 
 
-def _item(name: str) -> schema.Item:
-    """The key of a parameter: a list, or a single value without brackets."""
+def _list(name: str) -> schema.Reader:
+    """Values of a parameter, or a single one without brackets."""
     read = schema.number(name)
-    return schema.Item(name, PARAMETERS[name].key, schema.one_or_more(
-        schema.none_for("same", read) if name == "uplink_kbps" else read))
+    return schema.one_or_more(schema.none_for("same", read) if name == "uplink_kbps" else read)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +73,11 @@ class Sweep(grammar.Sweep[Trial]):
     """
 
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN}
-    initcwnd: tuple[int, ...]
+    initcwnd: tuple[int, ...] = key(reader=_list("initcwnd"))
     pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
     chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
-    lists: Mapping[str, tuple[Any, ...]] = schema.several(*map(_item, SWEPT))
+    lists: Mapping[str, tuple[Any, ...]] = schema.several(*(
+        schema.Item(name, PARAMETERS[name].key, _list(name)) for name in SWEPT))
     own_server: str = key("", absent=True)
     client: Client
     repeat: int
@@ -237,7 +237,7 @@ class Template(Sweep):
     """
 
     name: str = key("defaults", absent=True)
-    initcwnd: tuple[int, ...] = ()
+    initcwnd: tuple[int, ...] = key((), reader=_list("initcwnd"))
     repeat: int = 1
 
     def __post_init__(self) -> None:
