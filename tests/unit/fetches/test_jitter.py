@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
 import pytest
 
-from firstflight.parameters import NETWORK, OVERTAKEN, of_subject
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.parameters import NETWORK, OVERTAKEN, Parameter, of_subject
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.verify import every_check
 from firstflight.wire.delivery.packet_path import PATH
 from tests.golden import stored
+from tests.parameters import another
 
 GOOD = stored.load("iw10")
 
@@ -42,18 +42,12 @@ def test_packets_may_overtake_each_other() -> None:
 
 # Of every parameter of the network ------------------------------------------------------
 
-OTHER: dict[str, Any] = {"rtt_ms": 71, "bandwidth_kbps": 999.0, "uplink_kbps": 999.0,
-                         "queue_packets": 7, "loss_percent": 1.0, "jitter_ms": 1.0,
-                         "loss_burst": 2.0, "qdisc": "cake", "htb_burst_bytes": 1600}
-
-
-@pytest.mark.parametrize("name", [row.field for row in of_subject(NETWORK)])
-def test_the_path_is_computed_with_every_parameter_or_not_judged(name: str) -> None:
-    """Who adds one and forgets PathParameters.path fails sound trials."""
-    assert name in OTHER, "OTHER, in this file, needs a value that GOOD's trial does not have"
-    changed = replace(GOOD.trial, **{name: OTHER[name]})
-    assert changed.path != GOOD.trial.path or not changed.is_computed, (
-        "Trial.path has to hand it to Link, or its row has computed=False")
+@pytest.mark.parametrize("row", of_subject(NETWORK), ids=lambda row: row.name)
+def test_every_parameter_of_the_network_is_part_of_the_path(row: Parameter) -> None:
+    """Else it would not be installed."""
+    row = replace(row, quantity=QUANTITIES[row.field])  # a queue's length in packets
+    changed = replace(GOOD.trial, **{row.field: another(row, getattr(GOOD.trial, row.field))})
+    assert changed.path != GOOD.trial.path, "PathParameters.path has to hand it to Link"
 
 
 def test_what_cannot_be_computed_is_neither_judged_by_packet_nor_estimated(

@@ -1,0 +1,16 @@
+"""Values of any parameter, so that a new one is tried without a line in each test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firstflight.base.quantity import Word
+from firstflight.parameters import Parameter
+
+
+def another(row: Parameter, value: Any) -> Any:
+    """A value in the range of a parameter that is not this one."""
+    quantity = row.quantity
+    if isinstance(quantity, Word):
+        return next(word for word in quantity.known if word != value)
+    return quantity.check(value + 1 if value + 1 <= quantity.highest else quantity.lowest, "here")
