@@ -34,6 +34,7 @@ BARE_INCHES = 0.12  # over the axes
 PAGE_AXES_INCHES = 1.75  # of one chart of a page
 TITLE_INCHES = style.WIDTH_INCHES - LEFT_INCHES - 0.4
 MANY = 3  # charts of a page, which then has no room for tables
+MOST_APART = 4.0  # how many times as high one panel's axes are as another's that shares its scales
 MOST_RATIO = 30.0  # of the largest value to the least, up to which an even axis shows both
 PERCENT_LOOK: Mapping[str, Any] = {"facecolor": style.ORANGE, "hatch": "////",
                                    "edgecolor": "white", "linewidth": 0}
@@ -79,8 +80,14 @@ def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
 
 
 def _share_scales(charts: Sequence[BarChart]) -> bool:
-    """Whether panels can have one scale; an even axis would hide the bars of another panel."""
-    return all(scale_of(one)[1] for one in charts)
+    """Whether panels can have one scale; on an even one the bars of each have to be readable."""
+    scales = [scale_of(one) for one in charts]
+    if any(is_log for _, is_log in scales):
+        return all(is_log for _, is_log in scales)
+    heights = [high - low for (low, high), _ in scales]
+    percents = [max(max((abs(bar.difference.percent.value) for bar in one.bars), default=0.0), 1.0)
+                for one in charts]
+    return all(max(each) <= MOST_APART * min(each) for each in (heights, percents))
 
 
 def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float,
@@ -112,9 +119,12 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
               alone.absolute.value if alone else None)
         _mark(right, middle + BAR_WIDTH, change.percent.interval, bar.published.percent,
               alone.percent.value if alone else None)
-    if not any(change.absolute.value or change.percent.value for change in changes):
+    if not any(map(_changes, chart.bars)):
         left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
                   color=style.FAINT, fontsize=style.MEDIUM)
+        if not any(_changes(bar) or bar.published.absolute for one in scaled for bar in one.bars):
+            for axes in (left, right):  # no scale, since there is nothing to read from it
+                axes.set_yticks([0.0])
     for place, bar in enumerate(chart.bars):
         above = bar.above if any(bar.above) else ("", "" if bar.share_percent is None else
                                                   f"{bar.share_percent:.2f} %")
@@ -159,6 +169,10 @@ def _interval_of(chart: BarChart | TimeChart) -> str:
     return f"95 % interval{f' over {chart.over}' if chart.over else ''}"
 
 
+def _changes(bar: Bar) -> bool:
+    return bool(bar.difference.absolute.value or bar.difference.percent.value)
+
+
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
     """Also what its marks compare, where bars on a logarithmic axis begin, what an arrow is."""
     begin = {f"{low:g} {one.unit}" for one in charts
@@ -169,7 +183,7 @@ def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
            for bar in one.bars for value in _marked(bar)):
         words.append("Arrow: goes on below.")
     if len(charts) > 1 and not _share_scales(charts):
-        words.append("Each panel has scales of its own: its bars would else not be seen.")
+        words.append("Each panel has its own scales: on a shared one some bars could not be read.")
     triangles = any(bar.difference.same for one in charts for bar in one.bars)
     return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
                    foot=" ".join(filter(None, (*words, chart.foot))))

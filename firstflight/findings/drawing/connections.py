@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import NullLocator
+from matplotlib.transforms import offset_copy
 
 from firstflight.base.words import short
 from firstflight.findings.charts import PacketsChart, Points, Timeline, TraceChart, TraceRow
@@ -175,6 +176,7 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
 P_LEFT, P_GAP, P_RIGHT = 0.7, 0.25, 0.15
 P_ABOVE, P_HIGH, P_BELOW = 0.8, 3.0, 0.5
 KILO = 1000.0
+LEAST_SHARE = 0.02  # of a timeline's height, below which all strokes of a kind need pointers
 LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
          "ticket": (style.GREEN, "session tickets sent"),
          "data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
@@ -213,12 +215,20 @@ def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
 
 
 def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
-    """Upright strokes from a segment's first byte to its last; acknowledgements as steps."""
+    """Upright strokes from a segment's first byte to its last; acknowledgements as steps.
+
+    Where the strokes of a kind are too low to be seen, as of tickets, a triangle points at each.
+    """
     for kind, (colour, _) in LOOKS.items():
         strokes = [[(mark.time_ms, mark.from_bytes / KILO), (mark.time_ms, mark.to_bytes / KILO)]
                    for mark in timeline.marks if mark.kind == kind]
         if strokes:
             axes.add_collection(LineCollection(strokes, colors=colour, linewidths=4))
+            drawn = sum(last - first for (_, first), (_, last) in strokes)
+            if drawn < LEAST_SHARE * timeline.to_bytes / KILO:
+                aside = offset_copy(axes.transData, axes.figure, x=-7, units="points")
+                axes.plot(*zip(*(first for first, _ in strokes)), ">", color=colour, markersize=7,
+                          markeredgewidth=0, transform=aside, zorder=4)
     if timeline.acknowledged:
         times, acked = zip(*timeline.acknowledged)
         axes.step([0.0, *times], [0.0, *(count / KILO for count in acked)], where="post",

@@ -56,8 +56,13 @@ def test_there_are_two_bars_a_bucket_on_either_axis(chart: BarChart) -> None:
 def test_where_nothing_changes_a_word_says_so(chart: BarChart, drawn: Any) -> None:
     none = replace(chart, bars=tuple(samples.changed(
         bar, absolute=Estimate(0.0), percent=Estimate(0.0)) for bar in chart.bars))
-    says = "no bar: nothing changes"
-    assert says in [text.get_text() for text in drawing.figure_of(none).axes[0].texts]
+    says, empty = "no bar: nothing changes", drawing.figure_of(none)
+    assert says in [text.get_text() for text in empty.axes[0].texts]
+    unpublished = replace(none, is_like_the_papers=False, bars=tuple(
+        replace(samples.changed(bar, same=None), published=Published(None, None))
+        for bar in none.bars))
+    for figure, ticks in ((empty, 2), (drawing.figure_of(unpublished), 1)):
+        assert all((len(axes.get_yticks()) >= 2) == (ticks >= 2) for axes in figure.axes)
     assert says not in [text.get_text() for text in drawn.axes[0].texts]
 
 
@@ -215,13 +220,27 @@ def test_panels_of_a_page_share_their_scales_or_say_why_not(chart: BarChart) -> 
     alike = drawing.figure_of(bar_page("a page", (chart, small)))
     for axes in (alike.axes[::2], alike.axes[1::2]):
         assert len({one.get_ylim() for one in axes}) == 1
-    assert not any("scales of its own" in text for text in samples.said(alike))
+    assert not any("its own scales" in text for text in samples.said(alike))
     even = replace(small, is_like_the_papers=False, bars=tuple(
         replace(samples.changed(bar, same=None), published=Published(None, 3.1))
         for bar in small.bars))
     apart = drawing.figure_of(bar_page("a page", (chart, even)))
     assert len({one.get_ylim() for one in apart.axes[::2]}) == 2
-    assert any("scales of its own" in text for text in samples.said(apart))
+    assert any("its own scales" in text for text in samples.said(apart))
+
+
+@pytest.mark.parametrize(("milliseconds", "percent", "shared"), [
+    (35.0, 3.5, True), (400.0, 3.5, True), (20.0, 3.5, False), (35.0, 30.0, False)])
+def test_even_scales_are_shared_where_the_lower_bars_can_be_read(
+        chart: BarChart, milliseconds: float, percent: float, shared: bool) -> None:
+    one, other = (replace(chart, is_like_the_papers=False, bars=tuple(
+        replace(samples.changed(bar, same=None, absolute=Estimate(ms), percent=Estimate(share)),
+                published=Published(None, None))
+        for bar in chart.bars)) for ms, share in ((100.0, 7.0), (milliseconds, percent)))
+    drawn = drawing.figure_of(bar_page("a page", (one, other)))
+    limits = [(left.get_ylim(), right.get_ylim())
+              for left, right in zip(drawn.axes[::2], drawn.axes[1::2])]
+    assert (len(set(limits)) == 1) == shared
 
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from firstflight.findings import drawing
-from firstflight.findings.charts import Square, SquareMap
+from firstflight.findings.charts import Mark, Square, SquareMap
 from firstflight.findings.drawing import squares, style
 from tests.unit.drawing import samples
 
@@ -91,3 +91,18 @@ def test_two_windows_stand_beside_each_other() -> None:
                                     "acknowledged", "end of the receive window",
                                     "all acknowledged"]
     assert [len(lines.get_segments()) for lines in left.collections] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("ticket_bytes", "pointed"), [(40, [4349]), (400, [])])
+def test_a_triangle_points_at_what_is_too_low_to_be_seen(ticket_bytes: int, pointed: list[int]
+                                                         ) -> None:
+    """Two segments of data are low as well, but lie on each other."""
+    chart = samples.packets_chart()
+    marks = (Mark("data", 60, 1449, 2897), Mark("data", 60, 2897, 4345),
+             Mark("ticket", 60, 4349, 4349 + ticket_bytes))
+    drawn = drawing.figure_of(replace(chart, timelines=tuple(
+        replace(line, marks=marks, to_bytes=5000) for line in chart.timelines)))
+    for axes in drawn.axes:
+        pointers = [line for line in axes.lines if line.get_marker() == ">"]
+        assert [1000 * place for line in pointers for place in line.get_ydata()] == pointed
+        assert all(line.get_color() == style.GREEN for line in pointers)
