@@ -18,7 +18,11 @@ SCENARIOS = sorted({"dukkipati2010", *re.findall(r"\| ([a-z]+\d\w+), \d+ \|", TE
 
 @pytest.mark.parametrize("line", [*COMMANDS, *SCENARIOS])
 def test_a_command_line_is_taken(line: str) -> None:
-    assert experiment.main([*line.split(), "--dry-run"]) == errors.OK
+    try:
+        assert experiment.main([*line.split(), "--dry-run"]) == errors.OK
+    except errors.UsageError as error:  # a sample that is drawn first: the page says how
+        drawn = re.search(r"/usr/bin/python3 -m paper\.draw \w+ --full", str(error))
+        assert drawn is not None and drawn[0] in TEXT, error
 
 
 def test_each_scenario_with_a_source_has_a_row() -> None:
