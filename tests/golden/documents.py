@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import records
@@ -97,6 +98,9 @@ def scenarios() -> str:
         "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a flag."
         " `./run.sh --check FILE` reads a file, and names each value that is out of range, with the"
         " range.", "",
+        "Flags of a question, and the keys that they are: " + ", ".join(
+            f"`{row.quantity.flag}` `{row.key}`" for row in PARAMETERS.values() if row.quantity.flag)
+        + ".", "",
         "A file begins with a comment, the claim in one sentence. Then come `kind` (default fetches),"
         " `title`, `source`, `note` and `[sysctls]`. `about` says what is measured, and what of the"
         " published numbers is expected to agree. `result` says what came out, and quotes findings"
