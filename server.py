@@ -18,6 +18,7 @@ standard output for every response, with what TCP knew about it:
     … &head=<n>,<n>,…                    headers in writes of these sizes
     … &until_close=1                     no Content-Length; closed after it
     … &sndbuf=<bytes>                    with SO_SNDBUF set to that
+    … &think_ms=<ms>                     nothing leaves before that time
 
 Else headers and body leave in one write, with TCP_NODELAY: two small ones would
 meet Nagle's algorithm. With a gap they are two, like the paper's Web search

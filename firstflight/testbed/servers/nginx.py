@@ -11,6 +11,7 @@ from firstflight.testbed.hosts.certificates import Files
 from firstflight.testbed.messages import Tls
 
 NAME = "nginx"
+HTTP_2 = "2"
 MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -54,7 +55,11 @@ _EARLY = """\
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides on a configuration. files: None for plain HTTP; tls: as a trial's job has it."""
+    """What decides on a configuration.
+
+    files: None for plain HTTP; tls: as a trial's job has it. is_http2_alone: plain HTTP/2, which
+    the client has to know (RFC 9113, 3.3); with TLS both versions are spoken.
+    """
 
     address: str
     port: int
@@ -62,12 +67,13 @@ class Settings:
     tickets: int = 0
     record_bytes: int = 0
     takes_early_data: bool = False
+    is_http2_alone: bool = False
 
     @classmethod
     def of_trial(cls, address: str, port: int, files: Files | None, tls: Tls | None,
                  http: str) -> Settings:
         if files is None or tls is None:
-            return cls(address, port, files)
+            return cls(address, port, files, is_http2_alone=http == HTTP_2)
         return cls(address, port, files, tls["tickets"], tls["record_bytes"],
                    bool(tls["early_data_bytes"]))
 
@@ -86,7 +92,8 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     return _CONFIGURATION.format(
         folder=folder, temporary=temporary, address=settings.address, port=settings.port,
-        listen=" ssl http2" if secure else "", bodies=bodies, secure=secure)
+        listen=" ssl http2" if secure else " http2" if settings.is_http2_alone else "",
+        bodies=bodies, secure=secure)
 
 
 def command(settings: Settings, folder: Path, bodies: Path) -> list[str]:

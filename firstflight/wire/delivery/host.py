@@ -7,7 +7,7 @@ that was built here may do that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from firstflight.net.segments import MS, Segment
@@ -26,16 +26,20 @@ TICK_EARLY_NS, TICK_LATE_NS = 250, 1_000
 
 
 class Pauses(NamedTuple):
-    """How long a server and a client wait by request, from when something came, in ns."""
+    """How long a server and a client wait by request, from when something came, in ns.
 
-    server_ns: int = 0
-    client_ns: int = 0
+    server_ns, client_ns: one such pause, or several, each of which any request may have.
+    """
+
+    server_ns: int | Collection[int] = 0
+    client_ns: int | Collection[int] = 0
 
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
         """Whether one that began when something came is over now."""
-        pause_ns = self.server_ns if to_client else self.client_ns
-        return pause_ns > 0 and any(0 <= now - begun - pause_ns <= PAUSE_LATE_NS
-                                    for begun in came)
+        given = self.server_ns if to_client else self.client_ns
+        return any(pause_ns > 0 and any(0 <= now - begun - pause_ns <= PAUSE_LATE_NS
+                                        for begun in came)
+                   for pause_ns in ((given,) if isinstance(given, int) else given))
 
 
 class _Departure(NamedTuple):
@@ -51,10 +55,20 @@ def find_uncaused(exchange: Exchange, tick_ns: int, pauses: Pauses = Pauses()
 
     tick_ns: some tick of the kernel's clock, which has one each millisecond.
     """
-    departures = [*_unprompted(exchange.at_server, True, SERVER_LATE_NS, pauses),
-                  *_unprompted(exchange.at_client, False, CLIENT_LATE_NS, pauses)]
-    return tuple(segment for departure in departures for segment in departure.data
-                 if not _is_tick(departure.time_ns - tick_ns))
+    return (*uncaused(exchange.at_server, True, tick_ns, pauses),
+            *uncaused(exchange.at_client, False, tick_ns, pauses))
+
+
+def uncaused(segments: Iterable[Segment], to_client: bool, tick_ns: int,
+             pauses: Pauses = Pauses()) -> tuple[Segment, ...]:
+    """The same of one host: of the server to a client, or of the client.
+
+    segments: all that could make it send, at that host, in order of time: of one connection, or of
+    several where what comes on one lets a program send on another.
+    """
+    late_ns = SERVER_LATE_NS if to_client else CLIENT_LATE_NS
+    return tuple(segment for departure in _unprompted(segments, to_client, late_ns, pauses)
+                 for segment in departure.data if not _is_tick(departure.time_ns - tick_ns))
 
 
 def _is_tick(since_ns: int) -> bool:

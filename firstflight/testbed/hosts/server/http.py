@@ -34,7 +34,7 @@ class PathSpec:
     if there is no other, else after gap_ms. head: bytes of each write of the
     headers, which are as long as all of them, () for headers that leave with the
     body. until_close: no Content-Length; the end of the connection is the body's.
-    send_buffer_bytes: SO_SNDBUF, 0 where it is not set.
+    send_buffer_bytes: SO_SNDBUF, 0 where it is not set. think_ms: before anything leaves.
     """
 
     body_bytes: int
@@ -46,6 +46,7 @@ class PathSpec:
     head: tuple[int, ...] = ()
     until_close: bool = False
     send_buffer_bytes: int = 0
+    think_ms: float = 0.0
 
 
 def parse_request(head: bytes) -> tuple[str, str, bool]:
@@ -69,12 +70,14 @@ def parse_path(path: str) -> PathSpec | None:
         spec = PathSpec(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
                         parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
                         query.get("nagle") == "1", parse_head(query.get("head", "")),
-                        query.get("until_close") == "1", int(query.get("sndbuf", 0)))
+                        query.get("until_close") == "1", int(query.get("sndbuf", 0)),
+                        float(query.get("think_ms", 0)))
     except ValueError:
         return None
     in_range = (0 <= spec.body_bytes <= MAX_BODY_BYTES and spec.burst_bytes >= 0
                 and 0 <= spec.send_buffer_bytes <= MAX_BODY_BYTES)
-    finite = (0 <= number < float("inf") for number in (spec.gap_ms, spec.trace_ms))
+    finite = (0 <= number < float("inf") for number in (spec.gap_ms, spec.trace_ms,
+                                                            spec.think_ms))
     return spec if in_range and all(finite) else None
 
 
@@ -181,7 +184,7 @@ def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes
     close = close or spec is not None and spec.until_close
     headers = head_of(spec, close) if spec else head(b"404 Not Found", 0, close)
     payload = memoryview(headers + (b"" if method == "HEAD" else body))
-    writes = write_times(spec, len(headers), len(payload)) if spec \
+    writes = after_thinking(spec.think_ms, write_times(spec, len(headers), len(payload))) if spec \
         else deque([(0.0, len(payload))])
     cuts = deque(accumulate(spec.head)) if spec else deque()
     records: tuple[int, ...] = ()
@@ -202,6 +205,9 @@ def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
     times: deque[tuple[float, int]] = deque()
     records: list[int] = []
     for due_ms, end in writes:
+        if end == upto:  # of nothing there is no record
+            times.append((due_ms, len(payload)))
+            continue
         part, sizes = seal(text[upto:end])
         records += sizes
         payload, upto = payload + part, end
@@ -227,6 +233,13 @@ def can_head(spec: PathSpec, close: bool) -> bool:
     """Whether headers of the size that is requested can be made."""
     room = sum(spec.head) - len(head_of(replace(spec, head=()), close))
     return not spec.head or room == 0 or room >= len(FILLER % b"")
+
+
+def after_thinking(think_ms: float, writes: deque[tuple[float, int]]) -> deque[tuple[float, int]]:
+    """The same writes that much later, and none before."""
+    if not think_ms:
+        return writes
+    return deque([(0.0, 0), *((due_ms + think_ms, end) for due_ms, end in writes)])
 
 
 def write_times(spec: PathSpec, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
