@@ -32,7 +32,11 @@ DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 QUESTIONS = {
     "users": "firstflight.commands.users",
     "find_cliff": "firstflight.commands.cliff",
+    "page": "firstflight.commands.page",
+    "objects": "firstflight.commands.page",
 }
+
+PAGES = {"page", "objects"}  # questions whose trials are known in advance
 
 EPILOG = """\
 the three commands that people need:
@@ -54,6 +58,7 @@ Measure what TCP's initial window does, on real Linux TCP in virtual time.
   ./run.sh                                   the paper's Figure 5, measured here
   ./run.sh --rtt 25ms --bw 20M --iw 10,40    a question of your own
   ./run.sh --users access.log --bw 10M       which window for my users
+  ./run.sh --page page.har --iw 10,32        a page of many objects
   ./run.sh --list                            what else can be measured
   ./run.sh -- python3 my_mininet_script.py   any command, in virtual time
   ./run.sh --capture -- ./my_experiment.sh   and what its network really did
@@ -85,8 +90,6 @@ exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
 """
 
 # What people type, and what there is.
-_TWO_OBJECTS = ("a question is one transfer at a time; ./run.sh ietf78_connections measures several"
-                " connections at once, and for a page over HTTP/2 --size takes the sum")
 SYNONYMS: dict[str, str | tuple[str, str]] = {
     **dict.fromkeys(("--initcwnd", "--iws", "--window", "--windows", "--initial-window", "--cwnd",
                      "--icw", "-w"), ("--iw", "10,20")),
@@ -108,8 +111,8 @@ SYNONYMS: dict[str, str | tuple[str, str]] = {
     **dict.fromkeys(("--json", "--csv", "--md"),
                     "--export json FILE (md, csv) writes the findings of one scenario"),
     **dict.fromkeys(("--log", "--logs", "--accesslog"), ("--users", "FILE")),
-    **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
-                    _TWO_OBJECTS),
+    **dict.fromkeys(("--pages", "--har"), ("--page", "FILE")),
+    **dict.fromkeys(("--requests", "--resources", "--streams"), ("--objects", "20")),
     **dict.fromkeys(("--tls", "--https"), "write --chain 3kB: TLS 1.3 with a certificate chain"),
     **dict.fromkeys(("--verbose", "-vv"), "--full prints every table"),
     "-v": "--version prints the version, --full every table",
@@ -170,6 +173,10 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --rtt-field 12 --users access.log --bw 10M
 ./run.sh --trials 2000 --users access.log --bw 10M
 ./run.sh --find-cliff response --rtt 50ms
+./run.sh --page page.har --iw 10,32
+./run.sh --objects 20 --size 15kB --iw 10,32
+./run.sh --connections 2,6 --objects 20
+./run.sh --document 30kB --objects 20
 ./run.sh --probe https://your.site/page
 ./run.sh --compare results/zhao2019/latest results/zhao2019/2026-01-01_120000-uml
 ./run.sh --engine host --rtt 50ms
@@ -238,7 +245,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def is_own_question(arguments: argparse.Namespace) -> bool:
     """Whether a network, or a name for it, is given and no scenario."""
-    return not arguments.scenario and bool(overrides_of(arguments).given or arguments.name)
+    return not arguments.scenario and bool(overrides_of(arguments).given or arguments.name
+                                           or any(getattr(arguments, flag) for flag in PAGES))
 
 
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
@@ -304,10 +312,10 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     """Exits with a line where flags do not go together."""
     given = overrides_of(arguments).given
     requested = [flag for flag in QUESTIONS if getattr(arguments, flag)]
-    for module in QUESTIONS.values():
+    for module in dict.fromkeys(QUESTIONS.values()):
         if wrong := import_module(module).wrong(arguments, given, requested):
             parser.error(wrong)
-    if arguments.fail_if and (requested or arguments.probe or arguments.compare):
+    if arguments.fail_if and (set(requested) - PAGES or arguments.probe or arguments.compare):
         parser.error("--fail-if goes only with scenarios and questions whose trials are known in"
                      " advance")
     if arguments.probe and (arguments.scenario or given or requested):
@@ -320,7 +328,7 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.sample and not arguments.scenario:
         parser.error("--sample goes with a scenario, such as dukkipati2010 --sample full or"
                      " map_of_windows --sample 1/16")
-    if arguments.name and (requested or not arguments.own):
+    if arguments.name and (set(requested) - PAGES or not arguments.own):
         parser.error("--name names a question of your own; a scenario has its name")
     if arguments.export and arguments.export[0] not in command_line.EXPORTS:
         parser.error(f"--export: {arguments.export[0]!r} is none of"
@@ -432,7 +440,7 @@ def add_own_server(parser: Parser) -> None:
 def add_questions(parser: Parser) -> None:
     """The flags of a question about users, and of stored runs."""
     add = parser.add_argument_group("which window for my users, and stored runs").add_argument
-    for module in QUESTIONS.values():
+    for module in dict.fromkeys(QUESTIONS.values()):
         import_module(module).add_flags(add)
     add("--probe", metavar="URL", type=filled,
         help="measure the initial window of your server from this machine, by one connection to"

@@ -378,3 +378,66 @@ class PacketsChart(Chart):
 
     timelines: tuple[Timeline, ...] = ()
     y_label: str = "kB from the server, headers included"
+
+
+# A page of many objects ---------------------------------------------------------------
+
+@dataclass(frozen=True)
+class PageBar:
+    """The time of a page under one window; its parts in ms.
+
+    document_ms: of it, until the document was there; first_screen_ms: until the first screen,
+    None where nothing says. percent: earlier than with the first window, None for that itself.
+    """
+
+    page: Estimate
+    document_ms: float
+    first_screen_ms: float | None = None
+    percent: float | None = None
+    n: int = 0
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class PageChart(Chart):
+    """Groups of bars, a bar for each window, each with the share of the document.
+
+    windows: in segments, the baseline first. groups: the label of each and its bars, None where
+    nothing counts. axis: of the groups.
+    """
+
+    windows: tuple[int, ...] = ()
+    groups: tuple[tuple[str, tuple[PageBar | None, ...]], ...] = ()
+    axis: str = ""
+
+
+@dataclass(frozen=True)
+class ObjectBar:
+    """One object over time, in ms: named, parsed, requested, its first byte, all of it.
+
+    opens: whether its request opened a connection.
+    """
+
+    named_ms: float
+    due_ms: float
+    start_ms: float
+    first_byte_ms: float
+    end_ms: float
+    opens: bool = False
+
+
+@dataclass(frozen=True)
+class ObjectPanel:
+    """The objects of a page under one window, the document first. marks: moments, (ms, name)."""
+
+    title: str
+    objects: tuple[ObjectBar, ...]
+    marks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ObjectChart(Chart):
+    """Waterfalls under each other, on one axis of time."""
+
+    panels: tuple[ObjectPanel, ...] = ()
+    to_ms: float = 1.0

@@ -61,6 +61,13 @@ _OTHERS: tuple[Quantity, ...] = (
              why=" (over 1 the queue only grows, and no run is long enough)"),
     Quantity("connections", "a number of connections at once", "", 1, 1000, whole=True,
              head="connections at once"),
+    # The objects of a page.
+    Quantity("objects", "a number of objects", "", 1, 999, whole=True, head="objects"),
+    Quantity("document_bytes", "a document", "bytes", 1, 50_000_000, whole=True, head="document",
+             label="document of a page"),
+    Quantity("named_by", "the number of an object", "", 0, 1000, whole=True),
+    Quantity("at_byte", "a place in an object", "bytes", 0, 50_000_000, whole=True),
+    Quantity("host", "the number of a host", "", 0, 63, whole=True),
     Quantity("clients", "a number of client hosts", "", 1, 250, whole=True),
     Quantity("servers", "a number of server hosts", "", 1, 250, whole=True),
     Quantity("duration_s", "a run", "s", 0.1, 86_400),

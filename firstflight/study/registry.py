@@ -21,6 +21,7 @@ from firstflight.runs.scenario_file import ScenarioFile
 KINDS = {
     "fetches": "firstflight.study.fetches.study",  # one transfer at a time on the star
     "load": "firstflight.study.load.study",  # many connections on a shared link
+    "page": "firstflight.study.page.study",  # a document and its objects over several connections
     "trace": "firstflight.study.trace.study",  # one connection's window over time
 }
 
@@ -47,6 +48,17 @@ def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
     from firstflight.study.questions import question
     with question.errors_by_flags():
         return study_of(question.file(name, requested), Overrides({}, many=requested.many), seed)
+
+
+def page_question(name: str, path: Path | None, made: Mapping[str, Any], requested: Overrides,
+                  seed: int = 1) -> Study:
+    """A page of one's own from a file, or made; made: how, by the names of RequestedPage.
+
+    Raises UsageError.
+    """
+    from firstflight.study.page import question
+    page = question.file(name, question.RequestedPage(path, **made), requested)
+    return study_of(page, Overrides({}, many=requested.many), seed)
 
 
 def cliff_question(what: str, requested: Overrides) -> Study:

@@ -73,6 +73,7 @@ class Job(NeededOfJob, total=False):
 
     alone: it has a kernel of its own. client_initcwnd: of load runs, by client, in the place of
     initcwnd. client, paths, think_s: what fetches, what it fetches in order, and its pauses.
+    connections, objects: of a page (testbed/hosts/page_client.py).
     """
 
     alone: bool
@@ -96,6 +97,8 @@ class Job(NeededOfJob, total=False):
     duration_s: float
     traffic: Sequence[Traffic]
     window_bytes: int
+    connections: int
+    objects: Sequence[Sequence[float]]
 
 
 # By direction, "to_client" and "to_server": packets that "queue" and "random" loss dropped.
@@ -118,6 +121,23 @@ class Fetch(TypedDict, total=False):
     http_status: int | None
     http_version: str
     early_data_bytes: int
+
+
+class Download(TypedDict):
+    """What the client reports of one object of a page (testbed/hosts/page_client.py). Times in ms.
+    """
+
+    ok: bool
+    error: str
+    size: int
+    sha256: str
+    port: int
+    connects: int
+    header_bytes: int
+    named_ms: float | None
+    start_ms: float | None
+    first_byte_ms: float | None
+    end_ms: float | None
 
 
 class TlsReport(TypedDict):
@@ -183,7 +203,11 @@ class CapturePlace(TypedDict, total=False):
 
 
 class Observation(TypedDict, total=False):
-    """One trial. fetch, server: of a bench of fetches; fetches, responses: of traces."""
+    """One trial. fetch, server: of a bench of fetches; fetches, responses: of traces.
+
+    objects: of a page. initial_windows: of a page, at accept or before anything was acknowledged,
+    segments, by the client's port as text; None for not observed.
+    """
 
     trial: str
     started_at: float
@@ -197,6 +221,8 @@ class Observation(TypedDict, total=False):
     drops: Drops
     fetches: Sequence[Fetch]
     responses: Sequence[Response]
+    objects: Sequence[Download]
+    initial_windows: Mapping[str, int | None]
     ended_servers: Sequence[int]
 
 

@@ -58,6 +58,11 @@ def fetch(value: object, where: str) -> dict[str, object]:
     return values
 
 
+# What the client reports of one object of a page (testbed/hosts/page_client.py).
+_download = table(
+    {**dict.fromkeys(("named_ms", "start_ms", "first_byte_ms", "end_ms"), maybe(_span_ms)),
+     "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest, "port": _port,
+     "connects": _size, "header_bytes": _size})
 _tls = table({"version": maybe(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
               "library": _word, "hello_bytes": _size, "finished_bytes": _size, "flight": _sizes,
               "tickets": _sizes, "response": _sizes, "window": _size})
@@ -101,6 +106,8 @@ OBSERVATION = table({"trial": text(1000)}, {
     "files": by_name(text(500), 10_000, matching(FILE_NAME.pattern)),
     "fetch": fetch, "server": server, "drops": _drops,
     "fetches": items(fetch, MOST), "responses": items(_response, MOST),
+    "objects": items(_download, MOST),
+    "initial_windows": by_name(maybe(_size), 10_000, matching(r"\d{1,5}")),
     "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})

@@ -17,6 +17,7 @@ from firstflight.study.fetches.scenario import causes, population, scenario, ser
 from firstflight.study.fetches.verify import record
 from firstflight.study.load import (record as load_record, scenario as load_scenario,
                                     trial as load_trial)
+from firstflight.study.page import objects, question as page_question, scenario as page_scenario
 from firstflight.study.trace import (record as trace_record, scenario as trace_scenario,
                                      trial as trace_trial)
 from firstflight.study.trace.scenario import Request, Schedule, Write
@@ -29,13 +30,16 @@ def text() -> str:
         charts.Chart, Bar, Published, Difference, charts.BarChart, charts.TimeBar,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
         charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
+        charts.PageBar, charts.PageChart, charts.ObjectBar, charts.ObjectPanel, charts.ObjectChart,
         charts.SquareChart, charts.StepChart, charts.Timeline, charts.PacketsChart)
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Population, scenario.Claim, server.OwnServer,
         causes.ClockReading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
-        load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSweep,
+        load_scenario.LoadClaim, load_trial.Clients, objects.PageObject,
+        page_scenario.ListedObject, page_scenario.Page, page_scenario.PageSweep,
+        page_scenario.PageFigure, page_question.RequestedPage, trace_scenario.Tcp, trace_scenario.TraceSweep,
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
         Request, Schedule, Transfer, requested.Requested)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)

@@ -28,6 +28,8 @@ from firstflight.study.fetches.scenario.sweep import Sweep
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.load import scenario as load
 from firstflight.study.load.record import LoadRecord
+from firstflight.study.page import scenario as page
+from firstflight.study.page.record import PageRecord
 from firstflight.study.trace import scenario as trace
 from firstflight.study.trace.record import TraceRecord
 from firstflight.study.trace.scenario import Request, Schedule, Write
@@ -35,7 +37,7 @@ from tests.golden import one_trial
 
 # Files of docs/examples, which describe keys in comments.
 EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",),
-            "trace": ("trace",)}
+            "page": ("page",), "trace": ("trace",)}
 QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
@@ -49,6 +51,8 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "load": [("[defaults] and [[sweep]]", load.LoadSweep),
              ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
              ("[[claim]]", load.LoadClaim)],
+    "page": [("[[page]]", page.Page), ("[[page.object]]", page.ListedObject),
+             ("[defaults] and [[sweep]]", page.PageSweep), ("[[figure]]", page.PageFigure)],
     "trace": [("[[tcp]]", trace.Tcp), ("[[schedule]]", Schedule),
               ("one of writes, of [[schedule]]", Write),
               ("one of requests, of [[schedule]]", Request),
@@ -56,7 +60,7 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
               ("[[claim]]", trace.TraceClaim)],
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
-                                            "trace": TraceRecord}
+                                            "page": PageRecord, "trace": TraceRecord}
 # Columns whose key has another name, or none.
 RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a server of one's own"}
 RUN_JSON = {

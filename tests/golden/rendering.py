@@ -20,7 +20,7 @@ from firstflight.findings.findings import Column, Report
 from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
 from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
-                          stored_questions, stored_trace, stored_troubles)
+                          stored_page, stored_questions, stored_trace, stored_troubles)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -121,6 +121,8 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "load_one_seed": stored_load.one_seed,
     "load_one_seed_cells": lambda: part(stored_load.study(), stored_load.one_seed_run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
+    "page": lambda: stored_page.study().report(stored_page.run()),
+    "page_part": lambda: part(stored_page.study(), stored_page.run()),
     "troubled": stored_troubles.report,
     "lossy": lambda: stored_trace.lossy().report(stored_trace.lossy_run()),
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
@@ -137,10 +139,10 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
 # Every kind in every form, one of them as data, and the text and parts of what else there is.
-RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
+RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace", "page")
               for form in ("txt", "brief", "md", "html", "parts")),
             *(("load_one_seed", form) for form in ("data", "csv", "kept")),
-            *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace")
+            *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace", "page")
               for form in ("txt", "brief", "parts"))]
 
 

@@ -51,7 +51,8 @@ WORLDS = (
 )
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("topo", "testbed.bench", "testbed.network"),
-        "distributed": ("runs.cluster",), "jinja2": ("findings.render",), "pycurl": ("client",),
+        "distributed": ("runs.cluster",), "jinja2": ("findings.render",), "pycurl": (
+            "client", "testbed.hosts.page_client"),
         "dpkt": ("study.users", "benchmarks")}  # slow
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from firstflight.base import files, forked
 from firstflight.findings.charts import Chart
-from firstflight.findings.drawing import bars, connections, groups, lines, squares, style
+from firstflight.findings.drawing import bars, connections, groups, lines, pages, squares, style
 from firstflight.findings.findings import ON_THE_WIRE, Report
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ figure_of.register(connections.draw_traces)
 figure_of.register(groups.draw_groups)
 figure_of.register(groups.draw_steps)
 figure_of.register(lines.draw)
+figure_of.register(pages.draw_objects)
+figure_of.register(pages.draw_pages)
 figure_of.register(squares.draw_shares)
 figure_of.register(squares.draw_squares)
 

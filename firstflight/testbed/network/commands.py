@@ -76,7 +76,15 @@ def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",
                f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
-            *_tls(job), *(f"{_client(job)} {url}" for url in urls_of(job))]
+            *_tls(job), *(_page(job) if "objects" in job else
+                          (f"{_client(job)} {url}" for url in urls_of(job)))]
+
+
+def _page(job: Job) -> list[str]:
+    """How the browser of a page fetches it."""
+    return [f"firstflight/testbed/hosts/page_client.py: {len(job['objects'])} objects over"
+            f" HTTP/{job['http']}, at most {job['connections']}"
+            f" connection{'s' if job['connections'] > 1 else ''} to a host"]
 
 
 def _client(job: Job) -> str:

@@ -92,7 +92,7 @@ class ExternalServers:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
         settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls"),
-                                           trial.get("http", "1.1"))
+                                           trial.get("http", "1.1"), "objects" in trial)
         return ServerSpec(nginx.NAME, settings,
                           lambda: nginx.command(settings, folder, self.bodies), folder,
                           lambda: takes_connections(self.host, port))

@@ -51,14 +51,19 @@ _EARLY = """\
         ssl_early_data on;
         lingering_close always;
 """
+_PATIENT = """\
+        send_timeout 1d;
+        keepalive_timeout 1d;
+"""
 
 
 @dataclass(frozen=True)
 class Settings:
     """What decides on a configuration.
 
-    files: None for plain HTTP; tls: as a trial's job has it. is_http2_alone: plain HTTP/2, which
-    the client has to know (RFC 9113, 3.3); with TLS both versions are spoken.
+    files: None for plain HTTP; tls: as a trial's job has it. is_page: of a page, whose objects wait
+    for each other for minutes. http: the version of plain HTTP, where it matters: HTTP/2 is then
+    what the client has to know (RFC 9113, 3.3). With TLS both versions are spoken.
     """
 
     address: str
@@ -67,13 +72,14 @@ class Settings:
     tickets: int = 0
     record_bytes: int = 0
     takes_early_data: bool = False
-    is_http2_alone: bool = False
+    is_page: bool = False
+    http: str = ""
 
     @classmethod
     def of_trial(cls, address: str, port: int, files: Files | None, tls: Tls | None,
-                 http: str) -> Settings:
+                 http: str, is_page: bool = False) -> Settings:
         if files is None or tls is None:
-            return cls(address, port, files, is_http2_alone=http == HTTP_2)
+            return cls(address, port, files, is_page=is_page, http=http if is_page else "")
         return cls(address, port, files, tls["tickets"], tls["record_bytes"],
                    bool(tls["early_data_bytes"]))
 
@@ -89,10 +95,11 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
         chain=settings.files.chain, key=settings.files.key, tickets=settings.tickets,
         record_bytes=settings.record_bytes)
     secure += _EARLY if settings.takes_early_data else ""
+    secure += _PATIENT if settings.is_page else ""
     temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     return _CONFIGURATION.format(
         folder=folder, temporary=temporary, address=settings.address, port=settings.port,
-        listen=" ssl http2" if secure else " http2" if settings.is_http2_alone else "",
+        listen=" ssl http2" if settings.files else " http2" if settings.http == HTTP_2 else "",
         bodies=bodies, secure=secure)
 
 

@@ -54,6 +54,9 @@ def bench_of(kind: str) -> BenchMaker:
     if kind == "trace":
         from firstflight.testbed.worker.trace import TraceBench
         return TraceBench
+    if kind == "page":
+        from firstflight.testbed.worker.page import PageBench
+        return PageBench
     raise WorkerError(f"there is no bench for trials of kind {kind!r}")
 
 

@@ -68,10 +68,11 @@ def uncaused(segments: Iterable[Segment], to_client: bool, tick_ns: int,
     """
     late_ns = SERVER_LATE_NS if to_client else CLIENT_LATE_NS
     return tuple(segment for departure in _unprompted(segments, to_client, late_ns, pauses)
-                 for segment in departure.data if not _is_tick(departure.time_ns - tick_ns))
+                 for segment in departure.data if not is_tick(departure.time_ns - tick_ns))
 
 
-def _is_tick(since_ns: int) -> bool:
+def is_tick(since_ns: int) -> bool:
+    """Whether a timer may have sent what left so long after a tick of the kernel's clock."""
     return (since_ns + TICK_EARLY_NS) % MS <= TICK_EARLY_NS + TICK_LATE_NS
 
 

@@ -11,9 +11,10 @@ import numpy
 from firstflight.base.stats import Estimate
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.charts import (BarChart, BarPage, Chart, GridChart, GroupChart, Line,
-                                         LineChart, Mark, PacketsChart, Plot, Square, SquareChart,
-                                         SquareMap, StepChart, TimeBar, TimeChart, Timeline,
-                                         TraceChart, TraceRow, WaterfallStep)
+                                         LineChart, Mark, ObjectBar, ObjectChart, ObjectPanel,
+                                         PacketsChart, PageBar, PageChart, Plot, Square,
+                                         SquareChart, SquareMap, StepChart, TimeBar, TimeChart,
+                                         Timeline, TraceChart, TraceRow, WaterfallStep)
 from firstflight.findings.difference import Difference, Excluded
 
 
@@ -178,9 +179,28 @@ def packets_chart(mark: str = "") -> PacketsChart:
         timeline(f"IW3{mark}", mark=mark), timeline(f"IW10{mark}", None, mark)))
 
 
+def page_chart(mark: str = "", **more: Any) -> PageChart:
+    """Two settings, a first screen, an interval, a window that does not count."""
+    return replace(PageChart(**words(mark), windows=(3, 10), axis=f"version of HTTP{mark}", groups=(
+        (f"HTTP/1.1{mark}", (PageBar(Estimate(500.0), 150.0, 200.0, None, 1),
+                            PageBar(Estimate(400.0, (380.0, 420.0), 5), 120.0, 150.0, 20.0, 5, 1))),
+        (f"HTTP/2{mark}", (PageBar(Estimate(450.0), 150.0), None)))), **more)
+
+
+def object_chart(mark: str = "", **more: Any) -> ObjectChart:
+    """Two windows; objects that wait for a connection, that are parsed, that open one."""
+    panels = tuple(ObjectPanel(f"Initial window {window}{mark}", (
+        ObjectBar(0, 0, 0, 100, 160, True), ObjectBar(110, 115, 115, 215, 260, True),
+        *(ObjectBar(110 + place, 110 + place, 160 + 20 * place, 200 + 20 * place, 230 + 20 * place)
+          for place in range(18))), ((160, f"document and page are there{mark}"),))
+        for window in (3, 10))
+    return replace(ObjectChart(**words(mark), panels=panels, to_ms=600), **more)
+
+
 CHARTS: tuple[Callable[[str], Chart], ...] = (
     bar_chart, time_chart, bar_page, line_chart, trace_chart, grid_chart, step_chart,
-    group_chart, square_chart, level_chart, window_chart, published_chart, packets_chart)
+    group_chart, square_chart, level_chart, window_chart, published_chart, packets_chart,
+    page_chart, object_chart)
 
 
 def all_charts(mark: str = "") -> list[Chart]:

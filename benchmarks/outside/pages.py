@@ -1,0 +1,172 @@
+"""Random pages: what a verdict says of pages that nobody chose, and of captures that are changed.
+
+    /usr/bin/python3 -m benchmarks.outside.pages --pages 2000 --seed 1 --jobs 2
+    /usr/bin/python3 -m benchmarks.outside.pages --seed 1 --only 17,93
+
+Draws pages by seed: up to 120 objects of a byte to 300 kB on up to four hosts, which name each
+other anywhere, parse and think times, HTTP/1.1 over 1 to 8 connections or HTTP/2, server.py or
+nginx, RTT 1 to 900 ms, 100 kbit/s to 1 Gbit/s, uplinks, queues of two packets and more, random
+loss, IW 1 to 100, CUBIC and Reno. Each is measured and judged: none may be refused. Then one of
+its captured packets is lost, forged or moved by 5 µs and more, and it is judged again: none may
+pass. Prints what was refused, and what passed. Memory does not grow with the number of pages.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks import command
+from benchmarks.outside.transfers import between
+from firstflight.base.command_line import Parser, Progress, positive, whole_numbers
+from firstflight.base.errors import FAILED, OK
+from firstflight.net import pcap
+from firstflight.net.pcap import RECORD
+from firstflight.runs.results.records import PASS
+from firstflight.study.page import objects
+from firstflight.study.page.objects import PageObject
+from firstflight.study.page.record import PageRecord
+from firstflight.study.page.scenario import seed_of
+from firstflight.study.page.trial import BUILTIN, NGINX, PageTrial
+from firstflight.study.page.verify import judge_page
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.messages import ObservedTrial
+from vtime.uml import built_kernel
+
+BATCH = 100  # pages of one engine
+MOST_BYTES = 3_000_000  # of a page
+
+
+def page_of(draw: random.Random) -> tuple[PageObject, ...]:
+    """Objects that name each other; most are named by the document."""
+    count = int(between(draw, 1, 120))
+    hosts = draw.choice((1, 1, 1, 2, 4))
+    thinks, parses = draw.random() < 0.2, draw.random() < 0.3
+    found: list[PageObject] = []
+    for number in range(count):
+        left = MOST_BYTES - sum(each.size_bytes for each in found)
+        size = min(int(between(draw, 1, 300_000)), max(1, left))
+        by = 0 if not number else 1 if draw.random() < 0.7 else draw.randint(1, number)
+        at_byte = draw.randint(0, found[by - 1].size_bytes) if by else 0
+        found.append(PageObject(
+            size, by, at_byte,
+            round(draw.uniform(0, 200), 3) if parses and by and draw.random() < 0.3 else 0.0,
+            round(draw.uniform(0, 300), 3) if thinks and draw.random() < 0.3 else 0.0,
+            draw.randrange(hosts) if number else 0, draw.random() < 0.3))
+    return tuple(found)
+
+
+def drawn(seed: int, number: int) -> PageTrial:
+    """The page of a seed and a number: always the same."""
+    draw = random.Random(f"page {seed} {number}")
+    http = draw.choice(("1.1", "1.1", "2"))
+    server = NGINX if http == "2" else draw.choice((BUILTIN, BUILTIN, NGINX))
+    content = page_of(draw)
+    if server == NGINX:
+        content = tuple(replace(each, think_ms=0.0) for each in content)
+    rtt_ms, bandwidth_kbps = between(draw, 1, 900), between(draw, 100, 1_000_000)
+    loss_percent = draw.choice((0.0, 0.0, 0.0, 0.5, 3.0))
+    return PageTrial(
+        scenario="pages", part="random", page=f"n{number}", rtt_ms=rtt_ms,
+        bandwidth_kbps=bandwidth_kbps,
+        uplink_kbps=bandwidth_kbps if draw.random() < 0.6 else
+        max(28.0, round(bandwidth_kbps / between(draw, 1, 30), 3)),
+        queue_packets=draw.choice((2, 5, 20, 100, 1000)), loss_percent=loss_percent, http=http,
+        connections=1 if http == "2" else draw.choice((1, 2, 6, 6, 8)), server=server,
+        initcwnd=int(between(draw, 1, 100)), initrwnd=draw.choice((1000, 1000, 1000, 100, 44)),
+        congestion_control=draw.choice(("cubic", "cubic", "reno")), repeat=1,
+        seed=seed_of(seed, number) if loss_percent else 0, objects=objects.text_of(content))
+
+
+# One packet changed -------------------------------------------------------------------
+
+def tampered(observed: ObservedTrial, draw: random.Random) -> tuple[str, ObservedTrial]:
+    """The same with one packet lost, forged, or moved in one capture; and what was done."""
+    side = draw.choice(("client", "server"))
+    frames = list(pcap.frames(getattr(observed, f"{side}_pcap")))
+    number = draw.randrange(len(frames))
+    what = draw.choice(("lost", "forged", "moved"))
+    time_ns, head, size = frames[number]
+    if what == "lost":
+        del frames[number]
+    elif what == "forged":
+        identification = struct.pack(">H", (int.from_bytes(head[18:20], "big") + 30_000) % 65_536)
+        frames.insert(number + 1, (time_ns + 3_500, head[:18] + identification + head[20:], size))
+    else:
+        by_ns = draw.choice((-1, 1)) * round(between(draw, 11_400, 10_000_000)) // 1000 * 1000 + 450
+        frames[number] = time_ns + by_ns, head, size
+    frames.sort(key=lambda frame: frame[0])
+    capture = b"".join(RECORD.pack(*divmod(at_ns, 10**9), len(kept), wire_bytes) + kept
+                       for at_ns, kept, wire_bytes in frames)
+    return (f"packet {number + 1} of the {side}'s capture {what}",
+            replace(observed, **{f"{side}_pcap": capture}))
+
+
+class Tally:
+    """What came of the pages."""
+
+    def __init__(self) -> None:
+        self.verdicts: Counter[str] = Counter()
+        self.modelled = self.objects = self.changed = 0
+        self.worst_ms = 0.0
+        self.refused: list[str] = []
+        self.passed: list[str] = []
+
+    def add(self, trial: PageTrial, observed: ObservedTrial) -> None:
+        record, _ = judge_page(trial, observed, exact=True)
+        self.verdicts[record.outcome] += 1
+        self.objects += len(trial.requested)
+        if not record.counts:
+            self.refused.append(f"{trial.page.removeprefix('n')}: {record.why_not[:300]}")
+            return
+        self._note(record)
+        what, changed = tampered(observed, random.Random(f"tamper {trial.id}"))
+        self.changed += 1
+        if judge_page(trial, changed, exact=True)[0].verdict == PASS:
+            self.passed.append(f"{trial.page.removeprefix('n')}: {what}")
+
+    def _note(self, record: PageRecord) -> None:
+        self.modelled += record.model_objects or 0
+        self.worst_ms = max(self.worst_ms, record.model_deviation_ms or 0.0)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = Parser({}, prog="pages",
+                    description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pages", type=positive, default=200, metavar="N",
+                        help="how many (default %(default)s)")
+    parser.add_argument("--seed", type=positive, default=1, metavar="N",
+                        help="seed of the settings (default %(default)s)")
+    parser.add_argument("--jobs", type=positive, default=2, metavar="N",
+                        help="guests side by side (default %(default)s)")
+    parser.add_argument("--only", type=whole_numbers, metavar="N,…",
+                        help="the pages of these numbers (default: all)")
+    arguments = parser.parse_args(words)
+    numbers = arguments.only or list(range(arguments.pages))
+    kernel, tally = built_kernel(), Tally()
+    with Progress(len(numbers), 0, "pages") as progress:
+        for first in range(0, len(numbers), BATCH):
+            trials = [drawn(arguments.seed, number) for number in numbers[first:first + BATCH]]
+            by_id = {trial.id: trial for trial in trials}
+            with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
+                engine = UmlEngine(kernel, arguments.jobs)
+                for observed in engine.run([trial.job() for trial in trials], {},
+                                           Path(folder) / "run"):
+                    tally.add(by_id[observed.trial_id], observed)
+                    progress.step()
+    print(f"{len(numbers)} pages of {tally.objects} objects, seed {arguments.seed}: "
+          + ", ".join(f"{count} {word}" for word, count in tally.verdicts.items()))
+    print(f"the model predicts {tally.modelled} objects, the worst to {tally.worst_ms:.4f} ms")
+    print(f"{tally.changed} captures with one packet changed: {len(tally.passed)} passed")
+    for line in (*tally.refused, *tally.passed):
+        print(f"  {line}")
+    return FAILED if tally.refused or tally.passed else OK
+
+
+if __name__ == "__main__":
+    command.run("pages", main)

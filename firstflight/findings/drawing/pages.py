@@ -1,0 +1,145 @@
+"""Pages of many objects: the time of each by window, and waterfalls of their objects."""
+
+from __future__ import annotations
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from firstflight.base.words import short
+from firstflight.findings.charts import ObjectChart, ObjectPanel, PageBar, PageChart, is_wide
+from firstflight.findings.drawing import bars, style
+
+GROUP_WIDTH = 0.8  # of the distance between groups
+DOCUMENT = {"hatch": "////", "edgecolor": "white", "linewidth": 0}  # over the window's colour
+
+
+def draw_pages(chart: PageChart) -> Figure:
+    """Below each group a row for each window: the first one's time, what the others change."""
+    windows = range(len(chart.windows))
+    rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
+            for window, name in zip(windows, chart.windows)]
+    left_out = [sum(bar.left_out for bar in group if bar) for _, group in chart.groups]
+    rows += [("excluded", [str(number or "") for number in left_out], style.ALARM)
+             ] if any(left_out) else []
+    below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
+    frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below, _page_legend(chart))
+    axes = frame.axes(bars.LEFT_INCHES, below,
+                      style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, bars.AXES_INCHES)
+    width = GROUP_WIDTH / len(chart.windows)
+    for window, name in zip(windows, chart.windows):
+        for place, (_, group) in enumerate(chart.groups):
+            bar, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
+            if bar is None:
+                continue
+            axes.bar([middle], [bar.page.value], 0.94 * width, facecolor=style.window_colour(name),
+                     linewidth=0)
+            axes.bar([middle], [bar.document_ms], 0.94 * width,
+                     facecolor=style.window_colour(name), **DOCUMENT)
+            if bar.first_screen_ms is not None:
+                axes.plot([middle - 0.47 * width, middle + 0.47 * width],
+                          [bar.first_screen_ms] * 2, color="white", linewidth=2.4)
+                axes.plot([middle - 0.47 * width, middle + 0.47 * width],
+                          [bar.first_screen_ms] * 2, color=style.INK, linewidth=1.1)
+            style.whisker(axes, middle, bar.page.interval)
+    style.from_zero(axes, 1.1 * max((
+        value for _, group in chart.groups for bar in group if bar
+        for value in (bar.page.value, *(bar.page.interval or ()))), default=1.0))
+    style.name_y(axes, "Time of the page (ms)", bars.NAME_INCHES)
+    bars.set_buckets(axes, [label for label, _ in chart.groups])
+    style.table(axes, rows)
+    style.write(axes, (len(chart.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
+    return frame.figure
+
+
+def _page_legend(chart: PageChart) -> list[Artist]:
+    shown = [bar for _, group in chart.groups for bar in group if bar]
+    handles: list[Artist] = [Patch(facecolor=style.window_colour(window), linewidth=0,
+                                   label=f"initial window {window}") for window in chart.windows]
+    handles.append(Patch(facecolor=style.FAINT, label="until the document is there", **DOCUMENT))
+    if any(bar.first_screen_ms is not None for bar in shown):
+        handles.append(Line2D([], [], color=style.INK, linewidth=1.1, label="first screen"))
+    if any(is_wide(bar.page.interval) for bar in shown):
+        handles.append(style.interval_handle())
+    return handles
+
+
+def _written(bar: PageBar | None) -> str:
+    """A bar in its table: its time, or how much earlier it ends; – where nothing counts."""
+    if bar is None:
+        return "–"
+    return short(bar.page.value) if bar.percent is None else f"{short(bar.percent)} %"
+
+
+# The waterfall ------------------------------------------------------------------------
+
+ROW_MOST_INCHES, PANEL_MOST_INCHES, PANEL_LEAST_INCHES = 0.13, 3.2, 0.7
+TITLE_INCHES, FALL_BELOW_INCHES, FALL_LEFT_INCHES, NAME_INCHES = 0.36, 0.42, 0.55, 0.36
+BAR_HEIGHT = 0.82  # of a row
+# Parts of an object's time: their colours differ in grey, too.
+PARSED, QUEUED, WAITS, RECEIVES = (
+    "is parsed", "no connection is free", "waits for its first byte", "is received")
+PARTS = {PARSED: style.ORANGE, QUEUED: style.GROUND, WAITS: style.SKY, RECEIVES: style.BLUE}
+
+
+def draw_objects(chart: ObjectChart) -> Figure:
+    """A panel for each window, the first above; a row for each object, the document at the top."""
+    heights = [min(PANEL_MOST_INCHES, max(PANEL_LEAST_INCHES,
+                                          ROW_MOST_INCHES * len(panel.objects)))
+               for panel in chart.panels]
+    whole = sum(heights) + TITLE_INCHES * len(heights) + FALL_BELOW_INCHES
+    frame = style.frame(chart, whole, _object_legend(chart))
+    top = whole
+    for panel, height in zip(chart.panels, heights):
+        top -= TITLE_INCHES + height
+        axes = frame.axes(FALL_LEFT_INCHES, top,
+                          style.WIDTH_INCHES - FALL_LEFT_INCHES - style.SIDE_INCHES, height)
+        _draw_panel(axes, panel, chart.to_ms)
+        style.name_y(axes, "object", NAME_INCHES)
+        if panel is not chart.panels[-1]:
+            axes.set_xticklabels([])
+    style.write(axes, chart.to_ms / 2, 0.05 - FALL_BELOW_INCHES, "time (ms)", size=style.MEDIUM)
+    return frame.figure
+
+
+def _draw_panel(axes: Axes, panel: ObjectPanel, to_ms: float) -> None:
+    rows = range(len(panel.objects))
+    for part, begins, ends in ((PARSED, "named_ms", "due_ms"), (QUEUED, "due_ms", "start_ms"),
+                               (WAITS, "start_ms", "first_byte_ms"),
+                               (RECEIVES, "first_byte_ms", "end_ms")):
+        starts = [getattr(each, begins) for each in panel.objects]
+        axes.barh(list(rows), [getattr(each, ends) - start
+                               for each, start in zip(panel.objects, starts)],
+                  BAR_HEIGHT, left=starts, facecolor=PARTS[part], linewidth=0)
+    opening = [row for row in rows if panel.objects[row].opens]
+    axes.plot([panel.objects[row].start_ms for row in opening], opening, linestyle="none",
+              marker="|", markersize=5, markeredgewidth=1.2, color=style.VERMILION)
+    axes.set_xlim(0, 1.02 * to_ms)
+    axes.set_ylim(len(panel.objects) - 0.4, -0.6)
+    style.fix_ticks(axes.xaxis, style.even_ticks(0, to_ms), (0, to_ms))
+    step = max(1, round(style.tick_step(len(panel.objects))))
+    shown = [row for row in rows if row == 0 or (row + 1) % step == 0]
+    axes.set_yticks(shown, [str(row + 1) for row in shown], fontsize=style.SMALL)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    for at_ms, _ in panel.marks:
+        axes.axvline(at_ms, color=style.INK, linewidth=1.0, linestyle="--", zorder=0.5)
+    style.write(axes, 0, 0.12, panel.title, align="left", size=style.MEDIUM)
+
+
+def _object_legend(chart: ObjectChart) -> list[Artist]:
+    parses = any(each.due_ms > each.named_ms for panel in chart.panels for each in panel.objects)
+    handles: list[Artist] = [Patch(facecolor=colour, linewidth=0, label=part)
+                             for part, colour in PARTS.items()
+                             if part != PARSED or parses]
+    if any(each.opens for panel in chart.panels for each in panel.objects):
+        handles.append(Line2D([], [], linestyle="none", marker="|", markersize=7,
+                              markeredgewidth=1.2, color=style.VERMILION,
+                              label="opens a connection"))
+    names = {name for panel in chart.panels for _, name in panel.marks}
+    if names:
+        handles.append(Line2D([], [], color=style.INK, linewidth=1.0, linestyle="--",
+                              label=", ".join(sorted(names))))
+    return handles

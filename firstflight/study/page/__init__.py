@@ -1,0 +1,1 @@
+"""Pages of many objects: scenarios of kind "page"."""

@@ -1,0 +1,145 @@
+"""What a run of pages shows: the times of each setting by window, and what a window changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from firstflight.base.stats import Estimate, estimate
+from firstflight.base.words import plain
+from firstflight.findings.difference import Difference
+from firstflight.runs.measuring import file_of, kept
+from firstflight.runs.results.cells import grouped
+from firstflight.runs.results.records import varied
+from firstflight.study.compare import Row, difference, student_by_seed
+from firstflight.study.page.record import FILE, ObjectTimes, PageRecord, read_file
+from firstflight.study.page.trial import HTTP_2, PageTrial
+
+SAME_MS = 0.05  # pages that differ by less take the same time
+BUSY = 0.95  # a link that sends for such a part of the time is the limit
+# What distinguishes settings, in this order, and how.
+_DISTINCT = ("part", "page", "http", "connections", "queue_packets", "loss_percent",
+             "congestion_control", "server")
+
+
+def setting_of(trial: PageTrial) -> PageTrial:
+    """The trial without what is compared or drawn in it."""
+    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects="")
+
+
+@dataclass(frozen=True)
+class WindowTimes:
+    """The pages of one setting under one window that count.
+
+    left_out: how many do not.
+    """
+
+    window: int
+    records: tuple[PageRecord, ...]
+    left_out: int = 0
+
+    def mean(self, column: str) -> float | None:
+        """Over the repeats; None where one of them has no value."""
+        values = [getattr(record, column) for record in self.records]
+        return None if not values or None in values else sum(values) / len(values)
+
+    @property
+    def page(self) -> Estimate:
+        return estimate([record.page_ms or 0.0 for record in self.records])
+
+    @property
+    def idle_share(self) -> float:
+        """The part of the time from the first byte on in which the link sent nothing."""
+        since, page, idle = (self.mean(column) or 0.0
+                             for column in ("first_byte_ms", "page_ms", "idle_ms"))
+        return max(0.0, idle - since) / (page - since) if page > since else 0.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its windows that count, the baseline first where it does.
+
+    trial: one of its trials. windows: all that were requested, by window.
+    """
+
+    trial: PageTrial
+    windows: Mapping[int, WindowTimes]
+
+    @property
+    def counting(self) -> list[WindowTimes]:
+        return [times for times in self.windows.values() if times.records]
+
+    def saved(self, window: int) -> Difference | None:
+        """The page's time with the baseline less that with a window; None where none counts.
+
+        Over pairs of one repeat, under the same losses.
+        """
+        base = next(iter(self.windows))
+        rows = [Row(None, times.window, record.trial.repeat, 1.0, record.page_ms)
+                for times in (self.windows[base], self.windows[window])
+                for record in times.records if record.page_ms is not None]
+        try:
+            return difference(rows, base, window, student_by_seed)
+        except ValueError:
+            return None
+
+    def saved_percent(self, window: int) -> float | None:
+        """The same in percent of the baseline's mean."""
+        saved = self.saved(window)
+        return None if saved is None else saved.percent.value
+
+    @property
+    def fastest(self) -> WindowTimes:
+        """The window with the shortest time; the first of those that are alike."""
+        counting = self.counting
+        least = min(times.page.value for times in counting)
+        return next(times for times in counting if times.page.value <= least + SAME_MS)
+
+
+def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
+    """Those of a sweep, of all for "", in the order in which they were measured."""
+    mine = [record for record in records if part in ("", record.trial.part)]
+    found = []
+    for of_setting in grouped(mine, lambda record: setting_of(record.trial)).values():
+        by_window = grouped(of_setting, lambda record: record.trial.initcwnd)
+        found.append(Setting(of_setting[0].trial, {window: WindowTimes(
+            window, tuple(record for record in of_window if record.counts),
+            sum(not record.counts for record in of_window))
+            for window, of_window in by_window.items()}))
+    return found
+
+
+def labels(those: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
+    """What distinguishes each of some settings, in words. titles: of sweeps and pages, by name."""
+    trials = [each.trial for each in those]
+    names = varied({name: [getattr(trial, name) for trial in trials] for name in _DISTINCT})
+    return [", ".join(filter(None, (_named(name, trial, titles) for name in names)))
+            for trial in trials]
+
+
+def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
+    value = getattr(trial, name)
+    if name == "http":
+        return "HTTP/2" if trial.http == HTTP_2 else "HTTP/1.1"
+    if name == "connections":
+        return "" if trial.http == HTTP_2 else f"{value} connection{'s' if value > 1 else ''}"
+    if name == "queue_packets":
+        return f"queue {value}"
+    if name == "loss_percent":
+        return f"loss {plain(value)} %"
+    return titles.get(str(value)) or str(value)
+
+
+def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
+    """The objects of a page over time. Raises FirstFlightError where its file is missing."""
+    path = file_of(folder, record.trial.id, FILE)
+    return read_file(kept(path), str(path))
+
+
+def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
+    """Of all objects but the document, in ms: without a connection, without a byte, receiving."""
+    rows = [(each.start_ms - each.named_ms - parse, each.first_byte_ms - each.start_ms,
+             each.end_ms - each.first_byte_ms)
+            for each, parse in list(zip(objects, parse_ms))[1:]]
+    return tuple(sum(column) / len(rows) for column in zip(*rows)) if rows else (0.0, 0.0, 0.0)

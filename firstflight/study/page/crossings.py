@@ -1,0 +1,87 @@
+"""All packets of a page on their way through one link: its idle time, its queue, who met whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from firstflight.net.path import serialised_ms
+from firstflight.net.segments import MS
+from firstflight.wire.exchange import Exchange
+
+NEAR_NS = 1_000  # times that are one, to what timers of a guest may differ
+
+
+class Crossing(NamedTuple):
+    """A packet that came through: left its host, reached the other; port: its client's."""
+
+    sent_ns: int
+    came_ns: int
+    frame_bytes: int
+    port: int
+
+
+def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossing]:
+    """Those of one direction that arrived, in the order of their arrival."""
+    found: list[Crossing] = []
+    for port, exchange in exchanges.items():
+        sender, receiver = ((exchange.at_server, exchange.at_client) if to_client else
+                            (exchange.at_client, exchange.at_server))
+        left: dict[tuple[int, int, int, int], deque[int]] = defaultdict(deque)
+        for segment in sender:
+            if segment.to_client == to_client:
+                left[segment.identification, segment.seq, segment.payload_bytes,
+                     segment.flags].append(segment.time_ns)
+        for segment in receiver:
+            times = left[segment.identification, segment.seq, segment.payload_bytes,
+                         segment.flags]
+            if segment.to_client == to_client and times:
+                found.append(Crossing(times.popleft(), segment.time_ns, segment.frame_bytes, port))
+    return sorted(found, key=lambda crossing: crossing.came_ns)
+
+
+def idle_ms(packets: Iterable[Crossing], rate_kbps: float, from_ns: int, to_ns: int) -> float:
+    """How long a link sent nothing between two times. packets: in the order of their arrival."""
+    busy_ns, free_ns = 0, from_ns
+    for packet in packets:
+        ends = min(packet.came_ns, to_ns)
+        begins = max(packet.came_ns - round(serialised_ms(packet.frame_bytes, rate_kbps) * MS),
+                     free_ns)
+        if ends > begins:
+            busy_ns += ends - begins
+            free_ns = ends
+    return (to_ns - from_ns - busy_ns) / MS
+
+
+def longest_queue(packets: Sequence[Crossing], delay_ms: float) -> int:
+    """The most packets at a bottleneck at once, the one being sent included."""
+    leaving: deque[int] = deque()
+    longest = 0
+    for reaches, leaves in sorted((packet.sent_ns + round(delay_ms * MS), packet.came_ns)
+                                  for packet in packets):
+        while leaving and leaving[0] <= reaches:
+            leaving.popleft()
+        leaving.append(leaves)
+        longest = max(longest, len(leaving))
+    return longest
+
+
+def met(packets: Iterable[Crossing], delay_ms: float, rate_kbps: float) -> dict[int, int]:
+    """By port, when a packet first waited where another connection's was before it; ns.
+
+    packets: of one direction, in the order of their arrival. Those that never did have no entry.
+    """
+    first: dict[int, int] = {}
+    ahead: set[int] = set()  # the connections of all that the link sent without a pause
+    free_ns = -NEAR_NS
+    for packet in packets:
+        begins = packet.came_ns - round(serialised_ms(packet.frame_bytes, rate_kbps) * MS)
+        if begins > free_ns + NEAR_NS:
+            ahead.clear()
+        has_waited = begins > packet.sent_ns + round(delay_ms * MS) + NEAR_NS
+        if has_waited and ahead - {packet.port}:
+            first.setdefault(packet.port, packet.came_ns)
+        ahead.add(packet.port)
+        free_ns = packet.came_ns
+    return first

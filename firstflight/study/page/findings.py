@@ -1,0 +1,274 @@
+"""The findings of pages: tables, the answer, and charts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from firstflight.base.quantity import in_words
+from firstflight.base.words import joined, plain, short
+from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
+from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
+from firstflight.runs.kinds import RunData
+from firstflight.runs.results.records import PASS
+from firstflight.study.page import analysis
+from firstflight.study.page.analysis import SAME_MS, Setting, WindowTimes
+from firstflight.study.page.record import ObjectTimes, PageRecord
+from firstflight.study.page.scenario import PageFigure, PageScenario
+from firstflight.study.page.trial import HTTP_2, PageTrial
+
+MOST_SAID = 4  # settings that one sentence names
+NAME = Column("", is_text=True)
+
+
+def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
+    """One for each figure that the run can show. Raises FirstFlightError where a file is missing.
+    """
+    made = []
+    for figure in scenario.figures:
+        those = analysis.settings(run.records, figure.sweep)
+        if not any(each.counting for each in those):
+            made.append(Finding(figure.name, figure.title,
+                                missing=f"{figure.name}: no page counts"))
+        elif figure.kind == "times":
+            made.append(_times(scenario, figure, those))
+        else:
+            made.append(_waterfall(scenario, figure, those, run))
+    return tuple(made)
+
+
+def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
+    """How many pages have which verdict, and what the model judged."""
+    counted = Counter("failed" if not record.ok else record.verdict for record in records)
+    modelled = sum(record.model_objects or 0 for record in records if record.verdict == PASS)
+    objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
+    return ("pages: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
+            *(f"  {record.trial.id}: {record.why_not}"
+              for record in records if not record.counts),
+            f"objects that the model of TCP predicts: {modelled} of {objects}; the others come over"
+            " connections that share the queue, or over HTTP/2")
+
+
+def titles_of(scenario: PageScenario) -> dict[str, str]:
+    """The titles of sweeps, by their names."""
+    return {sweep.name: sweep.title for sweep in scenario.sweeps}
+
+
+def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
+    """The source, and what all pages of a figure have in common."""
+    first = trials[0]
+    shared = {name: len({getattr(trial, name) for trial in trials}) == 1
+              for name in ("rtt_ms", "bandwidth_kbps", "queue_packets", "http", "connections",
+                           "page")}
+    objects = first.requested
+    parts = [
+        f"{len(objects)} objects, {in_words(sum(each.size_bytes for each in objects), 'bytes')}"
+        if shared["page"] else "",
+        f"RTT {plain(first.rtt_ms)} ms" if shared["rtt_ms"] else "",
+        in_words(first.bandwidth_kbps, "kbit/s") if shared["bandwidth_kbps"] else "",
+        f"queue {first.queue_packets} packets" if shared["queue_packets"] else "",
+        _http(first) if shared["http"] and shared["connections"] else ""]
+    return scenario.head.source, ", ".join(filter(None, parts))
+
+
+def _http(trial: PageTrial) -> str:
+    if trial.http == HTTP_2:
+        return "HTTP/2"
+    return f"HTTP/1.1, {trial.connections} connection{'s' if trial.connections > 1 else ''} a host"
+
+
+# The time of the page by window -----------------------------------------------------
+
+def times_table(those: Sequence[Setting], names: Sequence[str]) -> Table:
+    """A row for each setting and window; names: of the settings."""
+    rows: list[tuple[Cell, ...]] = []
+    for setting, name in zip(those, names):
+        for times in setting.windows.values():
+            rows.append((name, times.window, *_cells(setting, times)))
+    columns = (NAME, Column("IW", digits=0), Column("first byte", "ms"), Column("document", "ms"),
+               Column("first screen", "ms", rank=5), Column("page", "ms"),
+               Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True),
+               Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
+               Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2))
+    table = Table("", columns, tuple(rows))
+    return table.without_empty()
+
+
+def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
+    if not times.records:
+        return (*[None] * 9, None)
+    is_base = times is next(iter(setting.windows.values()))
+    saved = None if is_base else setting.saved(times.window)
+    dropped = [(record.queue_drops or 0) + (record.random_drops or 0) for record in times.records]
+    return (times.mean("first_byte_ms"), times.mean("document_ms"), times.mean("first_screen_ms"),
+            times.page, *(("", "") if is_base else (None, None) if saved is None else
+                          (saved.absolute, saved.percent)), times.mean("opened_connections"),
+            Rounded(sum(dropped) / len(dropped), 0 if len(dropped) == 1 else 1),
+            Rounded(times.mean("retransmissions") or 0.0, 0 if len(dropped) == 1 else 1),
+            times.mean("idle_ms"))
+
+
+def _times(scenario: PageScenario, figure: PageFigure, those: Sequence[Setting]) -> Finding:
+    names = analysis.labels(those, titles_of(scenario))
+    windows = tuple(dict.fromkeys(window for each in those for window in each.windows))
+    left_out = sum(times.left_out for each in those for times in each.windows.values())
+    chart = PageChart(
+        figure.title, context_of(scenario, [each.trial for each in those]),
+        "Below each bar: its time, or how much earlier the page is there than with the first"
+        " window.", f"{left_out} excluded" if left_out else "", windows=windows,
+        groups=tuple((name, tuple(_bar(each, window) for window in windows))
+                     for each, name in zip(those, names)))
+    said = sentence(those, names)
+    return Finding(figure.name, figure.title, (times_table(those, names),),
+                   (Statement("What does a larger window change?", said),), said, chart=chart)
+
+
+def _bar(setting: Setting, window: int) -> PageBar | None:
+    times = setting.windows.get(window)
+    if times is None or not times.records:
+        return None
+    is_base = times is next(iter(setting.windows.values()))
+    return PageBar(times.page, times.mean("document_ms") or 0.0, times.mean("first_screen_ms"),
+                   None if is_base else setting.saved_percent(window), len(times.records),
+                   times.left_out)
+
+
+# The answer ---------------------------------------------------------------------------
+
+def answer(scenario: PageScenario, run: RunData) -> Answer:
+    """One sentence, the times, and what the packets show of the reason."""
+    those = [each for each in analysis.settings(run.records) if each.counting]
+    if not those:
+        return Answer()
+    names = analysis.labels(those, titles_of(scenario))
+    said = [note for each, name in list(zip(those, names))[:MOST_SAID]
+            for note in notes(each, name)]
+    return Answer(sentence(those, names), times_table(those, names).first(20),
+                  tuple(filter(None, (*said, scenario.head.note))))
+
+
+def sentence(those: Sequence[Setting], names: Sequence[str]) -> str:
+    """What the window changes, over all settings that have two windows that count."""
+    compared = [(each, name) for each, name in zip(those, names) if len(each.counting) > 1]
+    if not compared:
+        each = those[0]
+        times = each.counting[0]
+        return (f"With {times.window} segments the page is there after"
+                f" {short(times.page.value)} ms, its document after"
+                f" {short(times.mean('document_ms'))} ms.")
+    if len(compared) == 1:
+        return f"{_change(compared[0][0])}."
+    if len(compared) <= MOST_SAID:
+        return f"{'; '.join(f'{name}: {_short_change(each)}' for each, name in compared)}."
+    ordered = sorted(((each.saved_percent(each.counting[-1].window) or 0.0, name)
+                      for each, name in compared), reverse=True)
+    best, worst = (f"{short(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
+                   for percent, name in (ordered[0], ordered[-1]))
+    base, *_, largest = compared[0][0].counting
+    return (f"With {largest.window} instead of {base.window} segments, the page is there {best} to"
+            f" {worst}.")
+
+
+def _change(setting: Setting) -> str:
+    """What the window that changes most does to one page, in a sentence."""
+    base, *others = setting.counting
+    if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
+        windows = joined([str(times.window) for times in setting.counting])
+        return f"No window changes the page: with {windows} it takes {short(base.page.value)} ms"
+    fastest = setting.fastest
+    if fastest is base:
+        slower = joined([f"{short(times.page.value - base.page.value)} ms later with"
+                         f" {times.window}" for times in others])
+        return (f"{base.window} segments are the fastest: the page is there after"
+                f" {short(base.page.value)} ms, and {slower}")
+    saved = base.page.value - fastest.page.value
+    document = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
+    which = "" if len(others) == 1 else ", the fastest of " + joined(
+        [str(times.window) for times in setting.counting])
+    return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
+            f" {short(saved)} ms earlier, after {short(fastest.page.value)} instead of"
+            f" {short(base.page.value)} ms ({short(saved / base.page.value * 100)} %); its document"
+            f" {_earlier(document)}")
+
+
+def _earlier(saved_ms: float) -> str:
+    if abs(saved_ms) <= SAME_MS:
+        return "at the same time"
+    return f"{short(abs(saved_ms))} ms {'earlier' if saved_ms > 0 else 'later'}"
+
+
+def _short_change(setting: Setting) -> str:
+    base, fastest = setting.counting[0], setting.fastest
+    if fastest is base:
+        most = max(times.page.value for times in setting.counting) - base.page.value
+        return (f"{base.window} segments are the fastest, {short(base.page.value)} ms, and others"
+                f" take up to {short(most)} ms more")
+    saved = base.page.value - fastest.page.value
+    return (f"{fastest.window} instead of {base.window} segments save {short(saved)} of"
+            f" {short(base.page.value)} ms ({short(saved / base.page.value * 100)} %)")
+
+
+def notes(setting: Setting, name: str) -> list[str]:
+    """What the packets of a setting show: drops, the link, and whether it is the limit."""
+    place = f"{name}: " if name else ""
+    counting = setting.counting
+    said = []
+    drops = [times.mean("queue_drops") or 0.0 for times in counting]
+    if any(drops):
+        said.append(f"{place}the queue drops " + joined(
+            [f"{short(dropped).removesuffix('.0')} packets with {times.window}" if dropped else
+             f"none with {times.window}" for dropped, times in zip(drops, counting)]) + ".")
+    idle = joined([f"{short(times.mean('idle_ms'))} of {short(times.page.value)} ms with"
+                   f" {times.window}" for times in counting])
+    said.append(f"{place}the link to the client sends nothing for {idle}.")
+    full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
+    if full:
+        windows = joined([str(times.window) for times in full])
+        said.append(f"{place}with {windows} the link is never free for long from the first byte on"
+                    f" ({short((1 - full[-1].idle_share) * 100)} % of the time it sends): its"
+                    " bandwidth is the limit.")
+    return [f"{note[0].upper()}{note[1:]}" for note in said]
+
+
+# The waterfall --------------------------------------------------------------------------
+
+def _waterfall(scenario: PageScenario, figure: PageFigure, those: Sequence[Setting],
+               run: RunData) -> Finding:
+    setting = next(each for each in those if each.counting)
+    counting = {times.window: times for times in setting.counting}
+    asked = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
+    shown = [counting[window] for window in asked if window in counting] or setting.counting[:1]
+    pages = [(times, analysis.objects_of(run.folder, times.records[0])) for times in shown]
+    parts = [analysis.mean_parts(objects, [
+        each.parse_ms for each in times.records[0].trial.requested]) for times, objects in pages]
+    said = waterfall_sentence([times.window for times, _ in pages], parts)
+    table = Table("Mean of all objects but the document", (
+        Column("IW", digits=0), Column("no connection is free", "ms"),
+        Column("waits for its first byte", "ms"), Column("is received", "ms")),
+        tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
+    chart = ObjectChart(
+        figure.title, (*context_of(scenario, [setting.trial]), said), "",
+        panels=tuple(_panel(times, objects) for times, objects in pages),
+        to_ms=max(each.end_ms for _, objects in pages for each in objects))
+    return Finding(figure.name, figure.title, (table,), sentence=said, chart=chart)
+
+
+def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]]) -> str:
+    """What a waterfall shows, in words: where the objects spend their time."""
+    named = [f"with {window} segments {short(part[0])} ms without a connection, {short(part[1])} ms"
+             f" without a byte and {short(part[2])} ms while it comes"
+             for window, part in zip(windows, parts)]
+    return f"On average an object spends {'; '.join(named)}."
+
+
+def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
+    record = times.records[0]
+    document = short(record.document_ms)
+    marks = [(record.document_ms or 0.0, "document, first screen and page are there"
+              if record.first_screen_ms else "document and page are there")]
+    marks += [(at_ms, marks[0][1]) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
+    return ObjectPanel(
+        f"Initial window {times.window}: document {document} ms, page {short(record.page_ms)} ms",
+        tuple(ObjectBar(each.named_ms, each.named_ms + requested.parse_ms, each.start_ms,
+                        each.first_byte_ms, each.end_ms, each.is_first)
+              for each, requested in zip(objects, record.trial.requested)), tuple(marks))

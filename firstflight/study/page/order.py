@@ -1,0 +1,128 @@
+"""Whether a page was loaded as requested: when each object was named, requested, and there."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from firstflight.net.segments import MS, Segment
+from firstflight.study.page.record import PageEvidence
+from firstflight.study.page.timing import ConnectionTimes, Loaded
+from firstflight.study.page.trial import HTTP_1, HTTP_2
+from firstflight.wire.delivery.host import Pauses, uncaused
+
+
+def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
+    """The times of the client that its packets do not have, in words."""
+    for connection in evidence.connections.values():
+        for place, loaded in enumerate(connection.objects):
+            for name, at_ms in _packet_times(evidence, connection, place, loaded, allowed_ms):
+                said_ms = loaded.time_ms(name)
+                if at_ms is None or abs(said_ms - at_ms) > allowed_ms:
+                    packet = "no packet" if at_ms is None else f"{at_ms:.3f}"
+                    yield f"object {loaded.number} {name} {said_ms:.3f}, by its packets {packet}"
+
+
+def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: int,
+                  loaded: Loaded, allowed_ms: float) -> Iterator[tuple[str, float | None]]:
+    """What the packets have for each of an object's times; None where they have none near it."""
+    def since(at_ns: int | None) -> float | None:
+        return None if at_ns is None else (at_ns - evidence.begun_ns) / MS
+
+    if evidence.trial.http == HTTP_2:
+        for name in ("first_byte_ms", "end_ms"):
+            yield name, since(_near(connection, evidence.begun_ns
+                                    + round(loaded.time_ms(name) * MS), allowed_ms))
+        return
+    starts, requests = connection.starts, connection.requested_ns
+    yield "start_ms", since(connection.opened_ns if not place else
+                            requests[place] if place < len(requests) else None)
+    yield "first_byte_ms", since(connection.arrived_ns(starts[place] + 1))
+    yield "end_ms", since(connection.arrived_ns(starts[place + 1]))
+
+
+def _near(connection: ConnectionTimes, at_ns: int, allowed_ms: float) -> int | None:
+    """When something came without a gap just then, ns."""
+    _, times = connection.steps
+    place = bisect_left(times, at_ns - round(allowed_ms * MS))
+    return times[place] if place < len(times) and times[place] <= at_ns + allowed_ms * MS else None
+
+
+def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
+    """Objects whose name the client read when those bytes were not there, or long after."""
+    where = {loaded.number: (connection, place)
+             for connection in evidence.connections.values()
+             for place, loaded in enumerate(connection.objects)}
+    for number, (report, requested) in enumerate(
+            zip(evidence.objects, evidence.trial.requested), start=1):
+        named_ms = report["named_ms"] or 0.0
+        if not requested.named_by:
+            at_ms: float | None = 0.0
+        else:
+            connection, place = where[requested.named_by]
+            if evidence.trial.http == HTTP_1:
+                header = connection.objects[place].report["header_bytes"]
+                at_ns = connection.arrived_ns(connection.starts[place] + header
+                                              + max(requested.at_byte, 1))
+            else:
+                at_ns = _near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
+            at_ms = None if at_ns is None else (at_ns - evidence.begun_ns) / MS
+        if at_ms is None or abs(named_ms - at_ms) > allowed_ms:
+            by_packets = "no packet" if at_ms is None else f"{at_ms:.3f}"
+            yield f"object {number} named at {named_ms:.3f}, by its packets {by_packets}"
+
+
+def order_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
+    """Objects that were not requested as soon as they could be, in their turn, in words."""
+    yield from named_faults(evidence, allowed_ms)
+    trial = evidence.trial
+    by_host: dict[int, list[tuple[int, float, float, float]]] = {}
+    for number, (report, requested) in enumerate(zip(evidence.objects, trial.requested), start=1):
+        due_ms = (report["named_ms"] or 0.0) + requested.parse_ms
+        by_host.setdefault(requested.host, []).append(
+            (number, due_ms, report["start_ms"] or 0.0, report["end_ms"] or 0.0))
+    most = trial.connections if trial.http == HTTP_1 else len(evidence.objects)
+    for objects in by_host.values():
+        yield from _host_faults(objects, most, allowed_ms)
+
+
+def _host_faults(objects: Sequence[tuple[int, float, float, float]], most: int,
+                 allowed_ms: float) -> Iterator[str]:
+    """Of one host's objects (number, due, start, end): who starts too soon, too late, or overtakes.
+
+    most: transfers at once.
+    """
+    def running(at_ms: float) -> int:
+        return sum(start <= at_ms and end > at_ms for _, _, start, end in objects)
+
+    ends = sorted(end for _, _, _, end in objects)
+    for number, due, start, _ in objects:
+        if start < due - allowed_ms:
+            yield f"object {number} was requested at {start:.3f} and named at {due:.3f}"
+        elif running(start) > most:
+            yield f"object {number} was one of {running(start)} at once, of {most}"
+        elif start > due + allowed_ms:
+            waited = [due + allowed_ms / 2, *(end + allowed_ms / 2 for end in ends
+                                              if due < end < start - allowed_ms)]
+            if any(running(at_ms) < most for at_ms in waited):
+                yield f"object {number} waited from {due:.3f} to {start:.3f} without need"
+            elif any(other_due > due + allowed_ms and other_start < start - allowed_ms
+                     for _, other_due, other_start, _ in objects):
+                yield f"object {number} was overtaken by one that was named later"
+
+
+def uncaused_data(evidence: PageEvidence) -> list[Segment]:
+    """What left a host although nothing had happened there.
+
+    At the client what comes on one connection lets it send on another; at the server each response
+    follows from its own connection alone.
+    """
+    pauses = Pauses(*({round(getattr(each, name) * MS) for each in evidence.trial.requested
+                       if getattr(each, name)} for name in ("think_ms", "parse_ms")))
+    exchanges = evidence.exchanges.values()
+    # What comes at the very nanosecond in which something leaves is its cause.
+    at_client = sorted((segment for exchange in exchanges for segment in exchange.at_client),
+                       key=lambda segment: (segment.time_ns, not segment.to_client))
+    return [segment for exchange in exchanges
+            for segment in uncaused(exchange.at_server, True, evidence.tick_ns, pauses)
+            ] + list(uncaused(at_client, False, evidence.tick_ns, pauses))

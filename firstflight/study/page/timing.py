@@ -1,0 +1,113 @@
+"""When the bytes of a page were where, by its packets.
+
+Over HTTP/1.1 the responses of a connection stand one behind another, so that each byte has its
+sequence number. Over HTTP/2 they are mixed, and the captures do not hold what would part them:
+there a time can only be that of some packet.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from firstflight.net.segments import Segment
+from firstflight.testbed.messages import Download
+from firstflight.wire.exchange import Exchange
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An object as the client reported it. number: in the page, from 1; times in ms."""
+
+    number: int
+    report: Download
+
+    def time_ms(self, name: str) -> float:
+        """One of the report's times. Raises KeyError where it has none, which no end has."""
+        value = self.report[name]  # type: ignore[literal-required]
+        if not isinstance(value, (int, float)):
+            raise KeyError(name)
+        return value
+
+
+@dataclass(frozen=True)
+class ConnectionTimes:
+    """One connection, and the objects that came on it, in the order of their requests."""
+
+    exchange: Exchange
+    objects: tuple[Loaded, ...]
+
+    @cached_property
+    def opened_ns(self) -> int:
+        """When its first SYN left."""
+        return self.exchange.syns[0].time_ns if self.exchange.syns else 0
+
+    @cached_property
+    def steps(self) -> tuple[list[int], list[int]]:
+        """What had arrived without a gap: sequence numbers that rise, and when, ns."""
+        ends, times = [1], [0]
+        waiting: dict[int, int] = {}
+        complete = 1
+        for segment in self.exchange.at_client:
+            if not segment.to_client or not segment.payload_bytes:
+                continue
+            if segment.seq > complete:
+                waiting[segment.seq] = max(segment.end, waiting.get(segment.seq, 0))
+                continue
+            complete = max(complete, segment.end)
+            while waiting and min(waiting) <= complete:
+                complete = max(complete, waiting.pop(min(waiting)))
+            if complete > ends[-1]:
+                ends.append(complete)
+                times.append(segment.time_ns)
+        return ends, times
+
+    def arrived_ns(self, end: int) -> int | None:
+        """When all before a sequence number was there; None for never."""
+        ends, times = self.steps
+        place = bisect_left(ends, end)
+        return times[place] if place < len(times) else None
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The sequence number of each response's first byte over HTTP/1.1, and that behind all."""
+        places = [1]
+        for loaded in self.objects:
+            places.append(places[-1] + loaded.report["header_bytes"] + loaded.report["size"])
+        return tuple(places)
+
+    @property
+    def sent_end(self) -> int:
+        """The sequence number behind all data that the server sent."""
+        return max((segment.end for segment in self.exchange.at_server
+                    if segment.to_client and segment.payload_bytes), default=1)
+
+    @cached_property
+    def requested_ns(self) -> tuple[int, ...]:
+        """When each new piece of data left the client: over HTTP/1.1 one for each request."""
+        return tuple(segment.time_ns for segment in new_data(self.exchange.at_client))
+
+
+def new_data(at_client: Sequence[Segment]) -> list[Segment]:
+    """The client's data, without retransmissions."""
+    found: list[Segment] = []
+    highest = 1
+    for segment in at_client:
+        if not segment.to_client and segment.payload_bytes and segment.end > highest:
+            highest = segment.end
+            found.append(segment)
+    return found
+
+
+def by_connection(objects: Sequence[Download], exchanges: Mapping[int, Exchange]
+                  ) -> dict[int, ConnectionTimes]:
+    """Each connection with its objects, by the client's port, in the order of their SYNs."""
+    on: dict[int, list[Loaded]] = {}
+    for number, report in enumerate(objects, start=1):
+        on.setdefault(report["port"], []).append(Loaded(number, report))
+    made = {port: ConnectionTimes(exchange, tuple(sorted(
+        on.get(port, ()), key=lambda loaded: loaded.time_ms("start_ms"))))
+        for port, exchange in exchanges.items()}
+    return dict(sorted(made.items(), key=lambda item: item[1].opened_ns))

@@ -1,0 +1,109 @@
+"""The trial of a page: its objects fetched under one setting and one window, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
+
+from firstflight.base.words import exact
+from firstflight.net.link import Path
+from firstflight.study.page.objects import PATTERN, PageObject, parse
+from firstflight.testbed.messages import Job
+
+BUILTIN, NGINX = "builtin", "nginx"
+HTTP_1, HTTP_2 = "1.1", "2"
+
+
+@dataclass(frozen=True)
+class PageTrial:
+    """One page under one setting.
+
+    part: the sweep. page: the name of its page. objects: what is fetched (study.page.objects).
+    http: the version of HTTP. connections: how many the client opens to a host, 1 over HTTP/2.
+    rtt_ms: without load. queue_packets: drop-tail limit of either bottleneck.
+    loss_percent: random loss, towards the client. repeat: its number. seed: of its losses, the
+    same under every window.
+    initcwnd, initrwnd: route metrics at server and client, segments.
+    """
+
+    scenario: str
+    part: str
+    page: str
+    rtt_ms: float
+    bandwidth_kbps: float
+    uplink_kbps: float
+    queue_packets: int
+    loss_percent: float
+    http: str
+    connections: int
+    server: str
+    initcwnd: int
+    initrwnd: int
+    congestion_control: str
+    repeat: int
+    seed: int
+    objects: str
+    PATTERNS: ClassVar[dict[str, str]] = {"objects": PATTERN}
+
+    @property
+    def id(self) -> str:
+        """Names the trial in files and messages; unique within a scenario."""
+        loss = f"-loss{exact(self.loss_percent)}" if self.loss_percent else ""
+        uplink = f"-up{exact(self.uplink_kbps)}" if self.uplink_kbps != self.bandwidth_kbps else ""
+        return (f"{self.part}-{self.page}-rtt{exact(self.rtt_ms)}-bw{exact(self.bandwidth_kbps)}"
+                f"{uplink}-q{self.queue_packets}{loss}-http{self.http}-c{self.connections}"
+                f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}"
+                f"-iw{self.initcwnd}-{self.repeat}")
+
+    @property
+    def requested(self) -> tuple[PageObject, ...]:
+        """Its objects. Raises ValueError where a stored row has none."""
+        return _parsed(self.objects)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.requested)
+
+    @property
+    def host_count(self) -> int:
+        return 1 + max(each.host for each in self.requested)
+
+    @property
+    def most_connections(self) -> int:
+        """That the client opens to one host."""
+        return 1 if self.http == HTTP_2 else self.connections
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds of the network's time for the whole page, retransmissions and all."""
+        waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
+        rounds = 40 + 4 * len(self.requested)
+        sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
+        return 120 + rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
+
+    @property
+    def path(self) -> Path:
+        """What is installed and judged: half the RTT each way; losses are on the way down."""
+        path = Path.between(self.rtt_ms, self.bandwidth_kbps, self.uplink_kbps, self.queue_packets)
+        return replace(path, down=replace(path.down, loss_percent=self.loss_percent,
+                                          seed=self.seed))
+
+    def job(self) -> Job:
+        """The trial as the worker reads it."""
+        job: Job = {
+            "kind": "page", "id": self.id, "deadline_s": self.deadline_s,
+            "network": self.path.to_json(), "congestion_control": self.congestion_control,
+            "initcwnd": self.initcwnd, "initrwnd": self.initrwnd, "client": "libcurl",
+            "http": self.http, "connections": self.most_connections,
+            "objects": [[each.size_bytes, each.named_by, each.at_byte, each.parse_ms,
+                         each.think_ms, each.host] for each in self.requested]}
+        if self.server != BUILTIN:
+            job["server"] = self.server
+            job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested})
+        return job
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> tuple[PageObject, ...]:
+    return parse(text)

@@ -1,0 +1,289 @@
+"""The browser of a page: its objects over several connections, each when it is named.
+
+Reads one JSON request a line from standard input, and writes one JSON answer a line:
+
+    {"address": "10.0.0.2", "port": 80, "http": "1.1", "connections": 6, "deadline_s": 60,
+     "objects": [[30000, 0, 0, 0, 0, 0], [15000, 1, 1500, 0, 0, 0]]}
+    {"objects": [{"ok": true, "named_ms": 0.0, "start_ms": 0.0, "end_ms": …, …}, …]}
+
+An object is [bytes, number of the object that names it (0 for the document, which is number 1),
+bytes of that object's body that have to be there, ms until it is requested, ms until the server
+responds, host]. It is due when it is named and parsed, and requested when its host has a connection
+left: what was due first before all others, at most `connections` at once over HTTP/1.1. HTTP/2
+has one connection to a host, and requests at once; without TLS, so with prior knowledge (RFC 9113,
+3.3).
+
+The transfers are those of curl's library (libcurl's multi interface): its connections, which it
+uses again, and its streams. Times are ms since the document was requested: named_ms when the bytes
+that name an object were there, start_ms when the library was given it, first_byte_ms when the first
+byte of its headers came, end_ms when all was there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import select
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from firstflight.net.waiting import Timer
+from firstflight.testbed.hosts.control import report, requests
+
+_WAIT_S = 1.0  # for what the library waits for itself
+_NS = 1_000_000
+
+
+class Task(NamedTuple):
+    """An object as it is requested; the module's first lines describe what the fields are."""
+
+    size_bytes: int
+    named_by: int
+    at_byte: int
+    parse_ms: float
+    think_ms: float
+    host: int
+
+
+class Download:
+    """One object on its way. Times in ns of CLOCK_MONOTONIC, 0 for not yet."""
+
+    def __init__(self, number: int, task: Task) -> None:
+        self.number, self.task = number, task
+        self.named_ns = self.due_ns = self.start_ns = self.first_ns = self.end_ns = 0
+        self.handle: Any = None
+        self.digest = hashlib.sha256()
+        self.got_bytes = 0
+        self.names: list[Download] = []  # what it names, the first byte first
+        self.answer: dict[str, object] = {}
+
+
+class Browser:
+    """One page. Raises ImportError without pycurl."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        import pycurl
+        self.curl: Any = pycurl
+        self.request = request
+        self.downloads = [Download(number, Task(*row))
+                          for number, row in enumerate(request["objects"], start=1)]
+        for download in self.downloads[1:]:
+            self.downloads[download.task.named_by - 1].names.append(download)
+        for download in self.downloads:
+            download.names.sort(key=lambda named: (named.task.at_byte, named.number))
+        self.multiplexes = request["http"] == "2"
+        self.multi = pycurl.CurlMulti()
+        self.multi.setopt(pycurl.M_PIPELINING,
+                          pycurl.PIPE_MULTIPLEX if self.multiplexes else pycurl.PIPE_NOTHING)
+        self.multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, request["connections"])
+        hosts = 1 + max(download.task.host for download in self.downloads)
+        # Else it closes connections that it will need again, when few transfers are left.
+        self.multi.setopt(pycurl.M_MAXCONNECTS, hosts * request["connections"] + 1)
+        self.waiting: deque[Download] = deque()  # for their time, or for a connection
+        self.running: dict[int, int] = {}  # transfers by host
+        self.left = len(self.downloads)
+        self.brought = 0  # calls of the library with headers or data
+        self.timer = Timer()
+        self.begun_ns = time.monotonic_ns()
+
+    def load(self) -> list[dict[str, object]]:
+        """Fetch the page; the answer of each object."""
+        deadline_ns = self.begun_ns + round(self.request["deadline_s"] * 1e9)
+        self._name(self.downloads[0], self.begun_ns)
+        while self.left:
+            self._start_due()
+            self._perform()
+            if self._take_ended() or self._is_due():
+                continue
+            now_ns = time.monotonic_ns()
+            if now_ns > deadline_ns or not (self.running_count or self.waiting):
+                break
+            self._wait(now_ns)
+        return [self._answer(download) for download in self.downloads]
+
+    def _perform(self) -> None:
+        """Let the library do what it can, until it brings nothing more.
+
+        libcurl 7.88 may keep some of HTTP/2's data that it has read, and no socket is then readable
+        for the rest.
+        """
+        brought = -1
+        while brought != self.brought:
+            brought = self.brought
+            while self.multi.perform()[0] == self.curl.E_CALL_MULTI_PERFORM:
+                pass
+
+    def close(self) -> None:
+        """Close what is open, and with it every connection."""
+        for download in self.downloads:
+            if download.handle is not None:
+                self.multi.remove_handle(download.handle)
+                download.handle.close()
+        self.multi.close()
+        self.timer.close()
+
+    @property
+    def running_count(self) -> int:
+        return sum(self.running.values())
+
+    def _name(self, download: Download, now_ns: int) -> None:
+        download.named_ns = now_ns
+        download.due_ns = now_ns + round(download.task.parse_ms * _NS)
+        self.waiting.append(download)
+
+    def _may_start(self, download: Download, now_ns: int) -> bool:
+        running = self.running.get(download.task.host, 0)
+        return download.due_ns <= now_ns and (
+            self.multiplexes or running < self.request["connections"])
+
+    def _is_due(self) -> bool:
+        now_ns = time.monotonic_ns()
+        return any(self._may_start(download, now_ns) for download in self.waiting)
+
+    def _start_due(self) -> None:
+        """Give the library what may be requested now, what was due first before all others."""
+        now_ns = time.monotonic_ns()
+        for download in sorted(self.waiting, key=lambda waiting: waiting.due_ns):
+            if self._may_start(download, now_ns):
+                self.waiting.remove(download)
+                self._start(download, now_ns)
+
+    def _start(self, download: Download, now_ns: int) -> None:
+        curl, task = self.curl, download.task
+        download.start_ns = now_ns
+        handle = download.handle = curl.Curl()
+        handle.download = download
+        address, port = self.request["address"], self.request["port"]
+        host = f"host{task.host}" if task.host else address
+        if task.host:
+            handle.setopt(curl.RESOLVE, [f"{host}:{port}:{address}"])
+        think = f"?think_ms={task.think_ms:g}" if task.think_ms else ""
+        handle.setopt(curl.URL, f"http://{host}:{port}/{task.size_bytes}{think}")
+        handle.setopt(curl.HTTP_VERSION, self._version(task.host))
+        handle.setopt(curl.PIPEWAIT, int(self.multiplexes))
+        handle.setopt(curl.PROXY, "")
+        handle.setopt(curl.USERAGENT, f"curl/{curl.version_info()[1]}")
+        handle.setopt(curl.HEADERFUNCTION, lambda _: self._note_first(download))
+        handle.setopt(curl.WRITEFUNCTION, lambda data: self._take(download, data))
+        self.running[task.host] = self.running.get(task.host, 0) + 1
+        self.multi.add_handle(handle)
+
+    def _version(self, host: int) -> int:
+        """Of HTTP/2 without TLS the first transfer to a host has to know, and no later one.
+
+        Those use its connection; libcurl 7.88 would begin HTTP/2 on it anew and fail.
+        """
+        if not self.multiplexes:
+            return int(self.curl.CURL_HTTP_VERSION_1_1)
+        return int(self.curl.CURL_HTTP_VERSION_2_0 if host in self.running else
+                   self.curl.CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
+
+    def _note_first(self, download: Download) -> None:
+        self.brought += 1
+        download.first_ns = download.first_ns or time.monotonic_ns()
+
+    def _take(self, download: Download, data: bytes) -> None:
+        """Some of an object's body, and what its bytes name."""
+        self.brought += 1
+        download.digest.update(data)
+        download.got_bytes += len(data)
+        now_ns = time.monotonic_ns()
+        while download.names and download.names[0].task.at_byte <= download.got_bytes:
+            self._name(download.names.pop(0), now_ns)
+
+    def _take_ended(self) -> bool:
+        """Note what has ended; whether anything has."""
+        ended = False
+        while True:
+            queued, succeeded, failed = self.multi.info_read()
+            now_ns = time.monotonic_ns()
+            for handle in succeeded:
+                self._end(handle, now_ns, "")
+            for handle, code, reason in failed:
+                self._end(handle, now_ns, f"curl {code}: {reason or 'failed'}")
+            ended = ended or bool(succeeded or failed)
+            if not queued:
+                return ended
+
+    def _end(self, handle: Any, now_ns: int, error: str) -> None:
+        curl, download = self.curl, handle.download
+        status = handle.getinfo(curl.RESPONSE_CODE)
+        if not error and status != 200:
+            error = f"HTTP status {status}"
+        download.end_ns = now_ns
+        download.answer = {
+            "ok": not error, "error": error, "port": max(0, handle.getinfo(curl.LOCAL_PORT)),
+            "connects": handle.getinfo(curl.NUM_CONNECTS),
+            "header_bytes": handle.getinfo(curl.HEADER_SIZE)}
+        self.running[download.task.host] -= 1
+        self.left -= 1
+        self.multi.remove_handle(handle)
+        handle.close()
+        download.handle = None
+        if error:  # what it would have named is never requested
+            self.left -= sum(1 for _ in _below(download))
+            download.names.clear()
+
+    def _answer(self, download: Download) -> dict[str, object]:
+        times = {name: None if not at_ns else round((at_ns - self.begun_ns) / _NS, 6)
+                 for name, at_ns in (("named_ms", download.named_ns),
+                                     ("start_ms", download.start_ns),
+                                     ("first_byte_ms", download.first_ns),
+                                     ("end_ms", download.end_ns))}
+        known: dict[str, object] = {"ok": False, "error": self._why_not(download), "port": 0,
+                                    "connects": 0, "header_bytes": 0}
+        return {**known, **download.answer, **times, "size": download.got_bytes,
+                "sha256": download.digest.hexdigest()}
+
+    def _why_not(self, download: Download) -> str:
+        """Why an object did not end."""
+        if download.start_ns:
+            return f"did not end in {self.request['deadline_s']:g} s"
+        return ("was never requested: no connection was free" if download.named_ns else
+                f"was never requested: object {download.task.named_by} did not name it")
+
+    def _wait(self, now_ns: int) -> None:
+        """Until something comes, or the next object is due: to the nanosecond (net.waiting)."""
+        self.timer.set(min((download.due_ns for download in self.waiting
+                            if download.due_ns > now_ns), default=0))
+        wait_ms = self.multi.timeout()
+        wait_s = _WAIT_S if wait_ms < 0 else min(wait_ms / 1000, _WAIT_S)
+        readable, writable, others = self.multi.fdset()
+        select.select([*readable, self.timer.fd], writable, others, wait_s)
+
+
+def _below(download: Download) -> list[Download]:
+    """All that an object would name, and what these would."""
+    found: list[Download] = []
+    behind = list(download.names)
+    while behind:
+        found.append(behind.pop())
+        behind += found[-1].names
+    return found
+
+
+def load_page(request: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, object]]]:
+    """The answer to a request."""
+    browser = Browser(request)
+    try:
+        return {"objects": browser.load()}
+    finally:
+        browser.close()
+
+
+def main() -> int:
+    import site
+    site.main()  # started with -S, for speed: only this needs Debian's packages
+    for request in requests():
+        number = {"number": request["number"]} if "number" in request else {}
+        try:
+            answer: dict[str, Any] = dict(load_page(request))
+        except ImportError:
+            answer = {"objects": [], "error": "pycurl is not installed"}
+        report({**answer, **number})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

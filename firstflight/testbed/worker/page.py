@@ -1,0 +1,124 @@
+"""The bench of pages: the star, a client of many connections, a server, a tap at either end."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from firstflight.net import link
+from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, ProgramEnded, WorkerError
+from firstflight.testbed.messages import Job, Observation
+from firstflight.testbed.network.commands import OTHER_PORT
+from firstflight.testbed.network.links import SERVER_IP
+from firstflight.testbed.network.shaping import dropped_between
+from firstflight.testbed.servers.program import Watch
+from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
+
+OWN_PORT = 80  # of server.py
+ENDLESS_BYTES = 1 << 62
+
+
+class PageBench(FetchBench):
+    """The star of the fetches, with a browser. See testbed.bench.Bench."""
+
+    def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
+                 alive: Callable[[], None]) -> None:
+        super().__init__(folder, project, sysctls, alive)
+        self.browser = LineProcess.python(self.star.client, project,
+                                          "firstflight.testbed.hosts.page_client")
+        # The library loads what it needs with the first page that it is asked for.
+        self.browser.order({"address": SERVER_IP, "port": OWN_PORT, "http": "1.1",
+                            "connections": 1, "deadline_s": 0, "objects": [[1, 0, 0, 0, 0, 0]]})
+        self.browser.answer(TOOL_DEADLINE_S, "loading of libcurl")
+        self._settle()
+
+    def prepare(self, trial: Job) -> None:
+        self.server.discard()
+        self.watch, self.log = None, {}
+        if "server" in trial:
+            self._other(trial)
+            assert self.watch is not None
+            # To the end: a page opens connections late, too.
+            self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES)
+        self.star.install(link.Path.from_json(trial["network"]))
+        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
+        self.star.set_trial_sysctls(client={}, server={})
+
+    def measure(self, trial: Job, observation: Observation) -> None:
+        for tap in self.taps.values():
+            tap.discard()
+        before = dict(self.star.dropped)
+        self.browser.order({
+            "address": SERVER_IP, "port": OTHER_PORT if "server" in trial else OWN_PORT,
+            **{name: trial[name]  # type: ignore[literal-required]
+               for name in ("http", "connections", "deadline_s", "objects")}})
+        answer, lines = self._answer(trial["deadline_s"] + TOOL_DEADLINE_S)
+        if answer.get("error"):
+            raise WorkerError(str(answer["error"]))
+        observation["objects"] = answer["objects"]
+        self._settle()
+        observation["initial_windows"] = self._initial_windows(lines)
+        if not all(each["ok"] for each in answer["objects"]) and self.external is not None:
+            self.log = self.external.log()
+        self.star.drain(DRAIN_DEADLINE_S)
+        observation["drops"] = dropped_between(before, self.star.dropped)
+
+    def close(self) -> None:
+        self.browser.process.kill()
+        super().close()
+
+    def _answer(self, deadline_s: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The browser's answer, and what server.py wrote meanwhile: its pipe may not run full.
+
+        Raises WorkerError, ProgramEnded.
+        """
+        lines: list[dict[str, Any]] = []
+        deadline = time.monotonic() + deadline_s
+        while True:
+            look_s = self.watch.look() if self.watch is not None else None
+            wait_s = deadline - time.monotonic()
+            if wait_s < 0:
+                raise WorkerError(f"no end of the page within {deadline_s:g} s")
+            wait_s = wait_s if look_s is None else min(wait_s, look_s)
+            ready, _, _ = select.select(
+                [each.process.stdout for each in (self.browser, self.server)], [], [], wait_s)
+            if self.server.process.stdout in ready:
+                lines += self._server_lines_now()
+            if self.browser.process.stdout in ready:
+                answer = self.browser.answer(TOOL_DEADLINE_S, "end of the page")
+                return answer, lines
+
+    def _server_lines_now(self) -> list[dict[str, Any]]:
+        """The whole lines that server.py has written. Raises ProgramEnded."""
+        server = self.server
+        assert server.process.stdout is not None
+        chunk = os.read(server.process.stdout.fileno(), 1 << 16)
+        if not chunk:
+            raise ProgramEnded("server has ended")
+        *whole, server.buffer = (server.buffer + chunk).split(b"\n")
+        return [json.loads(line) for line in whole]
+
+    def _initial_windows(self, lines: list[dict[str, Any]]) -> dict[str, int | None]:
+        """By client port: of server.py by its lines, of another server by its sockets."""
+        if self.watch is not None:
+            return _sampled_windows(self.watch)
+        assert self.server.process.stdout is not None
+        while select.select([self.server.process.stdout], [], [], 0)[0]:
+            lines += self._server_lines_now()
+        return {str(line["client_port"]): line["initial_window"] for line in lines
+                if line["event"] == "response"}
+
+
+def _sampled_windows(watch: Watch) -> dict[str, int | None]:
+    """The windows of connections that had acknowledged nothing when they were first seen."""
+    first: dict[int, int | None] = {}
+    for sample in watch.samples:
+        first.setdefault(sample.client_port, None if sample.acknowledged_bytes
+                         else sample.congestion_window)
+    return {str(port): window for port, window in first.items()}

@@ -1,0 +1,77 @@
+"""Pages as they were measured in the guest, to judge again and to tamper with.
+
+page/small.toml says what was measured; page/run is the run's folder, run.json cut down; each
+folder of page/trials has what one trial left: its observation and the captures of both hosts.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from firstflight.net.pcap import HEADER
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import NOTHING, RunData, Study
+from firstflight.study.page.record import PageRecord
+from firstflight.study.page.study import KIND
+from firstflight.study.page.trial import PageTrial
+from firstflight.study.page.verify import judge_page
+from firstflight.testbed.messages import ObservedTrial
+from tests.golden.stored import Packet, read, write
+
+FOLDER = Path(__file__).resolve().parent / "page"
+NAMES = sorted(path.name for path in (FOLDER / "trials").iterdir())
+
+
+@cache
+def study() -> Study:
+    return KIND.study(scenario_file.read(FOLDER / "small.toml"), NOTHING, 1)
+
+
+@cache
+def run() -> RunData:
+    return runs.load(FOLDER / "run", study())
+
+
+@dataclass(frozen=True)
+class StoredPage:
+    """One trial; the captures without their file headers."""
+
+    trial: PageTrial
+    observation: dict[str, Any]
+    client: bytes
+    server: bytes
+
+    def judge(self, exact: bool = True, known_kernel: bool = True) -> PageRecord:
+        observed = ObservedTrial(self.trial.id, self.observation,  # type: ignore[arg-type]
+                                 self.client, self.server)
+        return judge_page(self.trial, observed, exact, known_kernel)[0]
+
+    def requested(self, **columns: Any) -> StoredPage:
+        """As if something else had been requested."""
+        return replace(self, trial=replace(self.trial, **columns))
+
+    def reported(self, change: Callable[[dict[str, Any]], object]) -> StoredPage:
+        """As if the worker had reported something else."""
+        observation = copy.deepcopy(self.observation)
+        change(observation)
+        return replace(self, observation=observation)
+
+    def captured(self, side: str, change: Callable[[list[Packet]], list[Packet]]) -> StoredPage:
+        """As if a capture had held these packets."""
+        changed = write(change(read(getattr(self, side))))
+        return replace(self, **{side: changed})
+
+
+@cache
+def load(name: str) -> StoredPage:
+    content = json.loads((FOLDER / "trials" / name / "trial.json").read_text())
+    trial = next(trial for trial in study().trials if trial.id == content["id"])
+    client, server = ((FOLDER / "trials" / name / f"{side}.pcap").read_bytes()[len(HEADER):]
+                      for side in ("client", "server"))
+    return StoredPage(trial, content["observation"], client, server)

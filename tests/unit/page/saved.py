@@ -1,0 +1,63 @@
+"""HAR files as Chrome and Firefox write them, with the keys that are read, and others."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+SECRET = "secret-0x1f"  # in every URL, cookie, header and content
+
+
+def entry(path: str, at_ms: float, took_ms: float, receive_ms: float, size: int, *,
+          host: str = "a.example", **more: Any) -> dict[str, Any]:
+    """An entry of Chrome's."""
+    return {
+        "startedDateTime": f"2026-01-02T03:04:{5 + at_ms / 1000:06.3f}Z", "time": took_ms,
+        "request": {"method": "GET", "url": f"https://{host}/{path}?{SECRET}",
+                    "cookies": [{"name": "sid", "value": SECRET}],
+                    "headers": [{"name": "Cookie", "value": SECRET}]},
+        "response": {"status": 200, "httpVersion": "h2", "headersSize": -1, "bodySize": -1,
+                     "_transferSize": size, "headers": [{"name": "Set-Cookie", "value": SECRET}],
+                     "content": {"size": 3 * size, "mimeType": "text/css", "text": SECRET}},
+        "timings": {"blocked": 1, "wait": took_ms - receive_ms, "receive": receive_ms},
+        "pageref": "page_1", "connection": "443", **more}
+
+
+def initiated(path: str, host: str = "a.example") -> dict[str, Any]:
+    return {"_initiator": {"type": "parser", "url": f"https://{host}/{path}?{SECRET}"}}
+
+
+PAGE = {"log": {
+    "version": "1.2", "creator": {"name": "WebInspector"},
+    "pages": [{"id": "page_1", "startedDateTime": "2026-01-02T03:04:05.000Z", "title": SECRET,
+               "pageTimings": {"onContentLoad": 300, "onLoad": 700}}],
+    "entries": [
+        entry("", 0, 200, 100, 20_000),
+        entry("style.css", 150, 100, 20, 8_000, **initiated("")),
+        entry("app.js", 125, 250, 100, 40_000, host="cdn.example", **initiated("")),
+        entry("font.woff", 240, 90, 10, 30_000, host="cdn.example", **initiated("style.css")),
+        entry("late.png", 500, 90, 40, 15_000, **initiated("app.js", "cdn.example")),
+        entry("seen.png", 510, 0, 0, 0, _fromCache="memory"),
+        entry("other", 0, 10, 1, 500, pageref="page_2")]}}
+
+
+def har(change: Any = lambda log: None) -> bytes:
+    """The page with something else in its log."""
+    page = copy.deepcopy(PAGE)
+    change(page["log"])
+    return json.dumps(page).encode()
+
+
+def firefox() -> bytes:
+    """The same as Firefox has it: bodySize is what came, and the referrer says who asked."""
+    def change(log: dict[str, Any]) -> None:
+        named = {}
+        for each in log["entries"]:
+            named[each["request"]["url"]] = each.pop("_initiator", {}).get("url", "")
+            each["response"]["bodySize"] = each["response"].pop("_transferSize")
+            each["request"]["headers"].append(
+                {"name": "Referer", "value": named[each["request"]["url"]]})
+            each["startedDateTime"] = each["startedDateTime"].replace("Z", "+00:00")
+        del log["entries"][5]
+    return har(change)

@@ -1,0 +1,165 @@
+"""HAR files: what is kept of them, and what cannot be one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies
+
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import Overrides
+from firstflight.study.page import har, page_files, question
+from firstflight.study.page.objects import PageObject
+from tests.unit.page import saved
+
+OBJECTS = (
+    PageObject(20_000, is_early=True),
+    # 25 and 50 of the 100 ms in which the document came
+    PageObject(40_000, 1, 5_000, host=1),
+    PageObject(8_000, 1, 10_000, is_early=True),
+    PageObject(30_000, 3, 4_000, host=1),
+    PageObject(15_000, 2, 40_000))
+
+
+def test_a_page_of_chrome_is_read() -> None:
+    page = har.read(saved.har(), "here")
+    assert page.objects == OBJECTS
+    assert page.note == ("Of the HAR's entries are left out: 1 from the cache and 1 of another page"
+                         " or kind.")
+
+
+def test_a_page_of_firefox_is_read_alike() -> None:
+    assert har.read(saved.firefox(), "here").objects == OBJECTS
+
+
+def test_nothing_of_a_har_is_kept_but_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    path.write_bytes(saved.har())
+    file = question.file("mine", question.RequestedPage(path, None), Overrides({}))
+    for word in (saved.SECRET, "example", "style", "css", "cookie", "http:", "https:"):
+        assert word not in file.text.lower(), word
+
+
+def of_entry(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda log: log["entries"][number].update(values)
+
+
+def of_response(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda log: log["entries"][number]["response"].update(values)
+
+
+@pytest.mark.parametrize(("change", "sizes"), [
+    (of_response(1, _transferSize=None, content={"size": 700}), [700]),
+    (of_response(1, _transferSize=-5, content={"size": 700, "compression": 200}), [500]),
+    (of_response(1, bodySize=600), [600]), (of_response(1, headersSize=500), [7_500]),
+    (of_response(1, _transferSize=None, content={}), []),
+    (of_response(1, _transferSize=None, content={"size": -700}), []),
+    (of_response(1, _transferSize="8000", content=[]), []),
+    (of_response(1, _transferSize=1e400, content=None), []),
+    (of_response(1, status=0), []), (of_response(1, _transferSize=0), []),
+    (of_response(1, status=304, bodySize=0), [1])])
+def test_a_size_is_what_came_on_the_wire(change: Callable[[dict[str, Any]], object],
+                                         sizes: list[int]) -> None:
+    page = har.read(saved.har(change), "here")
+    others = {each.size_bytes for each in OBJECTS}
+    found = [each.size_bytes for each in page.objects]
+    assert found == [size for size in found if size in others] or sizes[0] in found
+    assert len(page.objects) == 4 + len(sizes)
+
+
+def test_redirects_before_the_document_are_left_out() -> None:
+    def change(log: dict[str, Any]) -> None:
+        log["entries"].insert(0, saved.entry("go", -5000, 50, 0, 300))
+        log["entries"][0]["response"]["status"] = 301
+        log["entries"][0]["startedDateTime"] = "2026-01-02T03:04:04.900Z"
+    page = har.read(saved.har(change), "here")
+    assert page.objects == OBJECTS and "1 that led to the document" in page.note
+
+
+def test_who_is_not_known_to_be_named_is_named_by_the_document() -> None:
+    """Also where two name each other: only what began before can name."""
+    def change(log: dict[str, Any]) -> None:
+        log["entries"][1].update(saved.initiated("font.woff", "cdn.example"))
+        log["entries"][2]["_initiator"] = {"type": "other"}
+        log["entries"][4].update(saved.initiated("late.png"))
+    assert [each.named_by for each in har.read(saved.har(change), "here").objects] == [
+        0, 1, 1, 3, 1]
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    (b"", "not whole JSON, or cut off"), (saved.har()[:-1], "not whole JSON, or cut off"),
+    (saved.har()[:700], "not whole JSON, or cut off"), (b"\xff{}", "is not UTF-8 text"),
+    (b"{}", "is not a HAR file: it has no log.entries"), (b"[1]", "is not a HAR file"),
+    (b'{"log": {"entries": {}}}', "is not a HAR file"),
+    (b'{"log": {"entries": []}}', "it has no entry that was fetched"),
+    (b'{"log": {"entries": [1, null, [], "x", {"request": 3}]}}', "no entry that was fetched"),
+    (b'{"log": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "too deep"),
+    (saved.har(lambda log: [each["response"].update(_transferSize=-1, content={"size": -1})
+                            for each in log["entries"]]), "Chrome, Edge and Firefox save them"),
+    (saved.har(lambda log: log["entries"].extend(
+        saved.entry(f"{number}", 1, 1, 0, 9, host=f"h{number}.example") for number in range(70))),
+     "a page of 72 hosts; at most 64 fit")])
+def test_what_is_no_har_is_told_in_one_line(content: bytes, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        har.read(content, "here")
+    assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_ten_thousand_objects_are_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    path.write_bytes(saved.har(lambda log: log["entries"].extend(
+        [saved.entry("x", 1, 1, 0, 9)] * 10_000)))
+    with pytest.raises(UsageError, match=r"page.har: a page of 10,005 objects; at most 1,000 fit"):
+        page_files.read(path)
+
+
+def test_a_har_of_half_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    with path.open("wb") as file:
+        file.write(b'{"log": ')
+        file.truncate(500 << 20)
+    with pytest.raises(UsageError, match="it has more than 64 MB; save it without its contents"):
+        page_files.read(path)
+
+
+def test_names_with_control_characters_are_never_shown() -> None:
+    def change(log: dict[str, Any]) -> None:
+        for each in log["entries"]:
+            each["request"]["url"] += "\x1b[2J\x00\r\n\ud800"
+            each["pageref"] = "page_1"
+        log["pages"][0]["title"] = "\x1b]0;\x07"
+    page = har.read(saved.har(change), "here")
+    assert len(page.objects) == 6 and page.note.isprintable()
+
+
+ANYTHING = strategies.recursive(
+    strategies.none() | strategies.booleans() | strategies.integers() | strategies.floats()
+    | strategies.text(max_size=8), lambda inner: strategies.lists(inner, max_size=3)
+    | strategies.dictionaries(strategies.sampled_from(
+        ("log", "entries", "request", "response", "url", "content", "size", "bodySize", "timings",
+         "status", "time", "startedDateTime", "_initiator", "stack", "callFrames", "pages")),
+        inner, max_size=4), max_leaves=20)
+PLACES = strategies.sampled_from((
+    ("entries", 0, "request"), ("entries", 1, "response"), ("entries", 2), ("entries", 3, "time"),
+    ("entries", 2, "timings"), ("entries", 1, "startedDateTime"), ("pages",), ("pages", 0),
+    ("entries", 4, "_initiator"), ("entries", 0, "response", "content"), ("entries",),
+    ("entries", 3, "request", "headers"), ("entries", 1, "request", "url")))
+
+
+@settings(deadline=None, max_examples=300)
+@given(PLACES, ANYTHING)
+def test_any_value_anywhere_is_a_page_or_one_line(place: tuple[Any, ...], value: Any) -> None:
+    def change(log: dict[str, Any]) -> None:
+        inner: Any = log
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+    try:
+        page = har.read(saved.har(change), "here")
+    except UsageError as error:
+        assert "\n" not in str(error)
+    else:
+        assert page.objects[0].named_by == 0 and not page_files.fault_of(page.objects)
