@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.outside import examples
 from docs import update as results
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
@@ -18,7 +19,6 @@ from firstflight.runs import scenario_file
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 docs/update.py writes it anew"
-MOST_PAGE_BYTES = 25_000
 MOST_BYTES = 1_000_000  # of all together; the map of windows has a sixth
 
 
@@ -77,6 +77,16 @@ def test_reproduce_says_what_the_kept_findings_say(reports: dict[str, Report]) -
     written = reproduce(reports)
     assert written == results.OUTPUT.read_text(encoding="utf-8"), ANEW
     assert markdown.UNRENDERED not in written and not re.search(r"\{\w+\}", written)
+
+
+def test_an_answer_in_questions_is_on_the_page_of_its_scenario() -> None:
+    """Of whole scenarios, which take minutes; benchmarks.outside.examples runs every command."""
+    commands, _, _ = examples.examples(examples.QUESTIONS.read_text(encoding="utf-8"))
+    answers = [(results.FINDINGS / f"{words[1]}.md", lines) for typed, lines in commands
+               if (words := typed.split())[1] in scenario_file.names()]
+    assert answers
+    for page, lines in answers:
+        assert not [line for line in lines if line.strip() not in page.read_text(encoding="utf-8")]
 
 
 def grown(cell: Cell) -> Cell:
