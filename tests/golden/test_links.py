@@ -51,6 +51,11 @@ def test_each_link_leads_to_a_file_and_a_heading(path: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{path.name}: {target.name}#{anchor}"
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_no_item_of_a_list_runs_on_in_the_line_of_another(path: Path) -> None:
+    assert not re.findall(r"^(?!\|).*[.:;] - [*\[`A-Z].*$", text_of(path), re.MULTILINE)
+
+
 def test_each_document_is_within_two_clicks_of_readme() -> None:
     reached = {PROJECT / "README.md"}
     for _ in range(2):
