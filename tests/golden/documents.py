@@ -144,8 +144,8 @@ def columns() -> str:
              "| `scenario` | its name |", *_rows(every, told), ""]
     for kind, record in RECORDS.items():
         requested = {field.name for field in fields(trial_class(record))}
-        keys = {name for _, table in TABLES[kind] for field in fields(table)
-                if table in (Sweep, load.LoadSweep, trace.TraceSweep)
+        keys = {name for head, table in TABLES[kind] for field in fields(table)
+                if head.startswith("[defaults]")
                 for name in ([item.name for item in schema.items_of(field)] or [field.name])
                 } - {*RENAMED}
         told = {**_told(record), **_told(trial_class(record)), **RENAMED}
