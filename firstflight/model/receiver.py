@@ -1,6 +1,6 @@
 """Linux TCP's receiver on a path that loses nothing: its acknowledgements and its window.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins;
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins;
 the kernel's functions are named where they are followed. Times are integer
 nanoseconds since the first SYN left.
 """

@@ -1,6 +1,6 @@
 """Linux TCP's sender on a path that loses nothing, segment by segment.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins;
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins;
 the kernel's functions are named where they are followed. Times are integer
 nanoseconds since the first SYN left, sequence numbers are bytes of the
 response from 0.

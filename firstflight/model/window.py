@@ -1,6 +1,6 @@
 """The congestion window of a Linux TCP sender: how it grows, and shrinks when it is not used.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins.
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins.
 Times are integer nanoseconds since the first SYN left.
 """
 

@@ -1,6 +1,6 @@
 """What a server writes and TCP has not sent: skbs, and the send buffer that limits them.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins.
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class LineProcess:
 
     @classmethod
     def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
-        """Start one of the project's programs on a host: `server`, `testbed.hosts.load_server`, ….
+        """Start one of the project's programs on a host, such as testbed.hosts.http_server.
 
         -S -E: nothing but the standard library is needed, and starting is quicker.
         """

@@ -6,6 +6,7 @@ import os
 import pty
 import shutil
 import signal
+import re
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -127,3 +128,11 @@ def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:
     finally:
         os.kill(child, signal.SIGKILL) if time.monotonic() >= until else None
         os.close(terminal)
+
+
+def test_mininet_s_own_command_builds_the_networks_of_topo(tmp_path: Path) -> None:
+    """As the docstring of topo.py has it."""
+    (line,) = re.findall(r"^    \./run\.sh -- (.*)$", (PROJECT / "topo.py").read_text(), re.MULTILINE)
+    done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", *line.split()],
+                          cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0 and "0% dropped (2/2 received)" in done.stderr, done.stderr

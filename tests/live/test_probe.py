@@ -41,7 +41,7 @@ from pathlib import Path
 from firstflight.net import link
 from firstflight.testbed.bench import LineProcess
 from firstflight.testbed.network.links import SERVER_IP
-from topo import Star
+from firstflight.testbed.network.topology import Star
 
 folder, (cases, program, nagle, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])
 (folder / "own.pem").write_text(certificate)

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 import vtime
 from tests.conftest import PROJECT
 
 
-def test_the_example_of_the_readme(tmp_path: Path) -> None:
+@pytest.fixture(params=["the project's folder", "an installed package"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where Python finds vtime. A package is built from a copy: building leaves folders behind."""
+    if request.param == "the project's folder":
+        return PROJECT
+    pytest.importorskip("setuptools", reason="no setuptools to install with")
+    source, target = tmp_path / "source", tmp_path / "installed"
+    for name in ("firstflight", "vtime"):
+        shutil.copytree(PROJECT / name, source / name,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(PROJECT / name, source)
+    done = subprocess.run(
+        ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
+         "--no-build-isolation", "--target", str(target), str(source)],
+        capture_output=True, text=True, check=False, timeout=300)
+    if "No module named pip" in done.stderr:
+        pytest.skip("no pip to install with")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(source)
+    return target
+
+
+def test_the_example_of_the_readme(place: Path, tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (PROJECT / "vtime/README.md").read_text(),
                             re.DOTALL)
     done = subprocess.run(["/usr/bin/python3", "-c", example], cwd=tmp_path, check=False,
-                          env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True,
+                          env={**os.environ, "PYTHONPATH": str(place)}, capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stderr
     first, second, told, answer = filter(None, done.stdout.splitlines())

@@ -50,9 +50,9 @@ WORLDS = (
       for kind in KINDS),
 )
 # Libraries that stay in one place: who may import them.
-ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("topo", "testbed.bench", "testbed.network"),
-        "distributed": ("runs.cluster",), "jinja2": ("findings.render",), "pycurl": (
-            "client", "testbed.hosts.page_client"),
+ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("testbed.bench", "testbed.network"),
+        "distributed": ("runs.cluster",), "jinja2": ("findings.render",),
+        "pycurl": ("testbed.hosts.http_client", "testbed.hosts.page_client"),
         "dpkt": ("study.users", "benchmarks")}  # slow
 
 

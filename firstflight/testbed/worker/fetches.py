@@ -14,10 +14,10 @@ from firstflight.testbed.messages import Fetch, Job, Observation, Response
 from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
+from firstflight.testbed.network.topology import Star
 from firstflight.testbed.servers.external import Chains, ExternalServers
 from firstflight.testbed.servers.program import Watch
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
-from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0
@@ -37,11 +37,13 @@ class FetchBench:
         self.alive = alive
         self.star, self.requested_sysctls = Star(sysctls), sysctls
         self.sysctls = self.star.sysctls
-        self.server = LineProcess.python(self.star.server, project, "server", "--address",
-                                         SERVER_IP, "--secure-port", str(SECURE_PORT))
+        self.server = LineProcess.python(
+            self.star.server, project, "firstflight.testbed.hosts.http_server", "--address",
+            SERVER_IP, "--secure-port", str(SECURE_PORT))
         self.chains = Chains(folder, self.server, SERVER_IP)
         self.trusted: Path | None = None  # the root of the chain that is shown, without TLS None
-        self.client = LineProcess.python(self.star.client, project, "client")
+        self.client = LineProcess.python(
+            self.star.client, project, "firstflight.testbed.hosts.http_client")
         self.loaded: set[str] = set()  # by the client
         self.folder = folder
         self.external: ExternalServers | None = None  # once a trial wants one

@@ -20,8 +20,8 @@ from pathlib import Path
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from firstflight.testbed.messages import Job, Observation
 from firstflight.testbed.network.shaping import DumbbellLinks
+from firstflight.testbed.network.topology import Dumbbell
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
-from topo import Dumbbell
 from vtime import shared_folder
 
 QUEUE_INTERVAL_S = 0.1

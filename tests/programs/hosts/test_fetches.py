@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import client
+from firstflight.testbed.hosts import http_client
 from firstflight.testbed.hosts.kernel import TcpInfo
 from firstflight.testbed.hosts.serving import body_of
 from tests.programs.hosts.running import Program, running
@@ -30,7 +30,7 @@ def _server() -> Iterator[tuple[Program, str]]:
 
 def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[str, Any]]:
     """The answers; nothing is left in the folder."""
-    answer = client.answer_request({"program": program, "urls": list(urls), "deadline_s": 60.0,
+    answer = http_client.answer_request({"program": program, "urls": list(urls), "deadline_s": 60.0,
                                     **more}, folder)
     assert list(answer) == ["fetches"] and not list(folder.iterdir())
     fetches = answer["fetches"]
@@ -133,7 +133,7 @@ def test_nobody_listens(tmp_path: Path, program: str) -> None:
     ("curl", "curl 28: "), ("libcurl", "curl 28: "), ("wget", "wget did not finish in 1 s")])
 def test_a_deadline_ends_a_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
                                  error: str) -> None:
-    answer = client.answer_request({
+    answer = http_client.answer_request({
         "program": program, "deadline_s": 1.0,  # for the first bytes, of a busy machine
         "urls": [f"{server[1]}/9000?burst=100&gap_ms=60000"]}, tmp_path)["fetches"][0]
     assert not answer["ok"] and answer["error"].startswith(error)
@@ -149,9 +149,9 @@ def test_fetches_that_curl_did_not_begin_are_told(tmp_path: Path, monkeypatch: p
     curl.parent.mkdir()
     curl.write_text("#!/bin/sh\necho told\nexit 3\n")
     curl.chmod(0o700)
-    monkeypatch.setitem(client.ENVIRONMENT, "PATH", str(curl.parent))
-    answers = client.fetch_with_curl(["a", "b"], 1.0, tmp_path)
-    assert answers == [client.failure("curl ended with status 3 before this fetch")] * 2
+    monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(curl.parent))
+    answers = http_client.fetch_with_curl(["a", "b"], 1.0, tmp_path)
+    assert answers == [http_client.failure("curl ended with status 3 before this fetch")] * 2
     assert answers[0] == {
         "connect_ms": None, "first_byte_ms": None, "total_ms": None, "port": 0,
         "exit_status": None, "http_status": None, "size": 0, "sha256": "", "ok": False,
@@ -161,7 +161,7 @@ def test_fetches_that_curl_did_not_begin_are_told(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("program", ["curl", "wget"])
 def test_a_program_that_is_not_there_is_told_for_every_fetch(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    monkeypatch.setitem(client.ENVIRONMENT, "PATH", str(tmp_path))
+    monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
     answers = fetched(tmp_path, program, "http://127.0.0.1/1", "http://127.0.0.1/2")
     assert [answer["error"] for answer in answers] == [f"{program} is not installed"] * 2
 
@@ -210,4 +210,4 @@ def test_requests_come_as_lines_and_so_do_answers(server: tuple[Program, str]) -
 
 @pytest.mark.parametrize("seconds, ms", [(0.0000004, 0.0), (0.1234567, 123.457), ("0.5", 500.0)])
 def test_times_are_whole_microseconds(seconds: float, ms: float) -> None:
-    assert client.milliseconds(seconds) == ms
+    assert http_client.milliseconds(seconds) == ms

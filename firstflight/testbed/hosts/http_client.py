@@ -1,0 +1,362 @@
+"""Timed fetches with curl or wget, on the client host.
+
+Reads one JSON request a line from standard input, runs the program, writes
+one JSON answer a line to standard output:
+
+    {"program": "curl", "urls": ["http://…"], "deadline_s": 60}
+    {"fetches": [{"ok": true, "total_ms": …, "sha256": "…", …}]}
+    {"load": "curl"}
+    {"loaded": "curl"}
+
+The URLs of one request are fetched in order on one connection. Times are
+curl's: connect_ms to the end of TCP's handshake, appconnect_ms to that of TLS,
+first_byte_ms to the first byte of the response, total_ms to its last. With
+"trusted", the file of a root certificate, curl trusts that and no other; with
+"apart_s" each URL has a connection of its own that many seconds after the one
+before, and the later ones resume the first's session; "http" is "1.1" or "2"; "curves"
+are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; with
+"early_bytes" the later requests leave with the hello (firstflight.testbed.hosts.tls_records),
+and of them the answer has "early_data_bytes", negative where the server refused them; "named",
+NAME:PORT:ADDRESS, is where a host's name is.
+The program "libcurl" is curl's library inside this process (pycurl): the same
+transfer without the process, for many thousands of them. With "think_s", a number
+for each URL, it waits that long before each, and with "window_bytes" its receive
+window is no larger. wget reports no times: its total_ms is how long the process ran,
+for all the URLs together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib
+import io
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from firstflight.testbed.hosts import tls_records
+from firstflight.testbed.hosts.control import report, requests
+
+if TYPE_CHECKING:
+    import pycurl
+
+    from firstflight.testbed.messages import Fetch
+
+# Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
+ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
+               "HOME": "/nonexistent"}
+# Of curl, by the version of HTTP.
+HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2"}
+# What curl 8 writes where certificates are too long for it, and is no JSON.
+NO_CERTIFICATES = b'{"certs":,'
+CURL_LIBRARY = "libcurl.so.4"  # with all that it needs
+# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN,
+# default 118 s).
+MOST_IDLE_S = 24 * 3600
+
+
+# curl and wget, a process each --------------------------------------------------------
+
+def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
+                    apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = "",
+                    early_bytes: int = 0) -> list[Fetch]:
+    """Fetch with one curl process; one answer per URL, in order."""
+    command = ["curl", "-q", "--silent", HTTP_FLAGS[http], "--write-out", "%{json}\n",
+               "--max-time", f"{deadline_s:.3f}"]
+    if http == "1.1" and (len(urls) == 1 or apart_s):
+        command += ["--header", "Connection: close"]
+    if named:
+        command += ["--resolve", named]
+    if trusted:
+        command += ["--cacert", trusted, "--tlsv1.3", *(["--curves", curves] if curves else [])]
+    if apart_s:  # what the connection before still sends shall not meet the next one's
+        command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
+    if early_bytes:
+        command += tls_records.flags(urls[-1], early_bytes)
+    bodies = [folder / f"body{number}" for number in range(len(urls))]
+    for url, body in zip(urls, bodies):
+        command += ["--output", str(body), url]
+    done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                          capture_output=True, check=False)
+    rows = [json.loads(line.replace(NO_CERTIFICATES, b"{", 1))
+            for line in done.stdout.splitlines() if line.startswith(b"{")]
+    return [curl_answer(row, body) for row, body in zip(rows, bodies)] + [
+        failure(f"curl ended with status {done.returncode} before this fetch"
+                f"{_first_line(done.stderr)}")
+        for _ in urls[len(rows):]]
+
+
+def _first_line(printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines()
+    return f": {lines[0]}" if lines else ""
+
+
+def curl_answer(row: Mapping[str, Any], body: Path) -> Fetch:
+    """The answer, from curl's --write-out '%{json}' of one transfer."""
+    return judged({
+        "connect_ms": milliseconds(row["time_connect"]),
+        "appconnect_ms": milliseconds(row["time_appconnect"]) or None,
+        "first_byte_ms": milliseconds(row["time_starttransfer"]),
+        "total_ms": milliseconds(row["time_total"]),
+        "port": own_port(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
+        "early_data_bytes": int(row.get("tls_earlydata", 0)),
+        "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", ""))},
+        taken(body), row.get("errormsg") or "")
+
+
+def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[Fetch]:
+    """Fetch with one wget process; one answer for all the URLs together."""
+    body = folder / "body"
+    command = ["wget", "--no-config", "--quiet", "--no-proxy", "--tries=1",
+               f"--output-document={body}", *urls]
+    if len(urls) == 1:
+        command.insert(1, "--header=Connection: close")
+    start = time.monotonic()
+    with subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as wget:
+        # Not wait(): that looks, and sleeps for a millisecond where it looked a moment too early.
+        ended = os.pidfd_open(wget.pid)
+        in_time, _, _ = select.select([ended], [], [], deadline_s)
+        elapsed_ms = round((time.monotonic() - start) * 1000, 3)
+        os.close(ended)
+        if not in_time:
+            wget.kill()
+            return [failure(f"wget did not finish in {deadline_s:g} s")]
+        status = wget.wait()
+    error = f"wget {status}: {WGET_ERRORS.get(status, 'failed')}"
+    return [with_digest({
+        "connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
+        "exit_status": status, "http_status": None, "ok": status == 0,
+        "error": error if status else ""}, taken(body))]
+
+
+# wget(1), EXIT STATUS
+WGET_ERRORS = {1: "generic error", 2: "parse error", 3: "file I/O error", 4: "network failure",
+               6: "authentication failure", 7: "protocol error", 8: "server error response"}
+
+
+# curl's library, in this process (pycurl): many thousands of fetches -------------------
+
+def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
+                       think_s: Sequence[float] = (), window_bytes: int = 0
+                       ) -> list[Fetch]:
+    """Fetch with libcurl in this process; one answer per URL, in order.
+
+    think_s: how long to wait before each of them; deadline_s is for each.
+    window_bytes: the most that the connection advertises, 0 for no limit.
+    """
+    import pycurl
+    handle = pycurl.Curl()
+    handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+    handle.setopt(pycurl.TIMEOUT_MS, int(deadline_s * 1000))
+    handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
+    handle.setopt(pycurl.PROXY, "")
+    handle.setopt(pycurl.MAXAGE_CONN, MOST_IDLE_S)
+    body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
+    if len(urls) == 1:
+        handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
+    try:
+        answers = []
+        for number, url in enumerate(urls):
+            if number < len(think_s):
+                time.sleep(think_s[number])
+            answers.append(libcurl_answer(handle, url, body))
+        return answers
+    finally:
+        handle.close()
+
+
+class Body:
+    """What a transfer brings."""
+
+    def __init__(self, handle: pycurl.Curl) -> None:
+        import pycurl
+        self.file = io.BytesIO()
+        handle.setopt(pycurl.WRITEFUNCTION, self.write)
+
+    def write(self, data: bytes) -> int:
+        return self.file.write(data)
+
+    def take(self) -> bytes:
+        data, self.file = self.file.getvalue(), io.BytesIO()
+        return data
+
+
+class NarrowBody(Body):
+    """The same on a connection that never advertises more than so many bytes.
+
+    The window is clamped (TCP_WINDOW_CLAMP) before it connects and again with
+    all that arrives: the kernel sets the clamp anew when it learns how large
+    segments are (tcp_measure_rcv_mss).
+    """
+
+    def __init__(self, handle: pycurl.Curl, window_bytes: int) -> None:
+        import pycurl
+        super().__init__(handle)
+        self.window_bytes = window_bytes
+        self.socket: socket.socket | None = None
+        handle.setopt(pycurl.OPENSOCKETFUNCTION, self.open)
+
+    def open(self, _purpose: int, address: Any) -> socket.socket:
+        self.socket = socket.socket(address.family, address.socktype, address.protocol)
+        self._clamp()
+        return self.socket
+
+    def write(self, data: bytes) -> int:
+        self._clamp()
+        return super().write(data)
+
+    def _clamp(self) -> None:
+        if self.socket is not None:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
+
+
+def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
+    """Perform one transfer; the answer as of curl's --write-out '%{json}'."""
+    import pycurl
+    handle.setopt(pycurl.URL, url)
+    status, reason = 0, ""
+    try:
+        handle.perform()
+    except pycurl.error as error:
+        status, reason = error.args
+    return judged({
+        "connect_ms": milliseconds(handle.getinfo(pycurl.CONNECT_TIME)),
+        "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
+        "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
+        "port": own_port(handle.getinfo(pycurl.LOCAL_PORT)), "exit_status": status,
+        "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}, body.take(), reason)
+
+
+# What is reported of a fetch, whatever program made it ---------------------------------
+
+def judged(answer: Fetch, body: bytes, reason: str) -> Fetch:
+    """The answer with what it brought, ok and error, from curl's exit status and the HTTP status.
+    """
+    error = ""
+    if answer["exit_status"] != 0:
+        error = f"curl {answer['exit_status']}: {reason or 'failed'}"
+    elif answer["http_status"] != 200:
+        error = f"HTTP status {answer['http_status']}"
+    answer["ok"], answer["error"] = not error, error
+    return with_digest(answer, body)
+
+
+def with_digest(answer: Fetch, body: bytes) -> Fetch:
+    answer["size"], answer["sha256"] = len(body), hashlib.sha256(body).hexdigest()
+    return answer
+
+
+def failure(reason: str) -> Fetch:
+    return {"connect_ms": None, "first_byte_ms": None, "total_ms": None, "port": 0,
+            "exit_status": None, "http_status": None, "size": 0, "sha256": "",
+            "ok": False, "error": reason}
+
+
+def taken(body: Path) -> bytes:
+    """What a program wrote into a file, which is then deleted."""
+    try:
+        data = body.read_bytes()
+        body.unlink()
+    except FileNotFoundError:
+        return b""
+    return data
+
+
+def own_port(port: int) -> int:
+    """The client's port, 0 for none: where it never connected curl 8.14 has -1."""
+    return max(0, port)
+
+
+def milliseconds(seconds: float) -> float:
+    """curl counts in whole microseconds: three decimals keep them all."""
+    return round(float(seconds) * 1000, 3)
+
+
+# Requests ------------------------------------------------------------------------------
+
+PROGRAMS: dict[str, Callable[[list[str], float, Path], list[Fetch]]] = {
+    "curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
+
+
+def answer_request(request: Mapping[str, Any], folder: Path) -> dict[str, list[Fetch]]:
+    program = request["program"]
+    urls, deadline_s = request["urls"], float(request["deadline_s"])
+    try:
+        if "think_s" in request:
+            fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"],
+                                         request.get("window_bytes", 0))
+        elif "trusted" in request:
+            fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
+                                      request["apart_s"], request.get("http", "1.1"),
+                                      request.get("curves", ""), request.get("named", ""),
+                                      request.get("early_bytes", 0))
+        else:
+            fetches = PROGRAMS[program](urls, deadline_s, folder)
+    except (FileNotFoundError, ImportError):
+        fetches = [failure(f"{program} is not installed") for _ in request["urls"]]
+    return {"fetches": fetches}
+
+
+def load(program: str) -> dict[str, str]:
+    """Make ready for a program, before a fetch that counts: none then differs by it.
+
+    A guest's clock counts a microsecond for every system call that fails, and
+    loading takes some: a fetch would begin that much later in a jiffy.
+    """
+    if program == "libcurl":
+        import site
+        site.main()  # started with -S, for speed: only this needs Debian's packages
+        with contextlib.suppress(ImportError):
+            importlib.import_module("pycurl")
+    elif program == "curl":
+        # A guest forgets a file's content as soon as nobody has it open, and would read some
+        # forty libraries again for every process.
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(CURL_LIBRARY)
+    return {"loaded": program}
+
+
+def main() -> int:
+    try:
+        return answer_requests()
+    except KeyboardInterrupt:
+        return 130
+
+
+def answer_requests() -> int:
+    """Answer all of standard input; the exit status."""
+    has_read = False
+    if len(sys.argv) > 1 or sys.stdin.isatty():
+        return refuse()
+    with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
+        for request in requests():
+            has_read = True
+            number = {"number": request["number"]} if "number" in request else {}
+            if "load" in request:
+                report({**load(request["load"]), **number})
+            else:
+                report({**answer_request(request, Path(folder)), **number})
+    return 0 if has_read else refuse()
+
+
+def refuse() -> int:
+    """Say what it reads; the exit status."""
+    print("client.py: takes no flags; it reads a JSON request a line from standard input, such"
+          ' as {"program": "curl", "urls": ["http://127.0.0.1:8080/1000"], "deadline_s": 60}',
+          file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,275 @@
+"""The HTTP server that runs on the server host.
+
+Serves bodies of any size, made on the fly, and writes one JSON line to its
+standard output for every response, with what TCP knew about it:
+
+    GET /<bytes>                         a body of that many bytes
+    GET /<bytes>?burst=<n>&gap_ms=<ms>   headers and the first n bytes at once,
+                                         the rest when the back-end has answered
+    GET /<bytes>?at=<ms>:<n>;…           headers at once, n bytes of the body at
+                                         each time; <from>..<to>/<every>:<n> for
+                                         a train of them; the rest at the end
+    … &trace_ms=<ms>                     TCP_INFO of the connection from here on,
+                                         at that interval while data is under
+                                         way and after every write; reported when
+                                         the connection ends
+    … &nagle=1                           with Nagle's algorithm
+    … &head=<n>,<n>,…                    headers in writes of these sizes
+    … &until_close=1                     no Content-Length; closed after it
+    … &sndbuf=<bytes>                    with SO_SNDBUF set to that
+    … &think_ms=<ms>                     nothing leaves before that time
+
+Else headers and body leave in one write, with TCP_NODELAY: two small ones would
+meet Nagle's algorithm. With a gap they are two, like the paper's Web search
+(section 4.1). The response latency is the paper's (section 2): from the first
+byte sent to the acknowledgement of the last one, the latter with the kernel's
+own time stamp, and so the former where tickets take the window
+(SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
+
+A request has to be here whole DEADLINE_S after its beginning. Where there are
+as many connections as the process may have files, one that was silent for that
+long makes room for a new one, or the new one is closed.
+
+With --secure-port it speaks TLS 1.3 there, and reads from its standard input how,
+a JSON line each, which it answers (firstflight/testbed/hosts/tls.py):
+
+    {"chain": FILE, "key": FILE, "tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
+    {"event": "secured", "error": ""}
+
+One process, one event loop, no thread: `server.py [--address A] [--port 80]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import selectors
+import signal
+import socket
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from firstflight.testbed.hosts import kernel
+from firstflight.testbed.hosts.control import report
+from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
+from firstflight.testbed.hosts.server.connections import Listener, ServedConnection
+from firstflight.testbed.hosts.server.http import (BadRequest, Response, Sending, message,
+                                                   parse_path, parse_request, respond)
+from firstflight.testbed.hosts.serving import add_flags
+
+if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
+    from firstflight.testbed.hosts.tls import Tls
+
+MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
+
+
+class Server(Listener):
+    """Accepts, answers, and reports; `serve` runs until the process is ended."""
+
+    def serve(self) -> None:
+        report(self.address_report)
+        while True:
+            for key, events in self.wait():
+                if isinstance(key.data, ServedConnection):
+                    self._service(key.data, events)
+                else:
+                    key.data()
+            self.do_what_is_due()
+
+    def _continue(self, connection: ServedConnection) -> None:
+        """More of the response may leave."""
+        response = connection.sending
+        if response is None:
+            return
+        _, response.released = response.writes.popleft()
+        self._schedule(connection, response)
+        self._service(connection, selectors.EVENT_WRITE)
+
+    def _schedule(self, connection: ServedConnection, response: Sending) -> None:
+        if response.writes:
+            self.at(response.started_ns + round(response.writes[0][0] * 1e6), connection,
+                    self._continue)
+
+    def _sample(self, connection: ServedConnection) -> None:
+        """A sample that was due, or one after a write; the next follows while data is under way."""
+        trace = connection.trace
+        if trace is None:
+            return
+        if trace.take(connection.socket) and not trace.due:
+            trace.due = True
+            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_due)
+
+    def _sample_due(self, connection: ServedConnection) -> None:
+        assert connection.trace is not None
+        connection.trace.due = False
+        self._sample(connection)
+
+    def _service(self, connection: ServedConnection, events: int) -> None:
+        connection.heard = time.monotonic()
+        try:
+            # epoll reports a time stamp as an error, selectors passes that on
+            # as readable and writable: look here first, whatever it is.
+            self._read_acknowledgements(connection)
+            if connection.sending is not None and events & selectors.EVENT_WRITE:
+                self._send(connection)
+            if events & selectors.EVENT_READ:
+                self._receive(connection)
+        except (OSError, BadRequest) as error:
+            self.close(connection, error=f"{type(error).__name__}: {error}")
+
+    def _receive(self, connection: ServedConnection) -> None:
+        try:
+            data = connection.socket.recv(65536)
+        except BlockingIOError:
+            return
+        if not data:
+            # The ACK of the last bytes may have come with the FIN.
+            self._read_acknowledgements(connection)
+            self.close(connection)
+            return
+        if connection.ended:  # OpenSSL 3.5's clients call an end without close_notify an error
+            return
+        if connection.tls is not None:
+            data = self._through(connection, connection.tls, data)
+        began = not connection.received
+        connection.received += data
+        if len(connection.received) > MAX_REQUEST_BYTES:
+            raise BadRequest("request too long")
+        self._answer_next(connection)
+        if began and connection.received:
+            self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
+                     partial(self._expect, connection.responses))
+
+    def _through(self, connection: ServedConnection, tls: Tls, data: bytes) -> bytes:
+        """The plain text of what has come; what the handshake answers is sent."""
+        if tls.done:
+            return tls.opened(data)
+        try:
+            answer, writes = tls.shake(data)
+        except OSError:  # ssl.SSLError is one
+            with contextlib.suppress(OSError):
+                connection.socket.send(tls.alert())
+            raise
+        if tls.done:
+            connection.after_handshake = TcpInfo.of_socket(connection.socket)
+        if answer:
+            self._start(connection, message(answer, writes))
+        return tls.opened(b"") if tls.done else b""
+
+    def _start(self, connection: ServedConnection, sending: Sending) -> None:
+        """Send this, after what is being sent."""
+        if connection.sending is not None:
+            connection.behind.append(sending)
+            return
+        sending.started_ns = time.monotonic_ns()
+        connection.sending = sending
+        self._schedule(connection, sending)
+        self._send(connection)
+
+    def _expect(self, responses: int, connection: ServedConnection) -> None:
+        """Close a connection whose next request has begun and is still not here."""
+        if connection.responses == responses and connection.received and not connection.sending:
+            self.close(connection, error=f"no whole request in {self.deadline_s:g} s")
+
+    def _answer_next(self, connection: ServedConnection) -> None:
+        """Start the next response if a whole request is here and none is being sent."""
+        if connection.sending is not None or not connection.received:
+            return
+        head, end, rest = connection.received.partition(b"\r\n\r\n")
+        if not end:
+            return
+        connection.received = rest
+        started_ns = time.monotonic_ns()
+        response = connection.sending = self._respond(connection, head)
+        connection.unacknowledged.append(response)
+        response.started_ns = started_ns
+        self._schedule(connection, response)
+        self._send(connection)
+
+    def _respond(self, connection: ServedConnection, head: bytes) -> Response:
+        request = parse_request(head)
+        spec = parse_path(request[1])
+        response = respond(request, spec, len(head) + 4, connection.sent_bytes,
+                           connection.tls.sealed if connection.tls is not None else None)
+        if spec:
+            connection.set_up(spec)
+        connection.responses += 1
+        return response
+
+    def _send(self, connection: ServedConnection) -> None:
+        response = connection.sending
+        if response is None:
+            return
+        if connection.trace:
+            connection.trace.take(connection.socket)
+        while response.sent < response.released:
+            now_ns = time.time_ns()
+            try:
+                sent = connection.socket.sendmsg([response.pending], kernel.ACK_STAMP)
+            except BlockingIOError:
+                self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
+                return
+            connection.sent_bytes += sent
+            response.sent += sent
+            connection.note_start(now_ns)
+        self._sample(connection)
+        self._watch(connection, selectors.EVENT_READ)
+        if response.writes:
+            return
+        connection.sending = None
+        if response.close:
+            connection.socket.shutdown(socket.SHUT_WR)
+            connection.ended = True
+        elif connection.behind:
+            self._start(connection, connection.behind.popleft())
+        else:
+            self._answer_next(connection)
+
+    def _read_acknowledgements(self, connection: ServedConnection) -> None:
+        """Report every response whose last byte the kernel saw acknowledged."""
+        for stamp_ns, offset in kernel.acknowledgements(connection.socket):
+            connection.note_start(stamp_ns)
+            while connection.unacknowledged \
+                    and offset >= connection.unacknowledged[0].end_offset:
+                report(connection.report(connection.unacknowledged.pop(0), stamp_ns))
+
+    def close(self, connection: ServedConnection, error: str = "") -> None:
+        if connection.trace:
+            connection.trace.take(connection.socket)
+            report({"event": "trace", "connection": connection.number,
+                    "client_port": connection.peer[1], "fields": SAMPLE_FIELDS,
+                    "samples": connection.trace.samples})
+        self.selector.unregister(connection.socket)
+        connection.socket.close()
+        report({"event": "closed", "connection": connection.number,
+                "client_port": connection.peer[1], "error": error,
+                "unacknowledged": len(connection.unacknowledged)})
+
+    def _watch(self, connection: ServedConnection, events: int) -> None:
+        self.selector.modify(connection.socket, events, connection)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    add_flags(parser)
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S",
+                        help="in which a request has to come (default %(default)g)")
+    parser.add_argument("--secure-port", type=int, metavar="PORT",
+                        help="for TLS 1.3, as told on standard input (default none)")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        Server(arguments.address, arguments.port, arguments.deadline,
+               arguments.secure_port).serve()
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        print(f"server.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,284 @@
+"""Mininet networks on which First Flight measures.
+
+The star is the network of every fetch experiment::
+
+    client ── switch ── server
+
+All shaping sits on the switch's two ports, never on a host's own device: a
+qdisc there would push back on TCP instead of dropping like a network does.
+What a port carries stands in firstflight/testbed/network/shaping.py.
+
+The dumbbell is the network of every load experiment::
+
+    client 1 ─┐                                   ┌─ server 1
+        …     switch ── router ── switch       …
+    client N ─┘                                   └─ server M
+
+The router's port to the clients is the bottleneck, a rate and a queue and
+nothing else; half of the RTT lies on each client's port of the switch, for
+the responses, and half on the router's port to the servers, for requests and
+acknowledgements. So a response queues first and then propagates.
+
+Whatever is installed is read back from the kernel and compared with what was
+requested; a difference is an error, never a warning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mininet.net import Mininet
+from mininet.topo import Topo
+
+from firstflight.net.link import Netem, Path
+from firstflight.testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host,
+                                                Interface, NetworkError, Router, Switch,
+                                                pin_sysctls, set_sysctls, switch_offloads_off)
+from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP,
+                                               SERVER_SIDE, Neighbour, Route, RouteOptions,
+                                               dumbbell_routes, star_routes)
+from firstflight.testbed.network.ports import Port
+from firstflight.testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK,
+                                                 DumbbellLinks, dropped, remembers,
+                                                 server_interface, server_port, star_ports)
+
+
+class StarTopo(Topo):
+    """client – switch – server, plain links; all shaping comes afterwards."""
+
+    def build(self) -> None:
+        switch = self.addSwitch("s1", cls=Switch)
+        self.addLink(self.addHost("client", ip=f"{CLIENT_IP}/24"), switch)
+        self.addLink(self.addHost("server", ip=f"{SERVER_IP}/24"), switch)
+
+
+def start_network(topo: Topo, static_arp: bool) -> Mininet:
+    """Start a network: its switches forward, and no interface of it joins or splits segments.
+
+    Raises NetworkError.
+    """
+    # Mininet's own fixLimits() raises the file limit to 16384, and mnexec
+    # then closes each possible descriptor, one system call apiece, for
+    # every node it starts: two seconds a network. Its buffer sizes are
+    # not wanted either, TCP_SYSCTLS pins ours.
+    Mininet.inited = True
+    net = Mininet(topo=topo, controller=None, host=Host, switch=Switch, link=Cable,
+                  intf=Interface, autoStaticArp=static_arp, build=False, waitConnected=False)
+    net.build()
+    net.start()
+    for switch in net.switches:
+        wait_until_forwarding(switch)
+    for node in (*net.hosts, *net.switches):
+        switch_offloads_off(node)
+    return net
+
+
+def wait_until_forwarding(switch: Switch) -> None:
+    """Until every port forwards (BR_STATE_FORWARDING, 3). Raises NetworkError."""
+    deadline = time.monotonic() + TOOL_DEADLINE_S
+    while any(_read(f"/sys/class/net/{port}/brport/state") != "3" for port in switch.port_names()):
+        if time.monotonic() > deadline:
+            raise NetworkError(f"{switch.name} does not forward after {TOOL_DEADLINE_S:g} s")
+        time.sleep(0.01)
+
+
+class Star:
+    """The running star: built once, then re-shaped trial by trial."""
+
+    def __init__(self, sysctls: dict[str, str] | None = None) -> None:
+        self.net = start_network(StarTopo(), static_arp=True)
+        self.client: Host = self.net["client"]
+        self.server: Host = self.net["server"]
+        self.switch: Switch = self.net["s1"]
+        # Raises KernelLacks where there is no netem, before anything else is requested of it.
+        self.switch.kernel.install_ports(Port(CLIENT_PORT, (Netem(),)))
+        self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
+                        for host in (self.client, self.server)}
+        self.installed: Path | None = None
+        # By port, what its qdiscs have dropped so far, as last read.
+        self.dropped: dict[str, dict[str, int]] = {}
+        self.routed: tuple[int, int, str, RouteOptions] | None = None
+        self.trial_sysctls: dict[str, dict[str, str]] = {name: {} for name in self.sysctls}
+        self.arp_ms = 0
+
+    def install(self, path: Path) -> None:
+        """Install the path on both ports of the switch.
+
+        Raises NetworkError where the kernel's read-back differs,
+        KernelLacks where it has no netem.
+        """
+        if path == self.installed and not remembers(path):
+            return
+        self.installed = None
+        self.dropped = {name: dropped(installed) for name, installed
+                        in self.switch.kernel.install_ports(*star_ports(path)).items()}
+        self.server.kernel.install_ports(server_interface(path))
+        self.installed = path
+
+    def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
+                   options: RouteOptions = RouteOptions()) -> None:
+        """Set initcwnd and congestion control on the server's route, initrwnd on the client's.
+
+        The kernel reads them when a connection is established (tcp_init_cwnd,
+        tcp_ca_openreq_child, tcp_select_initial_window): they hold for new
+        connections only. Windows in segments.
+        """
+        requested = (initcwnd, initrwnd, congestion_control, options)
+        if requested == self.routed:
+            return
+        self.routed = None
+        for host, route in zip((self.server, self.client), star_routes(*requested)):
+            host.kernel.install_routes(route)
+        self.routed = requested
+
+    def lose_all(self, lose: bool) -> None:
+        """Drop every packet towards the client before the bottleneck, or none again."""
+        assert self.installed is not None
+        to_client, _ = star_ports(self.installed)
+        outer, _ = to_client.qdiscs
+        assert isinstance(outer, Netem)
+        requested = replace(outer, loss_percent=100.0) if lose else outer
+        self.switch.kernel.install_ports(Port(CLIENT_PORT, (requested,)))
+
+    def set_trial_sysctls(self, **requested: Mapping[str, str]) -> None:
+        """Set sysctls at client and server until they are set anew, by host.
+
+        Those that the trial before had get the run's values again. TCP reads them when it opens
+        a socket (tcp_rmem) and whenever a buffer grows (tcp_wmem). Raises NetworkError,
+        KernelLacks.
+        """
+        for host in (self.client, self.server):
+            own = requested[host.name]
+            if own != self.trial_sysctls[host.name]:
+                pin_sysctls(host, self.sysctls[host.name], own)
+                self.trial_sysctls[host.name] = dict(own)
+
+    def set_neighbours(self, arp_ms: int) -> None:
+        """Let both hosts know each other; or not, as in a network that has just begun.
+
+        arp_ms: who asks for an address (ARP) asks again after so long, three times
+        in all (neigh_max_probes); 0 where nobody has to. Raises NetworkError.
+        """
+        neighbours = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
+                      (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
+        if arp_ms:
+            set_sysctls(self.client, {ARP_RETRY: f"{arp_ms}"})
+        for host, neighbour in neighbours:
+            if arp_ms:
+                host.kernel.forget_neighbours(neighbour)
+            elif self.arp_ms:
+                host.kernel.install_neighbours(neighbour)
+        self.arp_ms = arp_ms
+
+    def in_flight(self) -> int:
+        """Packets that are on their way through the switch, delayed ones included."""
+        installed = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
+        self.dropped = {port: dropped(rows) for port, rows in installed.items()}
+        return sum(row.queued for rows in installed.values() for row in rows if row.is_root)
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait for what is under way before looking again."""
+        return max(self.installed.rtt_ms / 4000, 0.002) if self.installed else 0.002
+
+    def drain(self, deadline_s: float) -> None:
+        """Wait until no packet is under way.
+
+        A finished fetch leaves FINs and ACKs in the pipe that would delay the
+        next one. Raises NetworkError after deadline_s.
+        """
+        deadline = time.monotonic() + deadline_s
+        while (packets := self.in_flight()) > 0:
+            if time.monotonic() > deadline:
+                raise NetworkError(f"{packets} packets still under way {deadline_s:g} s"
+                                   " after the transfer")
+            time.sleep(self.pause_s)
+
+    def stop(self) -> None:
+        self.net.stop()
+
+
+class DumbbellTopo(Topo):
+    """clients – switch – router – switch – servers, plain links."""
+
+    def build(self, clients: int = 1, servers: int = 1) -> None:
+        near, far = self.addSwitch("s1", cls=Switch), self.addSwitch("s2", cls=Switch)
+        router = self.addHost("router", cls=Router, ip=f"{CLIENT_SIDE}.254/24")
+        # Each switch's first port, and each side's order, names its interfaces.
+        self.addLink(router, near)
+        self.addLink(router, far, params1={"ip": f"{SERVER_SIDE}.254/24"})
+        for number in range(1, clients + 1):
+            self.addLink(self.addHost(f"client{number}", ip=f"{CLIENT_SIDE}.{number}/24"), near)
+        for number in range(1, servers + 1):
+            self.addLink(self.addHost(f"server{number}", ip=f"{SERVER_SIDE}.{number}/24"), far)
+
+
+class Dumbbell:
+    """The running dumbbell, for one run: each has a network of its own."""
+
+    def __init__(self, clients: int, servers: int,
+                 sysctls: dict[str, str] | None = None) -> None:
+        self.net = start_network(DumbbellTopo(clients=clients, servers=servers),
+                                 static_arp=False)
+        self.router: Router = self.net["router"]
+        self.switch: Switch = self.net["s1"]
+        self.clients: list[Host] = [self.net[f"client{number + 1}"] for number in range(clients)]
+        self.servers: list[Host] = [self.net[f"server{number + 1}"] for number in range(servers)]
+        # Raises KernelLacks where there is no netem, before anything else is requested of it.
+        self.router.kernel.install_ports(Port(WAY_BACK, (Netem(),)))
+        self._install_neighbours()
+        self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
+                        for host in (*self.clients, *self.servers)}
+
+    def _install_neighbours(self) -> None:
+        """Default routes and permanent neighbours: no ARP waits behind the bottleneck's queue."""
+        for side, hosts, port in ((CLIENT_SIDE, self.clients, BOTTLENECK),
+                                  (SERVER_SIDE, self.servers, WAY_BACK)):
+            gateway = f"{side}.254"
+            for host in hosts:
+                interface = f"{host.name}-eth0"
+                host.kernel.install_neighbours(
+                    Neighbour(gateway, self.router.MAC(port), interface))
+                host.kernel.install_routes(Route("default", interface, {}, via=gateway))
+            self.router.kernel.install_neighbours(
+                *(Neighbour(host.IP(), host.MAC(), port) for host in hosts))
+
+    def install(self, links: DumbbellLinks) -> None:
+        """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
+        self.router.kernel.install_ports(*links.router_ports())
+        self.switch.kernel.install_ports(*links.client_ports())
+
+    def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
+        """Every server's route to each client: its initcwnd, by client. Windows in segments."""
+        for server in self.servers:
+            server.kernel.install_routes(
+                *dumbbell_routes(server.name, initcwnd, congestion_control))
+        for client in self.clients:
+            client.kernel.install_routes(
+                Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
+                      via=f"{CLIENT_SIDE}.254"))
+
+    def set_pacing(self) -> None:
+        """Every server paces what it sends."""
+        for server in self.servers:
+            server.kernel.install_ports(server_port(f"{server.name}-eth0", True))
+
+    def bottleneck(self) -> dict[str, int]:
+        """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
+        qdiscs = self.router.kernel.qdiscs(BOTTLENECK)[BOTTLENECK]
+        root = next(qdisc for qdisc in qdiscs if qdisc.is_root)
+        return {"bytes": root.bytes, "packets": root.packets, "drops": root.drops,
+                "queue_packets": root.queued}
+
+    def stop(self) -> None:
+        self.net.stop()
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
