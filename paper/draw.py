@@ -23,11 +23,12 @@ from scipy.special import ndtri  # the quantiles of a normal distribution
 from scipy.stats import gamma
 
 from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.findings.bar import Published
 from firstflight.runs import scenario_file
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
                                                network_curve, size_curve)
-from firstflight.study.scenario.published import PublishedBucket, buckets, shares
+from firstflight.study.scenario.published import buckets, shares
 
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred
@@ -175,7 +176,7 @@ def near(joint: Joint, rtt_at_most_ms: float) -> Joint:
         for member, known in zip(joint.members, joint.marginals)))
 
 
-def marginal(name: str, published: Mapping[str, PublishedBucket],
+def marginal(name: str, published: Mapping[str, Published],
              ends: tuple[float, float]) -> Marginal:
     """Published bars as shares, scaled to 1: labels are upper ends, the last one's is ">…"."""
     percents = [bar.responses_percent or 0.0 for bar in published.values()]

@@ -5,11 +5,11 @@ Whoever makes bars, judges them, draws them or writes their table has the same o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from firstflight.base.stats import Estimate
-from firstflight.findings.claims import LEAST_DRAWS, NOTHING_PUBLISHED, Result
-from firstflight.findings.difference import Difference, Ends, of_experiment
+from firstflight.findings.claims import NOTHING_PUBLISHED, Result
+from firstflight.findings.difference import Difference
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Published:
 
     absolute, percent: the improvement, of the baseline, converted where it was
     printed otherwise; level: of a window sweep, the value under this window.
-    error, error_points: see study.scenario.published.
+    error, error_points: how far a value may be from what was meant, by rounding and reading.
+    responses_percent: the share of responses.
     """
 
     absolute: float | None = None
@@ -26,6 +27,7 @@ class Published:
     level: float | None = None
     error: float = 0.0
     error_points: float = 0.0
+    responses_percent: float | None = None
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,7 @@ class Bar:
 
     difference: of the figure's metric; in a window sweep the experiment is the bar's window.
     value: what the label names. share_percent: of all responses. of_experiment: the source prints
-    percentages of the experiment's value, not of the base's. exact: nothing varies between
-    repeats. above: two lines of text over the bar.
+    percentages of the experiment's value, not of the base's. above: two lines of text over the bar.
     """
 
     label: str
@@ -44,40 +45,19 @@ class Bar:
     value: float | str = ""
     share_percent: float | None = None
     of_experiment: bool = False
-    exact: bool = False
     result: Result = NOTHING_PUBLISHED
     above: tuple[str, str] = ("", "")
-
-    def _printed(self, percent: float) -> float:
-        return of_experiment(percent, self.difference.sign) if self.of_experiment else percent
 
     @property
     def percent(self) -> Estimate:
         """The improvement in percent, as the source counts percentages."""
-        ours = self.difference.percent
-        return replace(ours, value=self._printed(ours.value), interval=None if ours.interval is None
-                       else (self._printed(ours.interval[0]), self._printed(ours.interval[1])))
+        return self.difference.printed(self.of_experiment)
 
     @property
     def published_percent(self) -> float | None:
         """The published percentage, as the source printed it."""
         percent = self.published.percent
-        return None if percent is None else self._printed(percent)
-
-    @property
-    def absolute_ends(self) -> Ends | None:
-        """Between which values our improvement is known to lie; None where nothing is known."""
-        return self._known(self.difference.absolute)
-
-    @property
-    def percent_ends(self) -> Ends | None:
-        """The same in percent, as the source counts it."""
-        return self._known(self.percent)
-
-    def _known(self, ours: Estimate) -> Ends | None:
-        if self.exact:
-            return ours.value, ours.value
-        return ours.interval if self.difference.draws >= LEAST_DRAWS else None
+        return None if percent is None else self.difference.as_printed(percent, self.of_experiment)
 
     @property
     def off_percent(self) -> float | None:

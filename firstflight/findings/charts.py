@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.bar import Bar
-from firstflight.findings.difference import Ends
+from firstflight.findings.claims import Ends
 
 Points = Sequence[tuple[float, float]]
 

@@ -7,11 +7,10 @@ percentage of the base. study/compare.py estimates differences; figures and tabl
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from firstflight.base.stats import Estimate
-
-Ends = tuple[float, float]
+from firstflight.findings.claims import LEAST_DRAWS, Ends
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,9 @@ class Difference:
     excluded: records that are not among them. cells: how many of cells_requested are in it.
     draws: independent values of one side that the intervals rest on, clients or repeats.
     base_median, experiment_median: nan where no estimator computes them. lossless: chance decides
-    nothing in it. same: the comparison of the same responses under both windows, where base and
-    experiment are means over other responses; None where they already are the same.
+    nothing in it; exact: nor does anything else, so that every repeat gives the same. same: the
+    comparison of the same responses under both windows, where base and experiment are means over
+    other responses; None where they already are the same.
     """
 
     base: Estimate
@@ -73,8 +73,27 @@ class Difference:
     base_median: float = math.nan
     experiment_median: float = math.nan
     lossless: bool = False
+    exact: bool = False
     sign: int = 1
     same: Difference | None = None
+
+    def as_printed(self, percent: float, of_experiment: bool) -> float:
+        """A percentage of the base; of_experiment: as base / experiment − 1, as some print it."""
+        return percent / (100 - self.sign * percent) * 100 if of_experiment else percent
+
+    def printed(self, of_experiment: bool) -> Estimate:
+        """The percentage and its interval, likewise."""
+        ours = self.percent
+        return replace(ours, value=self.as_printed(ours.value, of_experiment),
+                       interval=None if ours.interval is None else (
+                           self.as_printed(ours.interval[0], of_experiment),
+                           self.as_printed(ours.interval[1], of_experiment)))
+
+    def known(self, ours: Estimate) -> Ends | None:
+        """Between which values one of its numbers is known to lie; None where nothing is known."""
+        if self.exact:
+            return ours.value, ours.value
+        return ours.interval if self.draws >= LEAST_DRAWS else None
 
     @property
     def median_absolute(self) -> float:
@@ -104,11 +123,7 @@ def percent_of(base: float, experiment: float, sign: int = 1) -> float:
 def of_baseline(percent: float, sign: int = 1) -> float:
     """A percentage of the experiment's value (base / experiment − 1) as one of the base's.
 
-    Exact. Some sources print the former; where they are read, they become the latter.
+    Exact. Some sources print the former; where they are read, they become the latter. The reverse
+    is Difference.as_printed.
     """
     return percent / (100 + sign * percent) * 100
-
-
-def of_experiment(percent: float, sign: int = 1) -> float:
-    """The reverse of of_baseline."""
-    return percent / (100 - sign * percent) * 100

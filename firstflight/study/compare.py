@@ -9,23 +9,30 @@ a weight. What a unit is, and so which estimator fits, follows from how the valu
 - student_by_seed: runs of a load, each seed under both windows.
 - student_of_repeats: single cells, whose means carry weights of their own.
 - student_over_draws: whole runs, which need not have the same draws.
+
+`judge` says what became of published numbers and of claims.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firstflight.base import stats
 from firstflight.base.stats import CONFIDENCE, Estimate, estimate, percentile_interval
-from firstflight.findings.difference import Difference, Ends, percent_of
+from firstflight.findings import claims
+from firstflight.findings.bar import Published
+from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECIDED, WITHIN_PERCENT,
+                                         WITHIN_POINTS, ComparedNumber, Ends, Result, equivalent)
+from firstflight.findings.difference import Difference, percent_of
 
 if TYPE_CHECKING:
     from firstflight.base.resampling import Numbers
 
 USER_RESAMPLES = 1000
+ALIKE_PERCENT = 5.0  # two values that a source calls alike
 VARIES = 0.001  # ms between repeats; the guest's clock has nanoseconds
 
 
@@ -301,3 +308,78 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
         Estimate(before), Estimate(after), Estimate(absolute, ends, len(weight)),
         Estimate(100 * absolute / whole if (whole := after + sign * absolute) else 0.0),
         n=2 * len(weight), draws=len(weight), sign=sign)
+
+
+# Results -------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Expected:
+    """What a claim expects of the experiment: sign 1 less, −1 more, 0 alike.
+
+    published: by how much, in percent of the base, or in the metric's unit (is_absolute); within:
+    how far from that is still reproduced, likewise.
+    """
+
+    sign: int
+    published: float | None = None
+    within: float = 0.0
+    is_absolute: bool = False
+
+
+def judge(expected: Published | Expected, change: Difference, unit: str = "",
+          of_experiment: bool = False) -> Result:
+    """The result of a difference: beside published numbers, or by what a claim expects.
+
+    Published numbers are compared in the metric's unit, and in percent as their source counts it
+    (of_experiment, see Difference.printed). A claim with a number is not reproduced where it is
+    too far from that, but may have its direction.
+    """
+    if isinstance(expected, Published):
+        return claims.judge(_numbers(expected, change, unit, of_experiment))
+    word = _expected(expected.sign, change)
+    if expected.published is None:
+        return Result(word)
+    ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
+    low, high = sorted(expected.sign * end - expected.published for end in ends)
+    near = equivalent((low, high), expected.within)
+    return Result(DIRECTION if near == NOT_REPRODUCED and word == DIRECTION else near)
+
+
+def _numbers(known: Published, change: Difference, unit: str,
+             of_experiment: bool) -> list[ComparedNumber]:
+    """Our improvement next to the published one, in its unit and in percent."""
+    numbers = []
+    if known.absolute is not None:
+        allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
+        numbers.append(ComparedNumber(change.absolute.value, known.absolute, allowed,
+                                      change.known(change.absolute), unit))
+    if known.percent is not None:
+        percent = change.printed(of_experiment)
+        numbers.append(ComparedNumber(
+            percent.value, change.as_printed(known.percent, of_experiment),
+            max(WITHIN_POINTS, known.error_points), change.known(percent), "%"))
+    return numbers
+
+
+def _expected(sign: int, change: Difference) -> str:
+    """Whether a difference is as expected, by its 95 % interval; or UNDECIDED.
+
+    Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
+    not so where nothing beyond ALIKE_PERCENT on that side is left open.
+    """
+    if sign == 0:
+        return equivalent(_percent_ends(change), ALIKE_PERCENT)
+    if change.absolute.sign == sign:
+        return DIRECTION
+    most = max(sign * end for end in _percent_ends(change))
+    return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
+
+
+def _percent_ends(change: Difference) -> Ends:
+    """What is left open for the difference in percent; of nothing any part is infinite."""
+    if change.absolute.interval is None or change.percent.interval is None:
+        return ANY
+    if change.base.value:
+        return change.percent.interval
+    low, high = (math.copysign(math.inf, end) if end else 0.0 for end in change.absolute.interval)
+    return low, high

@@ -18,7 +18,8 @@ from firstflight.base import words
 from firstflight.base.errors import UsageError
 from firstflight.findings import quantities
 from firstflight.findings.charts import Line, LineChart, Plot
-from firstflight.findings.difference import Difference, Ends
+from firstflight.findings.claims import Ends
+from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
 from firstflight.runs.kinds import RunData
 from firstflight.runs.reporting import MOST_ROWS, mapping

@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 from firstflight.base.words import short
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import BarChart, BarPage, Chart, TimeBar, TimeChart, is_wide
-from firstflight.findings.difference import Ends
+from firstflight.findings.claims import Ends
 from firstflight.findings.drawing import style
 
 BAR_WIDTH = 0.42  # of the distance between buckets

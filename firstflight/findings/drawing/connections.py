@@ -18,7 +18,7 @@ from matplotlib.transforms import offset_copy
 
 from firstflight.base.words import short
 from firstflight.findings.charts import PacketsChart, Points, Timeline, TraceChart, TraceRow
-from firstflight.findings.difference import Ends
+from firstflight.findings.claims import Ends
 from firstflight.findings.drawing import style
 
 # Each of a colour and a form of its own: dots, thin and thick steps, dashes, an area, letters.

@@ -30,7 +30,7 @@ from PIL import Image
 
 from firstflight.base.words import MINUS, clean
 from firstflight.findings.charts import Chart, is_wide
-from firstflight.findings.difference import Ends
+from firstflight.findings.claims import Ends
 
 DPI = 150
 # Of every figure, so that their words are of one size on a page; as narrow as a telephone, where

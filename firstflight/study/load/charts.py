@@ -12,7 +12,8 @@ from firstflight.base.quantity import in_words
 from firstflight.base.stats import Estimate
 from firstflight.base.words import plain
 from firstflight.findings.charts import Line, LineChart, Plot
-from firstflight.findings.difference import Difference, Ends
+from firstflight.findings.claims import Ends
+from firstflight.findings.difference import Difference
 from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import grouped
 from firstflight.study.load import analysis

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +10,13 @@ from pathlib import Path
 from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, number, plain
 from firstflight.findings.charts import Chart
-from firstflight.findings.claims import (ANY, DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED,
-                                         UNDECIDED, Ends, equivalent)
+from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED,
+                                         UNDECIDED)
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
 from firstflight.runs.kinds import RunData
+from firstflight.study.compare import ALIKE_PERCENT, Expected, judge
 from firstflight.study.load import analysis, charts, tables
 from firstflight.study.load.analysis import (Distribution, GainPoint, Hit, MissingRuns, Runs,
                                              describe)
@@ -25,8 +25,6 @@ from firstflight.study.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTIO
                                              MIX, MORE, LoadClaim, LoadFigure, LoadScenario)
 from firstflight.study.scenario import published
 from firstflight.study.scenario.grammar import as_read, claims_on
-
-ALIKE_PERCENT = 5.0  # two values that a source calls alike
 
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
@@ -166,7 +164,8 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
-    results = [_result(claim, gain) for gain in gains]
+    expected = replace(_expected(claim), published=claim.published, within=claim.within or 0.0)
+    results = [judge(expected, gain).word for gain in gains]
     least = next(word for word in (NOT_REPRODUCED, UNDECIDED, DIRECTION, REPRODUCED)
                  if word in results)
     return as_read(claim, Statement(claim.says, _measured(claim, gains), least))
@@ -204,53 +203,16 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     return [gain] if gain is not None else []
 
 
-def _result(claim: LoadClaim, gain: Difference) -> str:
-    """What a cell has of a claim: its number, or else what is expected of it."""
-    expected = _expected(claim.expects, gain)
-    if claim.published is None or claim.within is None:
-        return expected
-    sign = 1 if claim.expects == LESS else -1
-    low, high = sorted(sign * end - claim.published for end in _published_ends(claim, gain))
-    result = equivalent((low, high), claim.within)
-    return DIRECTION if result == NOT_REPRODUCED and expected == DIRECTION else result
-
-
-def _expected(expects: str, gain: Difference) -> str:
-    """Whether a cell has what is expected, by the 95 % interval of the difference; or UNDECIDED.
-
-    Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
-    a cell has it not where nothing beyond ALIKE_PERCENT on that side is left open. One seed
-    has no interval.
-    """
-    if expects == ALIKE:
-        return equivalent(_percent_ends(gain), ALIKE_PERCENT)
-    sign = 1 if expects == LESS else -1
-    if gain.absolute.sign == sign:
-        return DIRECTION
-    most = max(sign * end for end in _percent_ends(gain))
-    return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
-
-
-def _percent_ends(gain: Difference) -> Ends:
-    """What the seeds leave open for the difference in percent; of nothing any part is infinite."""
-    if gain.absolute.interval is None or gain.percent.interval is None:
-        return ANY
-    if gain.base.value:
-        return gain.percent.interval
-    low, high = (math.copysign(math.inf, end) if end else 0.0 for end in gain.absolute.interval)
-    return low, high
-
-
-def _published_ends(claim: LoadClaim, gain: Difference) -> Ends:
-    """What the seeds leave open of the difference, in the unit of the published number."""
-    return (gain.absolute.interval or ANY) if claim.is_in_points else _percent_ends(gain)
+def _expected(claim: LoadClaim) -> Expected:
+    """What a claim expects of a cell, its number aside."""
+    return Expected({LESS: 1, MORE: -1, ALIKE: 0}[claim.expects], is_absolute=claim.is_in_points)
 
 
 def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
-    results = [_expected(claim.expects, gain) for gain in gains]
+    results = [judge(_expected(claim), gain).word for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)
     highest = max(gains, key=lambda gain: gain.percent.value)
     changes = [f"from {estimated(gain.base, digits)} to"

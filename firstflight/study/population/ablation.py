@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
-from firstflight.study.fetches.figures.buckets import as_published
 from firstflight.study.fetches.figures.drawn_panels import (ByWindow, Paired, Responses, bars_of,
                                                             pair_of, responses_of)
 from firstflight.study.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
@@ -109,7 +108,7 @@ def _weighed(rows: ByWindow, window: int, like: ByWindow) -> ByWindow:
 def _step(cause: Cause, paired: Paired, rows: Responses,
           windows: tuple[int, int]) -> Step:
     panels = {axis: bars_of(paired, windows, f"causes {cause.name}", by,
-                            as_published(published.shares(by))) for axis, by in AXES.items()}
+                            published.shares(by)) for axis, by in AXES.items()}
     slower = Counter(why(records[windows[1]]) for records in rows.values()
                      if all(window in records for window in windows)
                      and _is_slower(*(records[window] for window in windows)))

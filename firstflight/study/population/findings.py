@@ -128,7 +128,7 @@ def _slower(step: Step) -> str:
 def _printed_mean_ms(scenario: Scenario, drawn: Populations) -> float | None:
     """What the paper's table of percentiles of the explained population saves of the mean."""
     made = drawn.explained
-    return next((bars["mean"].absolute_ms for figure in scenario.figures
+    return next((bars["mean"].absolute for figure in scenario.figures
                  if made is not None and figure.sweep == made.name and figure.by == "percentile"
                  and "mean" in (bars := published.buckets(figure.published, figure.panel))), None)
 
@@ -144,7 +144,7 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
         changes = [bar.difference for bar in bars]
         ours = [float(share @ [getattr(change, name).value for change in changes])
                 for name in ("base", "experiment")]
-        printed = [(bar.responses_percent or 0.0, bar.absolute_ms or 0.0, bar.percent or numpy.nan)
+        printed = [(bar.responses_percent or 0.0, bar.absolute or 0.0, bar.percent or numpy.nan)
                    for bar in published.shares(AXES[axis]).values()]
         base = sum(share * ms / percent for share, ms, percent in printed)
         saved = sum(share * ms for share, ms, _ in printed) / 100
@@ -174,7 +174,7 @@ def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
     bars = panel.panels["RTT"]
     saved = panel.base_ms - panel.experiment_ms
     ours = sum((bar.share_percent or 0.0) * bar.difference.absolute.value for bar in bars) / 100
-    paper = sum((bar.responses_percent or 0.0) * (bar.absolute_ms or 0.0)
+    paper = sum((bar.responses_percent or 0.0) * (bar.absolute or 0.0)
                 for bar in published.shares("rtt_ms").values()) / 100
     rows: tuple[tuple[Cell, ...], ...] = (
         ("all, as the paper compared", saved, printed),

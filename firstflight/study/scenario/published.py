@@ -10,30 +10,13 @@ from pathlib import Path
 
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.findings.bar import Published
 
 PAPER = Path(__file__).resolve().parent.parent.parent.parent / "paper"
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each
 # The paper's Figure 5: the shares of responses by RTT, bandwidth and BDP, and the panel of each.
 SHARES_FILE = "paper_figure5.csv"
 SHARES_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
-
-
-@dataclass(frozen=True)
-class PublishedBucket:
-    """One bar of a published figure; the paper names a bucket by its upper end.
-
-    Of an improvement absolute_ms and percent, of a time total_ms; what was
-    not published is None. error_ms, error_points: how far a value may be
-    from what was meant, by rounding and reading (0 where it is not stated).
-    """
-
-    label: str
-    responses_percent: float | None
-    absolute_ms: float | None
-    percent: float | None
-    total_ms: float | None = None
-    error_ms: float = 0.0
-    error_points: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,12 +29,12 @@ class PublishedFetch:
     total_ms: float
 
 
-def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, PublishedBucket]:
+def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Published]:
     """The bars of a figure, by label: of one panel where the file has several.
 
-    The label stands in the first column but `panel`. A file of improvements
-    has absolute_ms and percent, one of times total_ms or, as the paper's
-    Figure 2, avg_tcp_latency_ms. Raises UsageError.
+    The paper names a bar by its upper end. The label stands in the first column but `panel`.
+    Percentages are as the file has them. A file of improvements has absolute_ms and percent, one
+    of times total_ms or, as the paper's Figure 2, avg_tcp_latency_ms. Raises UsageError.
     """
     header = _header(path_of(file, folder))
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
@@ -68,9 +51,9 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
             may_lack = time in header or column not in header
             return None if may_lack and not row.get(column) else number(row, column, file)
 
-        by_label[label] = PublishedBucket(
-            label, value("responses_percent"), value("absolute_ms"), value("percent"),
-            value(time), value("error_ms") or 0.0, value("error_points") or 0.0)
+        by_label[label] = Published(
+            value("absolute_ms"), value("percent"), value(time), value("error_ms") or 0.0,
+            value("error_points") or 0.0, value("responses_percent"))
     if not by_label:
         raise UsageError(f"paper/{file}: has no panel {panel!r}")
     return by_label
@@ -86,7 +69,7 @@ def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
             for row in rows(path_of(file, folder), columns)]
 
 
-def shares(by: str) -> dict[str, PublishedBucket]:
+def shares(by: str) -> dict[str, Published]:
     """The buckets of SHARES_FILE by one of SHARES_PANELS, with the share of each."""
     return buckets(SHARES_FILE, SHARES_PANELS[by])
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings, strategies as some
 
 from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED,
-                                         WORDS, ComparedNumber, Result, counts, equivalent, judge,
-                                         larger, summary, word_of)
-from firstflight.findings.difference import Ends
+                                         WORDS, ComparedNumber, Ends, Result, counts, equivalent,
+                                         judge, larger, summary, word_of)
 from firstflight.runs import scenario_file
 
 

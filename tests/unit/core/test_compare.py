@@ -7,9 +7,11 @@ from functools import partial
 
 import pytest
 
-from firstflight.findings.difference import Difference, Excluded, of_baseline, of_experiment
+from firstflight.findings.bar import Published
+from firstflight.findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED, Result
+from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.study import compare
-from firstflight.study.compare import Estimator, Row, difference
+from firstflight.study.compare import Estimator, Expected, Row, difference, judge
 
 BASE, EXPERIMENT = 3, 10
 # Of two cells or clients: what was measured under each window, unit by unit, and the weight.
@@ -103,7 +105,7 @@ def test_what_is_known_of_a_difference() -> None:
     assert str(Excluded(1, 2) + Excluded(unpaired=1)) == (
         "1 failed transfer, 2 failed verdicts, 1 record without its counterpart")
     for percent in (-30.0, 0.0, 3.0, 64.3):
-        assert of_baseline(of_experiment(percent)) == pytest.approx(percent)
+        assert of_baseline(made.as_printed(percent, True)) == pytest.approx(percent)
 
 
 def test_clients_differ_from_each_other_and_not_from_their_own_mean() -> None:
@@ -167,3 +169,45 @@ def test_two_weeks_have_other_responses_and_the_same_ones_stand_beside(
     assert weeks.absolute.interval is not None
     low, high = weeks.absolute.interval
     assert of(rows, EXPERIMENT, BASE).absolute.interval == pytest.approx((-high, -low))
+
+
+# Results -------------------------------------------------------------------------------
+
+def seeds(base: float, *experiment: float) -> Difference:
+    """Of a base that does not vary."""
+    return difference([Row(None, window, seed, 1.0, value) for window, values in (
+        (BASE, [base] * len(experiment)), (EXPERIMENT, experiment))
+        for seed, value in enumerate(values)], BASE, EXPERIMENT, compare.student_by_seed)
+
+
+@pytest.mark.parametrize(("sign", "experiment", "word"), [
+    (1, (80.0, 82.0, 81.0), DIRECTION), (1, (120.0, 122.0, 121.0), NOT_REPRODUCED),
+    (-1, (120.0, 122.0, 121.0), DIRECTION), (-1, (80.0, 82.0, 81.0), NOT_REPRODUCED),
+    (1, (70.0, 120.0, 95.0), UNDECIDED), (1, (80.0,), UNDECIDED),
+    (0, (99.0, 100.0, 101.0), REPRODUCED), (0, (80.0, 82.0, 81.0), NOT_REPRODUCED)])
+def test_what_a_claim_expects_depends_on_the_side(sign: int, experiment: tuple[float, ...],
+                                                  word: str) -> None:
+    assert judge(Expected(sign), seeds(100.0, *experiment)) == Result(word)
+
+
+@pytest.mark.parametrize(("expected", "word"), [
+    (Expected(1, 19.0, 4.0), REPRODUCED), (Expected(1, 40.0, 4.0), DIRECTION),
+    (Expected(1, 19.0, 1.0), UNDECIDED), (Expected(-1, 19.0, 4.0), NOT_REPRODUCED),
+    (Expected(1, 38.0, 6.0, is_absolute=True), REPRODUCED),
+    (Expected(1, 19.0, 4.0, is_absolute=True), DIRECTION)])
+def test_a_number_of_a_claim_is_in_percent_or_in_its_unit(expected: Expected, word: str) -> None:
+    """Of 200 it saves 38, which are 19 %, give or take 5."""
+    assert judge(expected, seeds(200.0, 160.0, 164.0, 162.0)).word == word
+
+
+def test_published_numbers_are_judged_by_what_is_known() -> None:
+    """Three draws are too few, unless nothing varies."""
+    change = seeds(200.0, 160.0, 164.0, 162.0)
+    near, far = Published(40.0, 19.0), Published(80.0, 40.0)
+    assert judge(near, change).word == UNDECIDED
+    for known in (replace(change, draws=10), replace(change, exact=True)):
+        assert judge(near, known, "ms") == Result(
+            REPRODUCED, "within 28.0 … 52.0 ms; within 16.0 … 22.0 %")
+        assert judge(far, known).word == DIRECTION
+        assert judge(Published(-40.0, -19.0), known).word == NOT_REPRODUCED
+    assert judge(Published(), change) == Result("")

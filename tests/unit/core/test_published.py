@@ -12,8 +12,8 @@ from firstflight.study.scenario import published
 
 def test_published_files_are_read_as_they_stand() -> None:
     rtt = published.buckets("paper_figure5.csv", "RTT")
-    assert len(rtt) == 8 and rtt[">3000"].absolute_ms == 3387.37
-    assert {(each.error_ms, each.error_points) for each in rtt.values()} == {(0, 0)}, "not stated"
+    assert len(rtt) == 8 and rtt[">3000"].absolute == 3387.37
+    assert {(each.error, each.error_points) for each in rtt.values()} == {(0, 0)}, "not stated"
     assert published.buckets("paper_figure6.csv")["56"].percent == 17.92
     assert published.buckets("paper_figure7.csv")["7"].responses_percent == 65.07
     assert len(published.fetches("zhao2019_raw.csv")) == 128
@@ -46,10 +46,10 @@ def test_a_published_file_lies_in_paper(tmp_path: Path, file: str) -> None:
 
 def test_published_times_and_what_is_lacking(tmp_path: Path) -> None:
     windows = published.buckets("paper_figure2.csv")
-    assert windows["3"].total_ms == 489.81 and windows["3"].absolute_ms is None
+    assert windows["3"].level == 489.81 and windows["3"].absolute is None
     rows = published.buckets("marrama2012.csv", "FAST")
-    assert (rows["100000"].absolute_ms, rows["100000"].percent) == (None, 20)
-    assert published.buckets("marrama2012.csv", "IW")["3"].error_ms == 3
+    assert (rows["100000"].absolute, rows["100000"].percent) == (None, 20)
+    assert published.buckets("marrama2012.csv", "IW")["3"].error == 3
     assert published.source("marrama2012.csv").startswith("Marrama and Dubie 2012")
     (tmp_path / "p.csv").write_text("bucket,total_ms,percent\n1,x,\n")
     with pytest.raises(UsageError, match="total_ms 'x' is not a number"):

@@ -13,7 +13,7 @@ import pytest
 from firstflight.base import stats
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
-from firstflight.findings.difference import Excluded, of_baseline, of_experiment
+from firstflight.findings.difference import Excluded, of_baseline
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
@@ -311,8 +311,8 @@ def test_of_a_metric_of_which_more_is_better_the_gain_improves(
         assert (bucket.difference.absolute.value, bucket.difference.percent.value) == pytest.approx((50, 50))
     assert panel.metric.unit == "kbit/s"
     # base / experiment - 1 is there experiment / base - 1, of the experiment's value.
-    assert of_experiment(50, sign=-1) == pytest.approx(100 / 3)
-    assert of_baseline(of_experiment(50, sign=-1), sign=-1) == pytest.approx(50)
+    printed = panel.bars[0].difference.as_printed(50, of_experiment=True)
+    assert printed == pytest.approx(100 / 3) and of_baseline(printed, -1) == pytest.approx(50)
 
 
 @pytest.mark.parametrize(("rtts", "row"), [

@@ -12,7 +12,7 @@ from firstflight.findings import claims
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.claims import (DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
                                          UNDECIDED)
-from firstflight.findings.difference import Difference, of_baseline, of_experiment, percent_of
+from firstflight.findings.difference import Difference, of_baseline, percent_of
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
@@ -99,14 +99,14 @@ def test_nothing_improved_and_something_published_is_not_the_direction() -> None
 def test_percentages_are_compared_as_they_were_printed() -> None:
     """20 % of the baseline are 25 % of the experiment's time."""
     bar = bucket(1000.0, 800.0, absolute=200.0, percent=20.0, percent_interval=(20.0, 50.0))
-    assert judged(panel(bar), exact=False)[0].percent_ends == (20, 50)
+    assert judged(panel(bar), exact=False)[0].difference.percent.interval == (20, 50)
     (ours,) = judged(panel(bar))
     (theirs,) = judged(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
     assert (ours.percent.value, ours.published_percent, ours.off_points) == (20, 20, 0)
     assert theirs.percent.value == pytest.approx(25) and theirs.published_percent == pytest.approx(25)
     assert theirs.percent.interval == pytest.approx((25, 100))
     for percent in (-30.0, 0.0, 3.0, 64.3):
-        assert of_baseline(of_experiment(percent)) == pytest.approx(percent)
+        assert of_baseline(bar.difference.as_printed(percent, True)) == pytest.approx(percent)
     # 4 points apart in theirs, 2.5 in the paper's: theirs decides
     bar = bucket(1000.0, 800.0, percent=of_baseline(29.0))
     assert judged(panel(bar))[0].result.word == REPRODUCED
@@ -134,7 +134,7 @@ def test_exact_is_said_only_of_what_cannot_vary() -> None:
             (False, (5.0, 5.0), True, False), (False, None, True, False)):
         (bar,) = judged(panel(bucket(10.0, 5.0, lossless=lossless,
                                               absolute_interval=ends)), deterministic)
-        assert bar.exact == exact, (lossless, ends, deterministic)
+        assert bar.difference.exact == exact, (lossless, ends, deterministic)
 
 
 @pytest.mark.parametrize(("ends", "unsure"), [
@@ -157,7 +157,7 @@ def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
     """Two transfers that random loss spared take the same time: an interval of no width."""
     alike = {"absolute": 100.0, "absolute_interval": (100.0, 100.0), "lossless": False}
     (bar,) = judged(panel(bucket(1000, 900, **alike, draws=2)))
-    assert (bar.result.word, bar.exact) == (UNDECIDED, False)
+    assert (bar.result.word, bar.difference.exact) == (UNDECIDED, False)
     (bar,) = judged(panel(bucket(1000, 900, **alike, draws=LEAST_DRAWS)))
     assert bar.result.word == REPRODUCED
 

@@ -23,9 +23,9 @@ def sums_ms(file: str, panel: str, side: int) -> tuple[float, float]:
     """The means of a panel's buckets under three segments and under ten."""
     base_ms = experiment_ms = 0.0
     for bucket in published.buckets(file, panel).values():
-        assert bucket.responses_percent and bucket.absolute_ms and bucket.percent
+        assert bucket.responses_percent and bucket.absolute and bucket.percent
         share = (bucket.responses_percent + side * SHARE_POINTS) / 100
-        saved_ms = bucket.absolute_ms * (1 + side * SAVED_PART)
+        saved_ms = bucket.absolute * (1 + side * SAVED_PART)
         latency_ms = 100 * saved_ms / (bucket.percent - side * PERCENT_POINTS)
         base_ms += share * latency_ms
         experiment_ms += share * (latency_ms - saved_ms)

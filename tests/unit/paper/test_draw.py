@@ -13,10 +13,10 @@ import numpy
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.findings.bar import Published
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.scenario import published
 from firstflight.study.scenario.curves import Numbers, network_curve
-from firstflight.study.scenario.published import PublishedBucket
 from paper import draw
 from paper.draw import Joint, Population
 
@@ -26,8 +26,8 @@ def average() -> Joint:
     return draw.average_datacenter()
 
 
-def bars(*shares_by_label: tuple[str, float]) -> dict[str, PublishedBucket]:
-    return {label: PublishedBucket(label, share, 1.0, 1.0) for label, share in shares_by_label}
+def bars(*shares_by_label: tuple[str, float]) -> dict[str, Published]:
+    return {label: Published(1.0, 1.0, responses_percent=share) for label, share in shares_by_label}
 
 
 # The files ---------------------------------------------------------------------------

@@ -109,13 +109,17 @@ def _improved_columns(panel: BarFigure) -> list[ColumnGetter]:
         for bar in panel.bars)
     return [(Column("", unit, group), lambda bar: bar.difference.absolute.value),
             (Column("95 % interval", unit, group),
-             lambda bar: "exact" if bar.exact else interval(bar.difference.absolute.interval)),
+             lambda bar: _ends(bar, bar.difference.absolute)),
             (Column("", "%", group), lambda bar: bar.difference.percent.value),
             (Column("95 % interval", "%", group, rank=0),
-             lambda bar: "exact" if bar.exact else interval(bar.percent.interval)),
+             lambda bar: _ends(bar, bar.percent)),
             (Column("as printed", "%", group), lambda bar: bar.percent.value if printed else ""),
             (Column("of medians", unit, group, rank=1),
              lambda bar: bar.difference.median_absolute if medians else "")]
+
+
+def _ends(bar: Bar, ours: Estimate) -> Cell:
+    return "exact" if bar.difference.exact else interval(ours.interval)
 
 
 def _further_columns(panel: BarFigure) -> list[ColumnGetter]:
@@ -164,7 +168,7 @@ def _notes(scenario: Scenario, panel: BarFigure) -> list[str]:
                      " comparison uses. The other percentages are of the baseline.")
     notes += [TWO_WEEKS] if any(bar.difference.same for bar in panel.bars) else []
     few = [bar.label for bar in panel.bars if bar.result.word == UNDECIDED
-           and not bar.exact and bar.difference.draws < LEAST_DRAWS]
+           and not bar.difference.exact and bar.difference.draws < LEAST_DRAWS]
     if few:
         notes.append(f"Too few for an interval (fewer than {LEAST_DRAWS} independent values):"
                      f" {', '.join(few)}.")

@@ -6,7 +6,7 @@ are read, which is exact (findings.difference.of_baseline).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from firstflight.base.errors import UsageError
@@ -39,18 +39,11 @@ def published_bars(figure: Figure) -> dict[str, Published]:
     printed = published.buckets(figure.published, figure.panel)
     if figure.other_windows:
         return dict.fromkeys(printed, Published())
-    bars = as_published(printed)
     if figure.percent_of != OF_EXPERIMENT:
-        return bars
+        return printed
     return {label: bar if bar.percent is None else replace(
         bar, percent=of_baseline(bar.percent, sign_of(figure.metric)))
-        for label, bar in bars.items()}
-
-
-def as_published(printed: Mapping[str, published.PublishedBucket]) -> dict[str, Published]:
-    """Published bars by label, as their file has them."""
-    return {label: Published(bar.absolute_ms, bar.percent, bar.total_ms, bar.error_ms,
-                             bar.error_points) for label, bar in printed.items()}
+        for label, bar in printed.items()}
 
 
 def beside_baseline(panel: BarFigure) -> tuple[Bar, ...]:

@@ -18,8 +18,9 @@ from firstflight.base import words
 from firstflight.findings import claims
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import is_wide
-from firstflight.findings.claims import ANY, WITHIN_PERCENT, WITHIN_POINTS, ComparedNumber
+from firstflight.findings.claims import ANY, WITHIN_POINTS, ComparedNumber, Ends
 from firstflight.findings.findings import Statement
+from firstflight.study.compare import judge
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.buckets import beside_baseline
 from firstflight.study.fetches.scenario.scenario import Claim
@@ -43,39 +44,34 @@ def judge_panel(panel: BarFigure, stated: Sequence[Claim], exact: bool = False) 
 def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
     interval = bar.difference.absolute.interval
     varies = not exact if interval is None else is_wide(interval)
-    bar = replace(bar, exact=bar.difference.lossless and not varies)
-    return replace(bar, result=claims.judge(_numbers(bar, unit)))
-
-
-def _numbers(bar: Bar, unit: str) -> list[ComparedNumber]:
-    """Our improvement next to the published one, in milliseconds and in percent."""
-    published, numbers = bar.published, []
-    if published.absolute is not None:
-        allowed = max(WITHIN_PERCENT / 100 * abs(published.absolute), published.error)
-        numbers.append(ComparedNumber(bar.difference.absolute.value, published.absolute, allowed,
-                                      bar.absolute_ends, unit))
-    if bar.published_percent is not None:
-        numbers.append(ComparedNumber(bar.percent.value, bar.published_percent,
-                                      max(WITHIN_POINTS, published.error_points), bar.percent_ends,
-                                      "%"))
-    return numbers
+    change = replace(bar.difference, exact=bar.difference.lossless and not varies)
+    return replace(bar, difference=change,
+                   result=judge(bar.published, change, unit, bar.of_experiment))
 
 
 # What was published in words ---------------------------------------------------------
+
+def _absolute_ends(bar: Bar) -> Ends:
+    return bar.difference.known(bar.difference.absolute) or ANY
+
+
+def _percent_ends(bar: Bar) -> Ends:
+    return bar.difference.known(bar.percent) or ANY
+
 
 def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
     prefix = "IW " if panel.is_sweep else ""
     if claim.highest_percent is not None:
         highest = max(bars, key=lambda bar: bar.percent.value)
-        return Statement(claim.says, f"{words.number(highest.percent.value)} %, in bar"
-                         f" {prefix}{highest.label}",
-                         claims.judge([ComparedNumber(highest.percent.value, claim.highest_percent,
-                                                      WITHIN_POINTS, highest.percent_ends)]).word)
+        ours = ComparedNumber(highest.percent.value, claim.highest_percent, WITHIN_POINTS,
+                              highest.difference.known(highest.percent))
+        return Statement(claim.says, f"{words.number(ours.measured)} %, in bar"
+                         f" {prefix}{highest.label}", claims.judge([ours]).word)
     by_label = {bar.label: bar for bar in bars}
     if claim.most:
         highest = max((by_label[label] for label in claim.most), key=lambda bar: bar.percent.value)
         others = [bar for bar in bars if bar.label not in claim.most]
-        words_of_others = [claims.larger(highest.percent_ends or ANY, bar.percent_ends or ANY)
+        words_of_others = [claims.larger(_percent_ends(highest), _percent_ends(bar))
                            for bar in others]
         second = max(others, key=lambda bar: bar.percent.value)
         return Statement(claim.says, f"{words.number(highest.percent.value)} % in bar {prefix}"
@@ -89,9 +85,9 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
         f" ({words.number(bar.difference.absolute.value)} {panel.metric.unit}) in bar"
         f" {prefix}{bar.label}" for bar in (first, second))
     if claim.larger:
-        return Statement(claim.says, measured, claims.larger(first.percent_ends or ANY,
-                                                             second.percent_ends or ANY))
-    (low, high), (least, most) = (bar.absolute_ends or ANY for bar in (first, second))
+        return Statement(claim.says, measured,
+                         claims.larger(_percent_ends(first), _percent_ends(second)))
+    (low, high), (least, most) = map(_absolute_ends, (first, second))
     return Statement(claim.says, measured, claims.equivalent(
         (low - most, high - least), EQUAL_PERCENT / 100 * min(
             first.difference.base.value, second.difference.base.value)))

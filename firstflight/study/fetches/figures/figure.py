@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from firstflight.base.quantity import in_words
 from firstflight.findings.charts import Timeline
-from firstflight.findings.difference import Ends
+from firstflight.findings.claims import Ends
 from firstflight.findings.findings import Finding, Interval
 from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT

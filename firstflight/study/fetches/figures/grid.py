@@ -13,7 +13,8 @@ from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
 from firstflight.base.words import number, plain, short
 from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
-from firstflight.findings.difference import Difference, Ends, percent_of
+from firstflight.findings.claims import Ends
+from firstflight.findings.difference import Difference, percent_of
 from firstflight.findings.findings import Cell as Shown, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
