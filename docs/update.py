@@ -58,7 +58,8 @@ figures into `figures/`.
 
 """
 # Figures of the gallery besides a scenario's first; README has the first one of these.
-FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6"), "ietf78_south_america": ("photos", "maps")}
+FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6"), "ietf78_south_america": ("photos", "maps"),
+           "page2026": ("mobile", "waterfall")}
 # Runs that are kept besides: by the name of their page the scenario and its larger sample.
 SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery

@@ -60,9 +60,8 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     shared = {name: len({getattr(trial, name) for trial in trials}) == 1
               for name in ("rtt_ms", "bandwidth_kbps", "queue_packets", "http", "connections",
                            "page")}
-    objects = first.requested
     parts = [
-        f"{len(objects)} objects, {in_words(sum(each.size_bytes for each in objects), 'bytes')}"
+        f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
         if shared["page"] else "",
         f"RTT {plain(first.rtt_ms)} ms" if shared["rtt_ms"] else "",
         in_words(first.bandwidth_kbps, "kbit/s") if shared["bandwidth_kbps"] else "",
@@ -177,10 +176,14 @@ def _change(setting: Setting) -> str:
         return f"No window changes the page: with {windows} it takes {short(base.page.value)} ms"
     fastest = setting.fastest
     if fastest is base:
+        if unsure := _unsure(setting):
+            return unsure
         slower = joined([f"{short(times.page.value - base.page.value)} ms later with"
                          f" {times.window}" for times in others])
         return (f"{base.window} segments are the fastest: the page is there after"
                 f" {short(base.page.value)} ms, and {slower}")
+    if unsure := _unsure(setting):
+        return unsure
     saved = base.page.value - fastest.page.value
     document = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
     which = "" if len(others) == 1 else ", the fastest of " + joined(
@@ -191,6 +194,20 @@ def _change(setting: Setting) -> str:
             f" {_earlier(document)}")
 
 
+def _unsure(setting: Setting) -> str:
+    """That no window differs from the first by more than its interval, "" where one does."""
+    base, *others = setting.counting
+    saved = {times.window: difference.absolute for times in others
+             if (difference := setting.saved(times.window)) is not None}
+    if not saved or any(each.interval is None or each.sign for each in saved.values()):
+        return ""
+    named = joined([f"{short(abs(each.value))} ± {short((each.interval[1] - each.interval[0]) / 2)}"
+                    f" ms {'earlier' if each.value > 0 else 'later'} with {window}"
+                    for window, each in saved.items() if each.interval])
+    return (f"No window differs significantly from {base.window} segments, with which the page takes"
+            f" {short(base.page.value)} ms: it is there {named}")
+
+
 def _earlier(saved_ms: float) -> str:
     if abs(saved_ms) <= SAME_MS:
         return "at the same time"
@@ -199,6 +216,8 @@ def _earlier(saved_ms: float) -> str:
 
 def _short_change(setting: Setting) -> str:
     base, fastest = setting.counting[0], setting.fastest
+    if unsure := _unsure(setting):
+        return f"{unsure[0].lower()}{unsure[1:]}"
     if fastest is base:
         most = max(times.page.value for times in setting.counting) - base.page.value
         return (f"{base.window} segments are the fastest, {short(base.page.value)} ms, and others"

@@ -87,6 +87,16 @@ def test_losses_are_compared_pair_by_pair() -> None:
         ((by[3, 1] - by[10, 1]) + (by[3, 2] - by[10, 2])) / 2)
 
 
+def test_what_the_interval_holds_is_no_difference() -> None:
+    """Two repeats, one with a timeout: their interval is wider than the difference."""
+    lossy = [record for record in stored_page.run().records if record.trial.part == "lossy"]
+    assert said(lossy).startswith("No window differs significantly from 3 segments, with which the"
+                                  " page takes 800 ms: it is there 37.6 ± 274 ms earlier with 10")
+    alike = [replace(record, page_ms=800.0 - 10 * record.trial.initcwnd - record.trial.repeat)
+             for record in lossy]
+    assert said(alike).startswith("With 10 instead of 3 segments, the page is there 70.0 ms earlier")
+
+
 def test_the_waterfall_shows_the_objects_that_were_measured() -> None:
     made = {finding.name: finding for finding in findings.findings(
         stored_page.study().scenario, stored_page.run())}
