@@ -6,9 +6,10 @@
 Draws pages by seed: up to 120 objects of a byte to 300 kB on up to four hosts, which name each
 other anywhere, parse and think times, HTTP/1.1 over 1 to 8 connections or HTTP/2, server.py or
 nginx, RTT 1 to 900 ms, 100 kbit/s to 1 Gbit/s, uplinks, queues of two packets and more, random
-loss, IW 1 to 100, CUBIC and Reno. Each is measured and judged: none may be refused. Then one of
-its captured packets is lost, forged or moved by 5 µs and more, and it is judged again: none may
-pass. Prints what was refused, and what passed. Memory does not grow with the number of pages.
+loss, IW 1 to 100, CUBIC, Reno and BBR. Each is measured and judged: none may be refused. Then one
+of its captured packets is lost, forged or moved by 11 µs and more, and it is judged again: none may
+pass, but for a moved packet without data that waits for the link anyway. Prints what was refused,
+and what passed. Memory does not grow with the number of pages.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def drawn(seed: int, number: int) -> PageTrial:
         queue_packets=draw.choice((2, 5, 20, 100, 1000)), loss_percent=loss_percent, http=http,
         connections=1 if http == "2" else draw.choice((1, 2, 6, 6, 8)), server=server,
         initcwnd=int(between(draw, 1, 100)), initrwnd=draw.choice((1000, 1000, 1000, 100, 44)),
-        congestion_control=draw.choice(("cubic", "cubic", "reno")), repeat=1,
+        congestion_control=draw.choice(("cubic", "cubic", "reno", "bbr")), repeat=1,
         seed=seed_of(seed, number) if loss_percent else 0, objects=objects.text_of(content))
 
 

@@ -58,7 +58,8 @@ def page_question(name: str, path: Path | None, made: Mapping[str, Any], request
     """
     from firstflight.study.page import question
     page = question.file(name, question.RequestedPage(path, **made), requested)
-    return study_of(page, Overrides({}, many=requested.many), seed)
+    with question.errors_by_flags():
+        return study_of(page, Overrides({}, many=requested.many), seed)
 
 
 def cliff_question(what: str, requested: Overrides) -> Study:

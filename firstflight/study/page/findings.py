@@ -204,8 +204,8 @@ def _unsure(setting: Setting) -> str:
     named = joined([f"{short(abs(each.value))} ± {short((each.interval[1] - each.interval[0]) / 2)}"
                     f" ms {'earlier' if each.value > 0 else 'later'} with {window}"
                     for window, each in saved.items() if each.interval])
-    return (f"No window differs significantly from {base.window} segments, with which the page takes"
-            f" {short(base.page.value)} ms: it is there {named}")
+    return (f"No window differs significantly from {base.window} segments, with which the page"
+            f" takes {short(base.page.value)} ms: it is there {named}")
 
 
 def _earlier(saved_ms: float) -> str:

@@ -115,7 +115,7 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     """What left a host although nothing had happened there.
 
     At the client what comes on one connection lets it send on another; at the server each response
-    follows from its own connection alone.
+    follows from its own connection alone, unless a timer spreads it (pacing).
     """
     pauses = Pauses(*({round(getattr(each, name) * MS) for each in evidence.trial.requested
                        if getattr(each, name)} for name in ("think_ms", "parse_ms")))
@@ -123,6 +123,8 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     # What comes at the very nanosecond in which something leaves is its cause.
     at_client = sorted((segment for exchange in exchanges for segment in exchange.at_client),
                        key=lambda segment: (segment.time_ns, not segment.to_client))
-    return [segment for exchange in exchanges
-            for segment in uncaused(exchange.at_server, True, evidence.tick_ns, pauses)
-            ] + list(uncaused(at_client, False, evidence.tick_ns, pauses))
+    found = list(uncaused(at_client, False, evidence.tick_ns, pauses))
+    if not evidence.trial.paces:
+        found += [segment for exchange in exchanges
+                  for segment in uncaused(exchange.at_server, True, evidence.tick_ns, pauses)]
+    return found

@@ -24,7 +24,8 @@ def read(path: Path) -> SavedPage:
     except OSError as error:
         more = "; save it without its contents" if "more than" in str(error.strerror) else ""
         raise UsageError(f"{where}: cannot be read: {error.strerror}{more}") from error
-    if content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[") or path.suffix == ".toml":
+    begins = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if path.suffix == ".toml" or path.suffix != ".har" and begins != b"{":
         return SavedPage(from_toml(content, where))
     page = har.read(content, where)
     if fault := fault_of(page.objects):

@@ -6,7 +6,8 @@ The run keeps the text like that of any scenario. Of a HAR it has sizes, numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import ScenarioFile, names, parsed
 from firstflight.study.page import page_files
 from firstflight.study.page.objects import PageObject
+from firstflight.study.page.trial import BUILTIN, NGINX
 
 _WHERE = "the page"  # in the place of a file's name
 _LISTS = ("queue", "loss_percent", "http", "initcwnd", "congestion_control")
@@ -58,12 +60,24 @@ def file(name: str, page: RequestedPage, requested: Overrides) -> ScenarioFile:
     for known in _SINGLE:
         if len(given.get(known, ())) > 1:
             raise UsageError(f"{FLAGS[known].flag}: {flag} takes one value of this flag")
+    for server in given.get("server", ()):
+        if server not in (BUILTIN, NGINX):
+            raise UsageError(f"--server: a page comes from {BUILTIN} or {NGINX}, not from {server}")
     for value in page.connections:
         QUANTITIES["connections"].check(value, "--connections")
     if page.file is not None and (page.document_bytes or "response_bytes" in given):
         raise UsageError(f"{'--document' if page.document_bytes else '--size'}: the objects of a"
                          " file have their sizes; it goes with --objects N")
     return parsed(name, _text(page, given, requested), _WHERE)
+
+
+@contextmanager
+def errors_by_flags() -> Iterator[None]:
+    """What is wrong with a page, without the places of a text that nobody wrote."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(re.sub(r'^the page: \[\[\w+\]\] "own": ', "", str(error))) from None
 
 
 def _text(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: Overrides) -> str:
@@ -106,7 +120,8 @@ def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
                 f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", saved.note)
     count = QUANTITIES["objects"].check(page.objects, "--objects")
     size = given.get("response_bytes", (OBJECT_BYTES,))[0]
-    document = QUANTITIES["document_bytes"].check(page.document_bytes or size, "--document")
+    document = QUANTITIES["document_bytes"].check(
+        size if page.document_bytes is None else page.document_bytes, "--document")
     return ([*begins, f"objects = {count}", f"bytes = {size}", f"document_bytes = {document}"],
             f"a document of {plain(document / 1000)} kB and {count} objects of"
             f" {plain(size / 1000)} kB", "")

@@ -70,6 +70,11 @@ class PageTrial:
         return 1 + max(each.host for each in self.requested)
 
     @property
+    def paces(self) -> bool:
+        """Whether the server's TCP spreads what it sends by a timer of its own."""
+        return self.congestion_control.startswith("bbr")
+
+    @property
     def most_connections(self) -> int:
         """That the client opens to one host."""
         return 1 if self.http == HTTP_2 else self.connections

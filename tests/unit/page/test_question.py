@@ -1,0 +1,91 @@
+"""Pages by flags: what is written as their scenario, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import Overrides
+from firstflight.study import registry
+from firstflight.study.page.objects import PageObject
+from tests.unit.page import saved
+
+
+def trials(lists: dict[str, list[Any]] | None = None, path: Path | None = None, repeat: int | None
+           = None, **made: Any) -> tuple[Any, ...]:
+    made = made if made or path else {"objects": 3}
+    made.setdefault("objects", None)
+    return tuple(registry.page_question("own", path, made, Overrides(lists or {}, repeat)).trials)
+
+
+def test_what_is_not_said_has_the_default_of_help() -> None:
+    small, large = trials()
+    assert (small.initcwnd, large.initcwnd) == (10, 30)
+    assert (small.rtt_ms, small.bandwidth_kbps, small.uplink_kbps, small.queue_packets) == (
+        50, 10_000, 10_000, 100)
+    assert (small.http, small.connections, small.server) == ("1.1", 6, "builtin")
+    assert small.requested == (PageObject(15_000), *(
+        PageObject(15_000, 1, round(15_000 * place / 4)) for place in (1, 2, 3)))
+
+
+def test_every_flag_reaches_the_page() -> None:
+    made = trials({"rtt_ms": [20], "bandwidth_kbps": [900], "uplink_kbps": [300], "queue": ["7"],
+                   "loss_percent": [2], "initcwnd": [4], "initrwnd": [70], "http": ["1.1", "2"],
+                   "congestion_control": ["reno"], "response_bytes": [5000]}, repeat=2,
+                  objects=2, document_bytes=9000, connections=(1, 3))
+    assert [(trial.http, trial.connections, trial.repeat) for trial in made] == [
+        ("1.1", 1, 1), ("1.1", 1, 2), ("1.1", 3, 1), ("1.1", 3, 2), ("2", 1, 1), ("2", 1, 2)]
+    first = made[0]
+    assert (first.rtt_ms, first.bandwidth_kbps, first.uplink_kbps, first.queue_packets,
+            first.loss_percent, first.initcwnd, first.initrwnd, first.congestion_control) == (
+                20, 900, 300, 7, 2, 4, 70, "reno")
+    assert [each.size_bytes for each in first.requested] == [9000, 5000, 5000]
+
+
+def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
+    path = tmp_path / "list.toml"
+    path.write_text("[[object]]\nbytes = 900\n[[object]]\nbytes = 50\nat_byte = 20\n")
+    assert trials(path=path)[0].requested == (PageObject(900), PageObject(50, 1, 20))
+    path = tmp_path / "page"
+    path.write_bytes(saved.har())
+    assert len(trials(path=path)[0].requested) == 5
+
+
+@pytest.mark.parametrize(("lists", "made", "words"), [
+    ({"mss": [1000]}, {}, "--mss does not go with --objects, which takes --queue, --loss"),
+    ({"rtt_ms": [20, 50]}, {}, "--rtt: --objects takes one value of this flag"),
+    ({"server": ["own"]}, {}, "--server: a page comes from builtin or nginx, not from own"),
+    ({"http": ["2"], "server": ["builtin"]}, {}, "the server builtin speaks HTTP/1.1 only"),
+    ({"response_bytes": [1_000_000]}, {"objects": 99}, "a page of 100 MB; at most 30 MB fit"),
+    ({}, {"objects": 1000}, "--objects: a number of objects of 1000 is out of range"),
+    ({}, {"objects": 3, "document_bytes": 0}, "--document: a document of 0 bytes"),
+    ({}, {"objects": 3, "connections": (0,)}, "--connections: a number of connections at once")])
+def test_what_does_not_go_with_a_page_is_refused_by_its_flag(
+        lists: dict[str, list[Any]], made: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        trials(lists, **made)
+    assert str(raised.value).startswith(words) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "content", "words"), [
+    ("x.har", b"", "not whole JSON"), ("x.toml", b"bytes = 3\n", "unknown key 'bytes'"),
+    ("x.toml", b"", "a page has at least one object"), ("x.toml", b"\xff", "is not UTF-8 text"),
+    ("x", b"{", "is not whole JSON"), ("x", b"[1]", "unknown key '1'")])
+def test_a_file_that_is_no_page_is_told_with_its_name(tmp_path: Path, name: str, content: bytes,
+                                                      words: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as raised:
+        trials(path=path)
+    assert str(raised.value).startswith(f"--page: {path}: ") and words in str(raised.value)
+
+
+def test_a_file_has_its_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "list.toml"
+    path.write_text("[[object]]\nbytes = 900\n")
+    for lists, made in (({"response_bytes": [5]}, {}), ({}, {"document_bytes": 5})):
+        with pytest.raises(UsageError, match="the objects of a file have their sizes"):
+            trials(lists, path, **made)  # type: ignore[arg-type]
