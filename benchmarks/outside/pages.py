@@ -8,8 +8,8 @@ other anywhere, parse and think times, HTTP/1.1 over 1 to 8 connections or HTTP/
 nginx, RTT 1 to 900 ms, 100 kbit/s to 1 Gbit/s, uplinks, queues of two packets and more, random
 loss, IW 1 to 100, CUBIC, Reno and BBR. Each is measured and judged: none may be refused. Then one
 of its captured packets is lost, forged or moved by 11 µs and more, and it is judged again: none may
-pass, but for a moved packet without data that waits for the link anyway. Prints what was refused,
-and what passed. Memory does not grow with the number of pages.
+pass. Only what the host is judged by is moved: data, but a pacer's. Prints what was refused, and
+what passed. Memory does not grow with the number of pages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from benchmarks.outside.transfers import between
 from firstflight.base.command_line import Parser, Progress, positive, whole_numbers
 from firstflight.base.errors import FAILED, OK
 from firstflight.net import pcap
+from firstflight.net.headers import headers
 from firstflight.net.pcap import RECORD
+from firstflight.net.segments import SERVER_PORTS
 from firstflight.runs.results.records import PASS
 from firstflight.study.page import objects
 from firstflight.study.page.objects import PageObject
@@ -86,13 +88,21 @@ def drawn(seed: int, number: int) -> PageTrial:
 
 # One packet changed -------------------------------------------------------------------
 
-def tampered(observed: ObservedTrial, draw: random.Random) -> tuple[str, ObservedTrial]:
-    """The same with one packet lost, forged, or moved in one capture; and what was done."""
+def tampered(observed: ObservedTrial, draw: random.Random, paces: bool
+             ) -> tuple[str, ObservedTrial]:
+    """The same with one packet lost, forged, or moved in one capture; and what was done.
+
+    paces: whether a timer spreads what the server sends.
+    """
     side = draw.choice(("client", "server"))
     frames = list(pcap.frames(getattr(observed, f"{side}_pcap")))
     number = draw.randrange(len(frames))
     what = draw.choice(("lost", "forged", "moved"))
     time_ns, head, size = frames[number]
+    parsed = headers(head, size)
+    if what == "moved" and (parsed is None or not parsed.payload_bytes
+                            or paces and parsed.from_port in SERVER_PORTS):
+        what = "lost"  # its departure follows from nothing, and it may wait for the link anyway
     if what == "lost":
         del frames[number]
     elif what == "forged":
@@ -126,7 +136,7 @@ class Tally:
             self.refused.append(f"{trial.page.removeprefix('n')}: {record.why_not[:300]}")
             return
         self._note(record)
-        what, changed = tampered(observed, random.Random(f"tamper {trial.id}"))
+        what, changed = tampered(observed, random.Random(f"tamper {trial.id}"), trial.paces)
         self.changed += 1
         if judge_page(trial, changed, exact=True)[0].verdict == PASS:
             self.passed.append(f"{trial.page.removeprefix('n')}: {what}")

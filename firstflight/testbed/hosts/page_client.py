@@ -32,6 +32,7 @@ from firstflight.net.waiting import Timer
 from firstflight.testbed.hosts.control import report, requests
 
 _WAIT_S = 1.0  # for what the library waits for itself
+_MOST_IDLE_S = 24 * 3600  # libcurl opens another connection in place of one that idled for longer
 _NS = 1_000_000
 
 
@@ -163,6 +164,7 @@ class Browser:
         handle.setopt(curl.HTTP_VERSION, self._version(task.host))
         handle.setopt(curl.PIPEWAIT, int(self.multiplexes))
         handle.setopt(curl.PROXY, "")
+        handle.setopt(curl.MAXAGE_CONN, _MOST_IDLE_S)
         handle.setopt(curl.USERAGENT, f"curl/{curl.version_info()[1]}")
         handle.setopt(curl.HEADERFUNCTION, lambda _: self._note_first(download))
         handle.setopt(curl.WRITEFUNCTION, lambda data: self._take(download, data))
