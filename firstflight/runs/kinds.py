@@ -1,11 +1,12 @@
 """The contract of a kind of study: what every kind gives, and the one Study that it makes.
 
-A kind is one folder of study/, whose file study.py has a Kind. Measuring, resuming, rendering and
+A kind is one folder of study/, whose file study.py has its Kind. Measuring, resuming, rendering and
 drawing know a Study only. study/registry.py names the kinds.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -129,55 +130,66 @@ class RunData:
         return self.facts.get("virtual_time") is True
 
 
-class Judge(Protocol):
-    """The record of a trial, and what of its files is kept, by name.
+class Kind(ABC):
+    """What a kind of study does with its scenarios; a scenario has a `head`.
 
-    exact: measured in virtual time. sysctls: the head's. known_kernel: the TCP is one that the
-    model of TCP was checked against. What the model predicts of another one is recorded, and is no
-    part of the verdict. It takes nothing else of the study, so that another machine can do it,
-    which has the trial only.
-    """
-
-    def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-                 known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]: ...
-
-
-def _asks_nothing(study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
-    return ()
-
-
-def _covers(trials: Sequence[AnyTrial], measured: Sequence[AnyTrial]) -> bool:
-    return set(trials) <= set(measured)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a kind does with its scenarios; a scenario has a `head`.
-
-    record: the class of its records. read: a scenario of a file, with what of the overrides
-    chooses it; expand: its trials, with the others in place of what the file has, and the run's
-    seed; both raise UsageError. report: all that a run of a study shows; raises FirstFlightError
-    where a file is missing. guest_s: wall seconds of a trial in a guest, roughly: so that batches
-    take about as long as each other. checks: the table that its verdicts rest on.
-    has_all_cells: whether a scenario's trials are all among others, for its figures. ask: the
-    trials that would show the reasons of what was measured (all records so far), those that are
-    measured already among them. all_captures: every trial's packets are kept.
+    record: the class of its records. all_captures: every trial's packets are kept.
     """
 
     record: type[Record]
-    read: Callable[[ScenarioFile, Overrides], Any]
-    expand: Callable[[Any, Overrides, int], Sequence[AnyTrial]]
-    judge: Judge
-    report: Callable[[Study, RunData], Report]
-    guest_s: Callable[[Any], float]
-    checks: Callable[[], Sequence[Check[Any, Any]]]
-    has_all_cells: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
-    ask: Callable[[Study, Sequence[Any]], Sequence[AnyTrial]] = _asks_nothing
     all_captures: bool = False
+
+    @abstractmethod
+    def read(self, file: ScenarioFile, overrides: Overrides) -> Any:
+        """The scenario of a file, with what of the overrides chooses it. Raises UsageError."""
+
+    @abstractmethod
+    def expand(self, scenario: Any, overrides: Overrides, seed: int) -> Sequence[AnyTrial]:
+        """Its trials, with the other overrides in place of what the file has. Raises UsageError.
+
+        seed: of the run.
+        """
+
+    @abstractmethod
+    def judge(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+        """The record of a trial, and what of its files is kept, by name.
+
+        exact: measured in virtual time. sysctls: the head's. known_kernel: the TCP is one that the
+        model of TCP was checked against. What the model predicts of another one is recorded, and
+        is no part of the verdict. It takes nothing else of the study, so that another machine can
+        do it, which has the trial only.
+        """
+
+    @abstractmethod
+    def report(self, study: Study, run: RunData) -> Report:
+        """All that a run of a study shows. Raises FirstFlightError where a file is missing."""
+
+    @abstractmethod
+    def guest_s(self, trial: Any) -> float:
+        """Wall seconds of a trial in a guest, roughly: so that batches take about as long."""
+
+    @abstractmethod
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        """The table that its verdicts rest on."""
+
+    def has_all_cells(self, trials: Sequence[Any], measured: Sequence[Any]) -> bool:
+        """Whether a scenario's trials are all among others, for its figures."""
+        return set(trials) <= set(measured)
+
+    def ask(self, study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
+        """The trials that would show the reasons of what was measured (all records so far).
+
+        Those that are measured already are among them.
+        """
+        return ()
 
     def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
         """A scenario with what the command line has in place of it. Raises UsageError."""
-        scenario = self.read(file, overrides)
+        return self.study_of(self.read(file, overrides), overrides, seed)
+
+    def study_of(self, scenario: Any, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+        """The same of a scenario that was made, not read. Raises UsageError."""
         trials = tuple(self.expand(scenario, overrides, seed))
         whole = overrides.given.keys() <= {"sample"} or self.has_all_cells(
             self.expand(scenario, NOTHING, seed), trials)

@@ -7,7 +7,7 @@ import html
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +27,7 @@ from firstflight.runs.results.record_file import RecordFile
 from firstflight.runs.results.records import PASS, Record
 from firstflight.study import registry
 from firstflight.study.fetches import study as fetches
+from tests.unit.core.example import changed
 from tests.unit.render.reports import report
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"
@@ -62,7 +63,7 @@ def made_by_hand(study: Study, run: Any) -> Report:
 @pytest.fixture(autouse=True)
 def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind whose report is made by hand."""
-    monkeypatch.setattr(fetches, "KIND", replace(
+    monkeypatch.setattr(fetches, "KIND", changed(
         fetches.KIND, record=Measured, report=made_by_hand,
         read=lambda file, overrides: Scenario(file.head()),
         expand=lambda scenario, overrides, seed: ["of a network"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,6 +12,7 @@ from firstflight.base.errors import UsageError
 from firstflight.findings.findings import Report
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
+from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures import kinds as figure_kinds
@@ -120,36 +121,45 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
-def has_all_cells(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
-    """Whether every cell and window was measured."""
-    def settings(trials: Iterable[Trial]) -> set[tuple[object, ...]]:
-        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+class FetchKind(Kind):
+    record = Record
 
-    return settings(trials) <= settings(measured)
+    def read(self, file: ScenarioFile, overrides: Overrides) -> Scenario:
+        return read_scenario(file, overrides)
+
+    def expand(self, scenario: Scenario, overrides: Overrides, seed: int) -> list[Trial]:
+        return expand(scenario, overrides, seed)
+
+    def judge(self, trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+        return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                           exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
+
+    def report(self, study: Study, run: RunData) -> Report:
+        from firstflight.study.fetches import findings
+        return findings.report(study, run)
+
+    def guest_s(self, trial: Trial) -> float:
+        return GUEST_FETCH_S[trial.client]
+
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        return every_check()
+
+    def has_all_cells(self, trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
+        """Whether every cell and window was measured."""
+        def settings_of(trials: Sequence[Trial]) -> set[tuple[object, ...]]:
+            return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+
+        return settings_of(trials) <= settings_of(measured)
+
+    def ask(self, study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
+        """What-if trials for the reasons of the answer; a drawn population and users have none."""
+        scenario = study.scenario
+        if not scenario.is_grid:
+            return ()
+        run = RunData(Path(), {}, measured)
+        compared = reasons.asked_about(changes(settings(run.records)), scenario.cells)
+        return reasons.trials_to_ask(compared, reasons.WhatIfs(run.what_ifs))
 
 
-def ask(study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
-    """What-if trials for the reasons of the answer; a drawn population and users have none."""
-    scenario = study.scenario
-    if not scenario.is_grid:
-        return ()
-    run = RunData(Path(), {}, measured)
-    compared = reasons.asked_about(changes(settings(run.records)), scenario.cells)
-    return reasons.trials_to_ask(compared, reasons.WhatIfs(run.what_ifs))
-
-
-# The kind ----------------------------------------------------------------------------
-
-def _judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-           known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-    return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
-                       exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
-
-
-def _report(study: Study, run: RunData) -> Report:
-    from firstflight.study.fetches import findings
-    return findings.report(study, run)
-
-
-KIND = Kind(Record, read_scenario, expand, _judge, _report,
-            lambda trial: GUEST_FETCH_S[trial.client], every_check, has_all_cells, ask)
+KIND = FetchKind()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from firstflight.findings.findings import Report
 from firstflight.net.segments import MSS
-from firstflight.runs.kinds import Kind, RunData, Study
+from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
-from firstflight.study.page import scenario, verify
+from firstflight.runs.results.checks import Check
+from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.study.page import verify
 from firstflight.study.page.record import PageRecord
+from firstflight.study.page.scenario import PageScenario, expand, read_scenario
 from firstflight.study.page.trial import PageTrial
 from firstflight.testbed.messages import ObservedTrial
 
@@ -17,22 +21,33 @@ from firstflight.testbed.messages import ObservedTrial
 GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
 
 
-def judge(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-          known_kernel: bool = True) -> tuple[PageRecord, Mapping[str, bytes]]:
-    return verify.judge_page(trial, observed, exact, known_kernel)
+
+class PageKind(Kind):
+    record = PageRecord
+
+    def read(self, file: ScenarioFile, overrides: Overrides) -> PageScenario:
+        return read_scenario(file, overrides)
+
+    def expand(self, scenario: PageScenario, overrides: Overrides, seed: int) -> list[PageTrial]:
+        return expand(scenario, overrides, seed)
+
+    def judge(self, trial: PageTrial, observed: ObservedTrial, exact: bool,
+              sysctls: Mapping[str, str], known_kernel: bool = True
+              ) -> tuple[PageRecord, Mapping[str, bytes]]:
+        return verify.judge_page(trial, observed, exact, known_kernel)
+
+    def report(self, study: Study, run: RunData) -> Report:
+        from firstflight.study.page import findings
+        return report_of(study, run, findings.findings(study.scenario, run),
+                         summary=findings.summary(run.records),
+                         answer=findings.answer(study.scenario, run))
+
+    def guest_s(self, trial: PageTrial) -> float:
+        return (GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
+                + GUEST_SEGMENT_S * trial.size_bytes / MSS)
+
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        return verify.CHECKS
 
 
-def report(study: Study, run: RunData) -> Report:
-    from firstflight.study.page import findings
-    return report_of(study, run, findings.findings(study.scenario, run),
-                     summary=findings.summary(run.records),
-                     answer=findings.answer(study.scenario, run))
-
-
-def guest_s(trial: PageTrial) -> float:
-    return (GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
-            + GUEST_SEGMENT_S * trial.size_bytes / MSS)
-
-
-KIND = Kind(PageRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s,
-            lambda: verify.CHECKS)
+KIND = PageKind()

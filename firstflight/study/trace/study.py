@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from firstflight.findings.findings import Report
-from firstflight.runs.kinds import Kind, RunData, Study
+from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
-from firstflight.study.trace import findings, scenario, verify
+from firstflight.runs.results.checks import Check
+from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.study.trace import findings, verify
 from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.scenario import TraceScenario, expand, read_scenario
 from firstflight.study.trace.trial import TraceTrial
 from firstflight.testbed.messages import ObservedTrial
 
@@ -18,23 +22,38 @@ GUEST_TRACE_S = 0.15
 GUEST_SEGMENT_S = 0.0003
 
 
-def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-          known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
-    return verify.judge_trace(trial, observed, exact), observed.files
+
+class TraceKind(Kind):
+    """All captures are kept: the findings are read off them."""
+
+    record = TraceRecord
+    all_captures = True
+
+    def read(self, file: ScenarioFile, overrides: Overrides) -> TraceScenario:
+        return read_scenario(file, overrides)
+
+    def expand(self, scenario: TraceScenario, overrides: Overrides, seed: int) -> list[TraceTrial]:
+        return expand(scenario, overrides, seed)
+
+    def judge(self, trial: TraceTrial, observed: ObservedTrial, exact: bool,
+              sysctls: Mapping[str, str], known_kernel: bool = True
+              ) -> tuple[TraceRecord, Mapping[str, bytes]]:
+        return verify.judge_trace(trial, observed, exact), observed.files
+
+    def report(self, study: Study, run: RunData) -> Report:
+        shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
+        return report_of(study, run, findings.findings(shown, run),
+                         summary=findings.summary(run.records))
+
+    def guest_s(self, trial: TraceTrial) -> float:
+        return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss
+
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        return verify.CHECKS
+
+    def has_all_cells(self, trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
+        """Its curves name no window where there is one: a figure needs these trials alone."""
+        return set(trials) == set(measured)
 
 
-def report(study: Study, run: RunData) -> Report:
-    shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
-    return report_of(study, run, findings.findings(shown, run),
-                     summary=findings.summary(run.records))
-
-
-def guest_s(trial: TraceTrial) -> float:
-    return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss
-
-
-# All captures are kept: the findings are read off them. Its curves name no window where there is
-# one, so that a figure needs the scenario's trials and no others.
-KIND = Kind(TraceRecord, scenario.read_scenario, scenario.expand, judge, report, guest_s,
-            lambda: verify.CHECKS, all_captures=True,
-            has_all_cells=lambda trials, measured: set(trials) == set(measured))
+KIND = TraceKind()

@@ -18,7 +18,7 @@ from firstflight.runs import runs
 from firstflight.runs.kinds import Study
 from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep,
                                         measure)
-from tests.unit.core.example import KIND, Record, Trial, record, study
+from tests.unit.core.example import KIND, Record, Trial, changed, record, study
 from tests.unit.core.example_run import Engine, Seen
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -100,7 +100,7 @@ def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: P
         more = [sum(known) + place for place in range(2)]
         return [Trial("small", rtt_ms, 1) for rtt_ms in more] if len(known) < 7 else []
 
-    requested = study(3.0, 1.0, 2.0, kind=replace(KIND, ask=ask))
+    requested = study(3.0, 1.0, 2.0, kind=changed(KIND, ask=ask))
     found = {}
     for stopped_after in range(8):
         options = MeasureOptions(tmp_path / str(stopped_after), 1, False, False, {}, quiet=True)

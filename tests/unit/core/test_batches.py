@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def judge(trial: Any, seen: Any, exact: bool, sysctls: Any, known_kernel: bool =
 
 # The example, each trial a second.
 SYSCTLS = {"net.ipv4.tcp_sack": "0"}
-KIND = replace(example.KIND, record=Rows, judge=judge, all_captures=False)
+KIND = example.changed(example.KIND, record=Rows, judge=judge, all_captures=False)
 
 
 def study(count: int = 5) -> Any:

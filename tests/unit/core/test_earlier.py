@@ -95,7 +95,7 @@ def test_what_is_not_the_same_is_measured(tmp_path: Path, other: dict[str, Any],
         monkeypatch.setattr(measuring, "CAPTURES_KEPT", 0)
     begun = study(2)
     if "failed" in other:
-        begun = replace(begun, kind=replace(KIND, judge=lambda trial, *_: (
+        begun = replace(begun, kind=example.changed(KIND, judge=lambda trial, *_: (
             example.record(trial.rtt_ms, ok=False, error="x"), {})))
     first = measure(begun, OneMachine(Engine()), kept)
     if "edited" in other:

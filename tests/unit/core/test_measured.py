@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def judge(trial: Trial, seen: example_run.Seen, exact: bool, sysctls: Mapping[st
 
 
 # Not every capture is kept, but a file of each trial.
-KIND = replace(example.KIND, judge=judge, all_captures=False)
+KIND = example.changed(example.KIND, judge=judge, all_captures=False)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from firstflight.runs.kinds import Overrides
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.sweep import cell_of, seed_of
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import has_all_cells, expand
+from firstflight.study.fetches.study import KIND, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 
@@ -96,9 +96,9 @@ def test_overrides_reach_pairs(tmp_path: Path) -> None:
 
 def test_partial_and_covering(tmp_path: Path) -> None:
     scenario = small(tmp_path)
-    assert has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=5)))
-    assert has_all_cells(expand(scenario), expand(scenario, lists(initcwnd=[3, 10])))
-    assert not has_all_cells(expand(scenario), expand(scenario, lists(rtt_ms=[20])))
+    assert KIND.has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=5)))
+    assert KIND.has_all_cells(expand(scenario), expand(scenario, lists(initcwnd=[3, 10])))
+    assert not KIND.has_all_cells(expand(scenario), expand(scenario, lists(rtt_ms=[20])))
 
 
 @pytest.mark.parametrize(("overrides", "words"), [
@@ -183,4 +183,4 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
     assert sum(not trial.loss_percent for trial in trials) == 4 * 2 * 2
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
-    assert has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
+    assert KIND.has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
