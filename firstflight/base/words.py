@@ -57,14 +57,14 @@ def exact(value: float) -> str:
 
 
 def toml(value: TomlValue) -> str:
-    """A value as a TOML file has it: a string, a number, or a list of them."""
+    """A value as a TOML file has it: a string, true or false, a number, or a list of them."""
     if isinstance(value, str):
         return "".join(  # JSON's escapes are TOML's
             character if is_seen(character) else f"\\U{ord(character):08X}"
             for character in json.dumps(value, ensure_ascii=False))
     if isinstance(value, Sequence):
         return f"[{', '.join(map(toml, value))}]"
-    return exact(value)
+    return str(value).lower() if isinstance(value, bool) else exact(value)
 
 
 def number(value: float | None, digits: int = 1, signed: bool = False) -> str:

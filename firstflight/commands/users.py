@@ -13,7 +13,7 @@ from firstflight.commands import run as measure
 from firstflight.commands.runners import check_rights
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
-from firstflight.runs.kinds import Overrides, RunData, Study
+from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.measuring import Refining
 from firstflight.study import registry
 from firstflight.study.users.requested import (LARGEST_WINDOW, QUANTITY_NAMES, TRIALS, WINDOWS,
@@ -66,8 +66,9 @@ def read(arguments: argparse.Namespace) -> list[Study]:
 
 def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested) -> Study:
     from firstflight.study.users import sample
-    return registry.study_of(sample.scenario(users, requested, arguments.users, arguments.seed),
-                             Overrides({}, many=arguments.yes), arguments.seed)
+    return registry.fetches_of(
+        sample.scenario(users, requested, arguments.users, arguments.seed), arguments.yes,
+        arguments.seed)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -98,6 +98,18 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
     return instance
 
 
+def values_of(instance: Any) -> dict[str, object]:
+    """What a table has of an instance, by key, but for what is at its default: read's reverse."""
+    values: dict[str, object] = {}
+    for attribute in fields(instance):
+        value = getattr(instance, attribute.name)
+        if items := items_of(attribute):
+            values |= {item.key: value[item.name] for item in items if item.name in value}
+        elif value != attribute.default and not _option(attribute, "absent"):
+            values[_name(attribute)] = value
+    return values
+
+
 def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str, *,
                 called: str = "name", defaults: Mapping[str, object] | None = None,
                 **given: object) -> tuple[T, ...]:

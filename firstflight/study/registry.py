@@ -43,11 +43,20 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     return kind(name).study(file, overrides, seed)
 
 
+def fetches_of(scenario: Any, many: bool, seed: int) -> Study:
+    """A scenario of kind fetches that was made, not read. Raises UsageError.
+
+    many: more than 100,000 trials are allowed.
+    """
+    QUANTITIES["seed"].check(seed, "--seed")
+    return kind("fetches").study_of(scenario, Overrides({}, many=many), seed)
+
+
 def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
     from firstflight.study.questions import question
     with question.errors_by_flags():
-        return study_of(question.file(name, requested), Overrides({}, many=requested.many), seed)
+        return fetches_of(question.scenario(name, requested), requested.many, seed)
 
 
 def page_question(name: str, path: Path | None, made: Mapping[str, Any], requested: Overrides,

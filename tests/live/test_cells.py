@@ -39,7 +39,7 @@ def measured(kernel: Path, folder: Path, trials: Sequence[Trial],
 
 
 def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
-    requested = KIND.study(question.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
+    requested = KIND.study_of(question.scenario("own", Overrides(lists, repeat=1)), NOTHING, 1)
     return measured(kernel, folder, requested.trials, requested.head.sysctls)
 
 

@@ -1,4 +1,4 @@
-"""A sample of users as a scenario: what is measured of them, as a file that holds no address.
+"""A sample of users as a scenario: what is measured of them, without an address.
 
 Systematic sampling with probabilities in proportion to the weights, along the
 rows sorted by group, RTT, bandwidth and size (Madow 1949): every part of the
@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import exact, toml
+from firstflight.base.words import exact
 from firstflight.findings.quantities import FLAGS
 from firstflight.net.queue_length import AUTO
 from firstflight.parameters import PARAMETERS
-from firstflight.runs.scenario_file import ScenarioFile, parsed
+from firstflight.runs import schema
+from firstflight.runs.scenario_file import Head
+from firstflight.study.fetches import writing
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.sweep import Template
+from firstflight.study.fetches.scenario.users import UserSample
 from firstflight.study.users.requested import QUANTITY_NAMES, Requested
 from firstflight.study.users.rows import UserTable, summary
 
@@ -30,28 +36,28 @@ DEFAULTS: Mapping[str, str | float] = {
     "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
 
 
-def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> ScenarioFile:
+def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> Scenario:
     """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
     columns = filled(users, requested.given or {}, path)
     picks, times = picked(users, columns, requested.trials, seed)
-    baseline = baseline_of(requested.windows)
     known = {name: _known(users, name, requested.given or {}) for name in QUANTITY_NAMES}
     named = printable(path.name)
-    assumed = ([f"assumed_kbps = {exact(columns['bandwidth_kbps'][gaps][0])}"]
-               if (gaps := numpy.isnan(users.bandwidth_kbps)).any() else [])
-    text = "\n".join([
-        f"# Which initial window for the users of {named}?",
-        'kind = "fetches"',
-        f"title = {toml(f'Which initial window for the users of {named}?')}",
-        f"source = {toml(f'{named}: {summary(users)}')}",
-        f"note = {toml('; '.join(filter(None, known.values())))}", "",
-        "[defaults]", *(f"{PARAMETERS[name].key if name in PARAMETERS else name} = {toml(value)}"
-                        for name, value in {**DEFAULTS, **(requested.defaults or {})}.items()), "",
-        "[users]", f"initcwnd = {list(requested.windows)}", f"baseline_initcwnd = {baseline}",
-        *assumed, f"groups = {toml(users.groups)}",
-        f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
-        *(f"{name} = {toml(column[picks].tolist())}" for name, column in columns.items())]) + "\n"
-    return parsed(f"users_of_{stem_of(path)}", text, str(path))
+    gaps = numpy.isnan(users.bandwidth_kbps)
+    title = f"Which initial window for the users of {named}?"
+    common = {**DEFAULTS, **(requested.defaults or {})}
+    sampled = schema.read(UserSample, {
+        "initcwnd": list(requested.windows), "baseline_initcwnd": baseline_of(requested.windows),
+        "groups": list(users.groups), "group": users.group[picks].tolist(),
+        "times": times.tolist(),
+        **{name: column[picks].tolist() for name, column in columns.items()},
+        **({"assumed_kbps": float(columns["bandwidth_kbps"][gaps][0])} if gaps.any() else {})},
+        f"{path}: [users]", like=schema.read(Template, {
+            PARAMETERS[name].key if name in PARAMETERS else name: value
+            for name, value in common.items()}, f"{path}: [defaults]"))
+    head = Head(title, f"{named}: {summary(users)}", f"users_of_{stem_of(path)}", title, "", {},
+                note="; ".join(filter(None, known.values())))
+    made = Scenario(head, (), (), users=sampled)
+    return replace(made, head=replace(head, text=writing.text(made)))
 
 
 def baseline_of(windows: Sequence[int]) -> int:

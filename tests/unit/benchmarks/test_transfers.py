@@ -150,8 +150,8 @@ def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
             continue
         shown += 1
         arguments = parse(shlex.split(command)[1:])
-        file = question.file("own", overrides_of(arguments))
-        (requested,) = KIND.study(file, overrides=NOTHING, seed=arguments.seed).trials
+        made = question.scenario("own", overrides_of(arguments))
+        (requested,) = KIND.study_of(made, overrides=NOTHING, seed=arguments.seed).trials
         assert replace(trial, scenario="own", part="", sample=0) == requested, command
     assert shown > 15
 

@@ -140,10 +140,10 @@ class Figure(grammar.Figure):
     """
 
     kind: str  # of study.fetches.figures.kinds.FIGURES
-    sweep: str
     by: str = key("", reader=_BY)
     down: str = key("", reader=_BY)
     weights: str = ""
+    sweep: str
     baseline_initcwnd: int = key(quantity="initcwnd")
     experiment_initcwnd: int = key(0, quantity="initcwnd")
     metric: str = key(reader=_METRIC)

@@ -21,7 +21,7 @@ from firstflight.runs import schema
 from firstflight.runs.schema import key
 from firstflight.study.fetches.scenario.path import RANDOM
 from firstflight.study.fetches.scenario.server import (BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN,
-                                                       parsed)
+                                                       OwnServer, parsed)
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import grammar
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
@@ -73,11 +73,11 @@ class Sweep(grammar.Sweep[Trial]):
     """
 
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN}
-    initcwnd: tuple[int, ...] = key(reader=_list("initcwnd"))
     pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
     chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
     lists: Mapping[str, tuple[Any, ...]] = schema.several(*(
         schema.Item(name, PARAMETERS[name].key, _list(name)) for name in SWEPT))
+    initcwnd: tuple[int, ...] = key(reader=_list("initcwnd"))
     own_server: str = key("", absent=True)
     client: Client
     repeat: int
@@ -131,9 +131,14 @@ class Sweep(grammar.Sweep[Trial]):
         check_server(self, where)
 
     @property
+    def own(self) -> OwnServer | None:
+        """The server of the user's own, None for no such."""
+        return parsed(self.own_server) if self.own_server else None
+
+    @property
     def has_own_chain(self) -> bool:
         """Whether the server brings its certificate."""
-        return bool(self.own_server and parsed(self.own_server).ca)
+        return bool(self.own and self.own.ca)
 
     @property
     def networks(self) -> tuple[Network, ...]:

@@ -29,7 +29,8 @@ VALUES |= {name: (row.default, another(row, row.default)) for name, row in PARAM
 
 
 def requested(lists: dict[str, list[Any]]) -> Study:
-    made: Study = KIND.study(question.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
+    made: Study = KIND.study_of(
+        question.scenario("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
     return made
 
 

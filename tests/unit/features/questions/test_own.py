@@ -18,8 +18,11 @@ from firstflight.study import registry
 from firstflight.study.fetches.figures import grid
 from firstflight.study.fetches.scenario import varied_parameters
 from firstflight.study.fetches.scenario.sweep import Sweep
+from firstflight.study.fetches.study import read_scenario
 from firstflight.study.fetches.verify.record import Record
+from firstflight.study.questions import question
 from tests.golden import stored_fetches
+from tests.golden.requested import QUESTIONS
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
     "rtt_ms": [20, 50, 100], "bandwidth_kbps": [56, 1000], "response_bytes": [9000],
@@ -53,6 +56,19 @@ def test_what_is_not_said_has_the_default_of_help() -> None:
         FLAGS[name].default), "") for name in told if name != "rtt_ms"}}
     assert small.uplink_kbps == small.bandwidth_kbps and small.client == "libcurl"
     assert small.system == "here"
+
+
+OTHERS = {
+    "tls": Overrides({"chain_bytes": [4000, 9000], "signature": ["ecdsa", "mldsa44"],
+                      "http": ["2"], "server": ["nginx"]}),
+    "own_server": Overrides({"response_bytes": [1]}, own_server={
+        "command": "serve  'a b\\n' {p}", "url_path": "/x?a=\"", "folders": ["/a b"]})}
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, *OTHERS])
+def test_a_question_is_written_so_that_an_equal_one_is_read(name: str) -> None:
+    made = question.scenario("own", {**QUESTIONS, **OTHERS}[name])
+    assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
 
 
 def test_chance_is_asked_a_hundred_times_unless_said() -> None:

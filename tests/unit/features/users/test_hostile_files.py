@@ -116,7 +116,7 @@ def test_weights_are_summed_without_a_warning() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             users = logs.read([rows[0], *[f"20,1000,9000,{weight}", "30,1000,9000,1e-9"] * 20], "f")
-            assert scenario(users, Requested((10, 20), 50), Path("f"), 1).raw["users"]
+            assert scenario(users, Requested((10, 20), 50), Path("f"), 1).users
 
 
 def test_more_groups_than_a_page_has_room_for_are_refused() -> None:

@@ -9,8 +9,11 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.runs.scenario_file import parsed
+from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.registry import study_of
+from firstflight.study.fetches.study import read_scenario
+from firstflight.study.registry import fetches_of, study_of
 from firstflight.study.users import logs
 from firstflight.study.users.requested import Requested
 from firstflight.study.users.rows import UserTable
@@ -24,8 +27,13 @@ def users_of(rows: list[str]) -> UserTable:
                       *(f"{row}\n" for row in rows)], "a file")
 
 
+def read_back(made: Scenario) -> Scenario:
+    """The scenario that its text is read as."""
+    return read_scenario(parsed(made.name, made.head.text))
+
+
 def trials_of(users: UserTable, requested: Requested, seed: int = 1) -> list[dict[str, object]]:
-    study = study_of(scenario(users, requested, PATH, seed))
+    study = fetches_of(scenario(users, requested, PATH, seed), False, 1)
     return [{each.name: getattr(trial, each.name) for each in fields(trial)} for trial in study.trials]
 
 
@@ -55,16 +63,16 @@ def test_what_the_file_lacks_is_asked_for_and_told() -> None:
     users = users_of(["20,,9000,,1"])
     with pytest.raises(UsageError, match="1 of 1 rows have no bandwidth_kbps; give it with --bw"):
         scenario(users, Requested(), PATH, 1)
-    file = scenario(users, Requested(given={"bandwidth_kbps": 5000.0}), PATH, 1)
-    assert file.name == "users_of_my_log"
-    assert "1 of 1 rows have the 5000 of the command line" in file.raw["note"]
+    made = scenario(users, Requested(given={"bandwidth_kbps": 5000.0}), PATH, 1)
+    assert made.name == "users_of_my_log"
+    assert "1 of 1 rows have the 5000 of the command line" in made.head.note
 
 
 def test_the_network_of_the_command_line_is_everybodys() -> None:
     users = users_of(["20,1000,9000,,1", "80,2000,9000,,1"])
-    file = scenario(users, Requested((10,), defaults={"queue": "50ms", "loss_percent": 1.0,
+    made = scenario(users, Requested((10,), defaults={"queue": "50ms", "loss_percent": 1.0,
                                                   "uplink_kbps": 300.0}), PATH, 1)
-    trials = study_of(file).trials
+    trials = fetches_of(made, False, 1).trials
     assert [trial.uplink_kbps for trial in trials] == [300, 300]
     assert len({trial.seed for trial in trials}) == 2, "each loses packets of its own"
     assert trials[0].queue_packets < trials[1].queue_packets, "50 ms of each link's own rate"
@@ -72,18 +80,19 @@ def test_the_network_of_the_command_line_is_everybodys() -> None:
 
 def test_strings_of_a_file_cannot_leave_their_place() -> None:
     users = users_of(['20,1000,9000,"a""]\ninitcwnd = [99] #",1'.replace("\n", " ")])
-    file = scenario(users, Requested((10,)), Path('x"\\.csv'), 1)
-    assert file.raw["users"]["initcwnd"] == [10]
-    assert file.raw["users"]["groups"] == ['a"] initcwnd = [99] #']
+    made = scenario(users, Requested((10,)), Path('x"\\.csv'), 1)
+    assert made.users is not None and made.users.initcwnd == (10,)
+    assert made.users.groups == ('a"] initcwnd = [99] #',)
+    assert read_back(made) == made
 
 
 @pytest.mark.parametrize("name", ["\U0001f4f1.csv", "a\nb = 1.csv", "a\x7fb.csv", "\udc80.csv"])
 def test_any_name_of_a_file_is_told(name: str) -> None:
-    file = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), Path(name), 1)
-    assert set(file.raw) == {"kind", "title", "source", "note", "defaults", "users"}
-    assert file.head().title.isprintable()
+    made = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), Path(name), 1)
+    assert read_back(made) == made
+    assert made.head.title.isprintable()
     seen = {"a\nb = 1.csv": "a b = 1.csv", "a\x7fb.csv": "a b.csv", "\udc80.csv": " .csv"}
-    assert file.head().title == f"Which initial window for the users of {seen.get(name, name)}?"
+    assert made.head.title == f"Which initial window for the users of {seen.get(name, name)}?"
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
@@ -93,38 +102,37 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
     ("rtt_ms = [20]", "rtt_ms = [-1]", "out of range"),
 ])
 def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
-    from firstflight.runs.scenario_file import parsed
-    text = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), PATH, 1).text
+    text = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), PATH, 1).head.text
     assert old in text
     with pytest.raises(UsageError, match=message):
         study_of(parsed("users_of_x", text.replace(old, new)))
 
 
 WHOLE = """# Which initial window for the users of My log.csv?
-kind = "fetches"
+
 title = "Which initial window for the users of My log.csv?"
 source = "My log.csv: 3 rows read as the output of ss -tin; the RTT is rtt in ms: median 37.5 ms, 20.1 to 150.0"
 note = "bandwidth_kbps: delivery_rate of the kernel: what the connection reached, at most the bandwidth; \
 bandwidth_kbps: 1 of 3 rows have the 5000.5 of the command line"
 
 [defaults]
+uplink = [300]
+queue_packets = ["1bdp"]
+loss_percent = [0]
+congestion_control = ["reno"]
+system = ["here"]
 client = "libcurl"
-congestion_control = "reno"
-queue_packets = "bdp"
-loss_percent = 0
-repeat = 1
-uplink = 300
 
 [users]
 initcwnd = [32, 20, 16]
 baseline_initcwnd = 16
-assumed_kbps = 5000.5
 groups = [""]
-group = [0, 0, 0]
-times = [2, 2, 2]
 rtt_ms = [20.123, 37.5, 150]
 bandwidth_kbps = [5000.5, 3200, 812]
 response_bytes = [100, 48211, 9211]
+times = [2, 2, 2]
+group = [0, 0, 0]
+assumed_kbps = 5000.5
 """
 
 
@@ -132,9 +140,10 @@ def test_the_file_says_all_that_was_asked_and_known() -> None:
     users = logs.read(["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211 delivery_rate 3.2Mbps\n",
                        "rtt:150/20 bytes_acked:9211 delivery_rate 812Kbps\n",
                        "rtt:20.1234/1 bytes_acked:100\n"], "a file")
-    file = scenario(users, Requested((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {
+    made = scenario(users, Requested((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {
         "queue": "bdp", "uplink_kbps": 300.0, "congestion_control": "reno"}), PATH, 1)
-    assert file.text == WHOLE
+    assert made.head.text == WHOLE
+    assert read_back(made) == made
 
 
 def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it() -> None:
@@ -143,7 +152,7 @@ def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it()
 
     def trials(kbps: float) -> list[Trial]:
         made = scenario(users_of(rows), Requested((10, 20), 20, {"bandwidth_kbps": kbps}), PATH, 1)
-        return list(study_of(made).trials)
+        return list(fetches_of(made, False, 1).trials)
 
     measured = trials(1000.0)
     assert {(each.part, each.rtt_ms, each.bandwidth_kbps) for each in measured} == {
@@ -163,7 +172,9 @@ def test_a_part_of_the_weight_has_that_part_of_the_trials() -> None:
                       in enumerate(weights)])
     for count in (7, 8, 80):
         for seed in range(1, 5):
-            times = scenario(users, Requested((10,), count), PATH, seed).raw["users"]["times"]
+            sampled = scenario(users, Requested((10,), count), PATH, seed).users
+            assert sampled is not None
+            times = sampled.times
             assert sum(times) == count
             assert all(abs(each - count * weight / 8) < 1 for each, weight in zip(times, weights)
                        ) or len(times) < 4
