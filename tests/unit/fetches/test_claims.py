@@ -15,6 +15,7 @@ from firstflight.findings.claims import (DIRECTION, LEAST_DRAWS, NOT_REPRODUCED,
 from firstflight.findings.difference import Difference, of_baseline, percent_of
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.summary import figure_sentence
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
@@ -190,6 +191,28 @@ def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     assert found.word == word, found
     (found,) = judge_panel(bars, [claim]).statements  # measured once, where repeats would differ
     assert found.word == UNDECIDED
+
+
+@pytest.mark.parametrize("claim", [
+    Claim("f", "", larger=("50", "0")), Claim("f", "", most=("0",)),
+    Claim("f", "", highest_percent=50.0)])
+def test_a_zero_that_has_a_word_is_called_by_it(claim: Claim) -> None:
+    """A send buffer of 0 is one that nobody set; a loss of 0 % is 0."""
+    bars = (bucket(1000, 400, "0"), bucket(1000, 600, "50"))
+    buffers = panel(*bars, figure=replace(FIGURE, by="send_buffer_bytes"))
+    (found,) = judge_panel(buffers, [claim], exact=True).statements
+    assert 'bar "not set"' in found.found and "bar 0" not in found.found
+    assert "(at not set)" in figure_sentence(buffers)
+    (found,) = judge_panel(panel(*bars, figure=replace(FIGURE, by="loss_percent")), [claim],
+                           exact=True).statements
+    assert "bar 0" in found.found
+
+
+def test_bars_that_change_nothing_are_said_to() -> None:
+    none = panel(bucket(1000, 1000, "20"), bucket(500, 500, "50"))
+    assert figure_sentence(none) == "10 instead of 3 segments change nothing in any of 2 bars."
+    some = panel(bucket(1000, 1000, "20"), bucket(500, 499, "50"))
+    assert "save 0.0 ms (at 20 ms) to 1.0 ms (at 50 ms)" in figure_sentence(some)
 
 
 def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:

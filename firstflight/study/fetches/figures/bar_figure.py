@@ -99,5 +99,10 @@ class BarFigure:
         return self.is_sweep and bar.value == self.figure.baseline_initcwnd
 
     def named(self, bar: Bar) -> str:
-        """A bar by its label and unit, such as "20 ms"."""
-        return f"{bar.label} {self.by.unit}".strip()
+        """A bar by its label and unit, such as "20 ms", or by the word that its zero has."""
+        label = self.label_of(bar)
+        return f"{label} {self.by.unit}".strip() if label == bar.label else label
+
+    def label_of(self, bar: Bar) -> str:
+        """The label of a bar; the word for a zero that has one, such as "not set"."""
+        return self.by.zero if bar.label == "0" else bar.label

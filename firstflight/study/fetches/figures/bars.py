@@ -262,8 +262,9 @@ def _time_bar(panel: BarFigure, bar: Bar) -> TimeBar:
 
 def _labelled(panel: BarFigure, bar: Bar, upper: str) -> Bar:
     """A bar as the chart names it; upper: before the label, but for the open one's."""
-    label = (panel.by.zero if bar.label == "0" else bar.label
-             if bar.label.startswith(">") else f"{upper}{bar.label}")
+    label = panel.label_of(bar)
+    if label == bar.label and not label.startswith(">"):
+        label = f"{upper}{label}"
     return replace(bar, label=label, above=_segments(bar) if panel.figure.by == IN_SEGMENTS else
                    lines_above(panel, bar))
 

@@ -59,6 +59,12 @@ def _percent_ends(bar: Bar) -> Ends:
     return bar.difference.known(bar.percent) or ANY
 
 
+def _name(panel: BarFigure, bar: Bar) -> str:
+    """A bar in a sentence: a word in quotes, such as "not set"."""
+    label = panel.label_of(bar)
+    return label if label == bar.label else f'"{label}"'
+
+
 def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
     prefix = "IW " if panel.is_sweep else ""
     if claim.highest_percent is not None:
@@ -66,7 +72,7 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
         ours = ComparedNumber(highest.percent.value, claim.highest_percent, WITHIN_POINTS,
                               highest.difference.known(highest.percent))
         return Statement(claim.says, f"{words.number(ours.measured)} %, in bar"
-                         f" {prefix}{highest.label}", claims.judge([ours]).word)
+                         f" {prefix}{_name(panel, highest)}", claims.judge([ours]).word)
     by_label = {bar.label: bar for bar in bars}
     if claim.most:
         highest = max((by_label[label] for label in claim.most), key=lambda bar: bar.percent.value)
@@ -75,15 +81,15 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
                            for bar in others]
         second = max(others, key=lambda bar: bar.percent.value)
         return Statement(claim.says, f"{words.number(highest.percent.value)} % in bar {prefix}"
-                         f"{highest.label}, at most {words.number(second.percent.value)} % in"
-                         f" the {len(others)} others, in bar {prefix}{second.label}",
+                         f"{_name(panel, highest)}, at most {words.number(second.percent.value)} %"
+                         f" in the {len(others)} others, in bar {prefix}{_name(panel, second)}",
                          next(word for word in (claims.NOT_REPRODUCED, claims.UNDECIDED,
                                                 claims.DIRECTION) if word in words_of_others))
     first, second = (by_label[label] for label in claim.larger or claim.equal)
     measured = " and ".join(
         f"{words.number(bar.difference.percent.value)} %"
         f" ({words.number(bar.difference.absolute.value)} {panel.metric.unit}) in bar"
-        f" {prefix}{bar.label}" for bar in (first, second))
+        f" {prefix}{_name(panel, bar)}" for bar in (first, second))
     if claim.larger:
         return Statement(claim.says, measured,
                          claims.larger(_percent_ends(first), _percent_ends(second)))

@@ -165,7 +165,8 @@ def figure_sentence(panel: BarFigure) -> str:
     ends = dict.fromkeys(f"{short(end.difference.absolute.value)} {unit} (at {panel.named(end)})"
                          for end in (low, high))
     saved = "gain" if panel.metric.more_is_better else "save"
-    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {saved}"
+    windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
+    text = (f"{windows} {saved}"
             f" {' to '.join(ends)},"
             f" {span([bar.difference.percent.value for bar in bars], '%')}"
             f"{' (a minus is a loss)' if low.difference.absolute.value < 0 else ''}")
@@ -173,6 +174,8 @@ def figure_sentence(panel: BarFigure) -> str:
         ([bar.published.absolute for bar in bars], unit),
         ([bar.published.percent for bar in bars], "%"))
         if any(value is not None for value in values)]
+    if not any(bar.difference.absolute.value for bar in bars):
+        text = f"{windows} change nothing{f' in any of {len(bars)} bars' if len(bars) > 1 else ''}"
     text += f"; published: {', '.join(known)}." if known else "."
     return " ".join([text, *sentence_of_figure(panel), *panel.remarks])
 
