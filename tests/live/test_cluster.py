@@ -35,7 +35,8 @@ MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", 
 # Of each other kind one as small as they come.
 OF_EACH_KIND = {"handley1999_memory": Overrides({}), "ietf78_completion": Overrides(
     {"initcwnd": [10], "load": [0.3], "bandwidth_kbps": [500], "response_bytes": [15_000]},
-    repeat=1), str(PROJECT / "tests/golden/page/small.toml"): Overrides({"initcwnd": [10]})}
+    repeat=1), str(PROJECT / "tests/golden/page/small.toml"): Overrides(  # nginx's HTTP/2 has a date
+        {"initcwnd": [10], "http": ["1.1"], "loss_percent": [0.0], "queue": ["100"]})}
 # How often the window was looked at, while the guest's clock stood: that depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
 MICROSECOND_MS = 0.001_01

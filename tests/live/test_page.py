@@ -6,10 +6,11 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from firstflight.runs.results.records import PASS
+from firstflight.runs.results.records import PASS, columns_of, value_of
 from firstflight.study.page import objects
 from firstflight.study.page.record import PageRecord, read_file
 from firstflight.study.page.trial import PageTrial
@@ -23,6 +24,7 @@ MADE = PageTrial(
     uplink_kbps=10_000.0, queue_packets=100, loss_percent=0.0, http="1.1", connections=6,
     server="builtin", initcwnd=10, initrwnd=1000, congestion_control="cubic", repeat=1, seed=0,
     objects=objects.text_of(objects.made(20, 15_000, 30_000)))
+FEW_MICROSECONDS_MS = 0.005
 # Two hosts; a back-end that thinks, a script that is parsed, an object that names another one.
 WAITS = "30000 15000<1@100~25 15000<1@200#1 15000<1@300+5#1 20000<2@15000+50.25"
 TRIALS = {
@@ -58,11 +60,21 @@ def test_pages_of_all_kinds_pass(measured: dict[str, tuple[PageRecord, bytes]]) 
                       "short": 6, "lossy": 6, "many": 6}
 
 
-def test_the_same_page_is_the_same_to_the_nanosecond(
+def test_the_same_page_is_the_same_to_microseconds(
         measured: dict[str, tuple[PageRecord, bytes]]) -> None:
+    """A system call that fails takes a guest's clock one of them, and few fail now and then."""
     (first, objects_of_first), (again, objects_of_again) = measured["six"], measured["again"]
-    assert replace(again, trial=first.trial, measured_at=first.measured_at) == first
-    assert objects_of_again == objects_of_first
+    for column in columns_of(PageRecord):
+        if column not in ("repeat", "measured_at"):
+            assert value_of(again, column) == near(value_of(first, column)), column
+    for one, other in zip(read_file(objects_of_first, ""), read_file(objects_of_again, "")):
+        assert one[:4] == other[:4] and one[4:] == near(other[4:])
+
+
+def near(value: Any) -> Any:
+    """The same, or a time within some microseconds."""
+    is_time = isinstance(value, float) or isinstance(value, tuple)
+    return pytest.approx(value, abs=FEW_MICROSECONDS_MS) if is_time else value
 
 
 def test_a_larger_window_is_faster_until_six_connections_overfill_the_queue(
@@ -102,7 +114,7 @@ def test_the_driver_measures_a_har_and_resumes(
     resumed = drive(*flags)
     assert resumed.returncode == 0, resumed.stderr
     found = rows(results, "own")
-    assert [{name: value for name, value in row.items() if name != "measured_at"}
-            for row in found] == [{name: value for name, value in row.items()
-                                   if name != "measured_at"} for row in alone]
+    for one, other in zip(found, alone, strict=True):
+        for name in one.keys() - {"measured_at"}:
+            assert one[name] == other[name] or float(one[name]) == near(float(other[name])), name
     assert found[0]["measured_at"] == alone[0]["measured_at"]
