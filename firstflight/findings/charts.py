@@ -12,6 +12,7 @@ from typing import Any, Literal
 from firstflight.base.stats import Estimate
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import Ends
+from firstflight.findings.difference import Difference
 
 Points = Sequence[tuple[float, float]]
 
@@ -64,34 +65,16 @@ class BarChart(Chart):
 
 
 @dataclass(frozen=True)
-class TimeBar:
-    """One window: its time; percent: saved against the baseline, None for the baseline itself.
-
-    window: the initial window, 0 where the bar is of something else.
-    unsure: whether the 95 % interval of what is saved holds zero.
-    """
-
-    label: str
-    time: Estimate
-    percent: float | None
-    published: float | None = None
-    n: int = 0
-    left_out: int = 0
-    unsure: bool = False
-    window: int = 0
-
-
-@dataclass(frozen=True)
 class TimeChart(Chart):
     """A bar for each initial window like the paper's Figure 2.
 
-    baseline: the window that the others are compared with. The interval of a
-    bar is that of what it improves, drawn at the baseline's value less it.
+    bars: value is the window; baseline: the one that the others are compared with. The interval of
+    a bar is that of what it improves, drawn at the baseline's value less it.
     measured, improved: what the bars are of, and what becomes of it, in a word. over: what the
     intervals are over.
     """
 
-    bars: tuple[TimeBar, ...] = ()
+    bars: tuple[Bar, ...] = ()
     baseline: str = ""
     axis: str = ""
     unit: str = "ms"
@@ -250,12 +233,13 @@ class GridChart(Chart):
 class GroupChart(Chart):
     """Groups of bars of a metric, a bar for each window; windows: in segments, the baseline first.
 
-    groups: the label of each and its bars, None where nothing counts. axis: of the groups;
+    groups: the label of each and what each window changes against the baseline, None where nothing
+    counts; the bars are of the experiments, with their intervals. axis: of the groups;
     measured: of the bars' lengths, with its unit.
     """
 
     windows: tuple[int, ...] = ()
-    groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
+    groups: tuple[tuple[str, tuple[Difference | None, ...]], ...] = ()
     axis: str = ""
     measured: str = ""
     unit: str = "ms"

@@ -27,7 +27,7 @@ from firstflight.study.users import requested
 def text() -> str:
     """A paragraph a class: each of its fields that has a default."""
     drawn: tuple[Any, ...] = (
-        charts.Chart, Bar, Published, Difference, charts.BarChart, charts.TimeBar,
+        charts.Chart, Bar, Published, Difference, charts.BarChart,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
         charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
         charts.PageBar, charts.PageChart, charts.ObjectBar, charts.ObjectPanel, charts.ObjectChart,

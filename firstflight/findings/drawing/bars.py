@@ -19,8 +19,9 @@ from matplotlib.patches import Patch
 
 from firstflight.base.words import short
 from firstflight.findings.bar import Bar
-from firstflight.findings.charts import BarChart, BarPage, Chart, TimeBar, TimeChart, is_wide
+from firstflight.findings.charts import BarChart, BarPage, Chart, TimeChart, is_wide
 from firstflight.findings.claims import Ends
+from firstflight.findings.difference import Difference
 from firstflight.findings.drawing import style
 
 BAR_WIDTH = 0.42  # of the distance between buckets
@@ -273,39 +274,48 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
     style.name_y(axes, "Improvement (%)", RIGHT_NAME_INCHES, colour=style.ORANGE_TEXT, right=True)
 
 
-def counts_of(bars: Iterable[Bar | TimeBar]) -> list[tuple[str, list[str], str]]:
+def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
     """The rows of a table below: n, and what is left out where something is."""
-    counts = [(bar.n, bar.left_out) if isinstance(bar, TimeBar) else
-              (bar.difference.n, bar.difference.excluded.total) for bar in bars]
-    left_out = [str(without or "") for _, without in counts]
-    return [("n", [str(n) for n, _ in counts], style.FAINT),
+    changes = [bar.difference for bar in bars]
+    left_out = [str(change.excluded.total or "") for change in changes]
+    return [("n", [str(change.n) for change in changes], style.FAINT),
             *([("excluded", left_out, style.ALARM)] if any(left_out) else [])]
+
+
+def improved(change: Difference) -> str:
+    """What is improved in percent, in brackets where its interval holds zero."""
+    percent = f"{short(change.percent.value)} %"
+    return f"({percent})" if change.is_unsure else percent
 
 
 # A bar for each initial window -----------------------------------------------------
 
 def draw_times(chart: TimeChart) -> Figure:
     """Below each window: its time, how much less than the baseline's that is, and n."""
-    saved = ["" if bar.percent is None else f"({short(bar.percent)} %)" if bar.unsure else
-             f"{short(bar.percent)} %" for bar in chart.bars]
-    rows = [(chart.unit or "value", [short(bar.time.value) for bar in chart.bars],
-             style.BLUE_TEXT),
+    changes = [bar.difference for bar in chart.bars]
+    times = [change.experiment.value for change in changes]
+    intervals = [None if bar.label == chart.baseline else bar.difference.paired_interval
+                 for bar in chart.bars]
+    saved = ["" if bar.label == chart.baseline else improved(bar.difference)
+             for bar in chart.bars]
+    rows = [(chart.unit or "value", list(map(short, times)), style.BLUE_TEXT),
             *([(chart.improved, saved, style.INK)] if any(saved) else []), *counts_of(chart.bars)]
     below = BELOW_INCHES + style.ROW_INCHES * len(rows)
     brackets = ("In brackets: the 95 % interval of what is"
-                f" {chart.improved} holds zero.") if any(bar.unsure for bar in chart.bars) else ""
+                f" {chart.improved} holds zero.") if any(text[:1] == "(" for text in saved) else ""
     frame = style.frame(replace(chart, context=(*chart.context, *_compared(chart)),
                                 foot=" ".join(filter(None, (brackets, chart.foot)))),
-                        BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart))
+                        BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart, intervals))
     axes = frame.axes(LEFT_INCHES, below, style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES,
                       AXES_INCHES)
-    axes.bar(range(len(chart.bars)), [bar.time.value for bar in chart.bars], 1.6 * BAR_WIDTH,
-             color=[style.window_colour(bar.window) if bar.window else style.BLUE
-                    for bar in chart.bars])
-    style.from_zero(axes, 1.12 * max(value for bar in chart.bars for value in (
-        bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None))
-    for place, bar in enumerate(chart.bars):
-        _mark(axes, place, bar.time.interval, bar.published, None)
+    axes.bar(range(len(chart.bars)), times, 1.6 * BAR_WIDTH,
+             color=[style.window_colour(int(bar.value)) for bar in chart.bars])
+    published = [bar.published.level for bar in chart.bars]
+    style.from_zero(axes, 1.12 * max(value for value in (
+        *times, *published, *(end for ends in intervals for end in ends or ()))
+        if value is not None))
+    for place, (ends, level) in enumerate(zip(intervals, published)):
+        _mark(axes, place, ends, level, None)
     style.name_y(axes, f"Mean {chart.measured}{f' ({chart.unit})' if chart.unit else ''}",
                  NAME_INCHES)
     set_buckets(axes, [bar.label for bar in chart.bars])
@@ -314,11 +324,11 @@ def draw_times(chart: TimeChart) -> Figure:
     return frame.figure
 
 
-def _legend_of_times(chart: TimeChart) -> list[Artist]:
+def _legend_of_times(chart: TimeChart, intervals: Sequence[Ends | None]) -> list[Artist]:
     handles: list[Artist] = []
-    if any(bar.published is not None for bar in chart.bars):
+    if any(bar.published.level is not None for bar in chart.bars):
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {chart.publisher}"))
-    if any(is_wide(bar.time.interval) for bar in chart.bars):
+    if any(map(is_wide, intervals)):
         handles.append(style.interval_handle(
             f"{_interval_of(chart)} of what is {chart.improved}"))
     return handles

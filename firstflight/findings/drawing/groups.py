@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from firstflight.base.words import count, number, short
-from firstflight.findings.charts import GroupChart, StepChart, TimeBar, is_wide
+from firstflight.findings.charts import GroupChart, StepChart, is_wide
+from firstflight.findings.difference import Difference
 from firstflight.findings.drawing import bars, style
 
 # Striped bars between full ones, so that neighbouring windows differ in grey, too.
@@ -20,9 +21,10 @@ GROUP_WIDTH = 0.8  # of the distance between groups
 def draw_groups(chart: GroupChart) -> Figure:
     """Below each group a row for each window: the first one's value, what the others improve."""
     windows = range(len(chart.windows))
-    rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
-            for window, name in zip(windows, chart.windows)]
-    left_out = [sum(bar.left_out for bar in group if bar) for _, group in chart.groups]
+    rows = [(f"IW {name}", [_written(group[window], window == 0) for _, group in chart.groups],
+             style.INK) for window, name in zip(windows, chart.windows)]
+    left_out = [sum(change.excluded.total for change in group if change)
+                for _, group in chart.groups]
     rows += [("excluded", [str(count or "") for count in left_out], style.ALARM)
              ] if any(left_out) else []
     below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
@@ -33,13 +35,13 @@ def draw_groups(chart: GroupChart) -> Figure:
     width = GROUP_WIDTH / len(chart.windows)
     for window, look in zip(windows, _looks(chart)):
         for place, (_, group) in enumerate(chart.groups):
-            bar, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
-            if bar is not None:
-                axes.bar([middle], [bar.time.value], 0.94 * width, **look)
-                style.whisker(axes, middle, bar.time.interval)
+            change, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
+            if change is not None:
+                axes.bar([middle], [change.experiment.value], 0.94 * width, **look)
+                style.whisker(axes, middle, change.experiment.interval)
     style.from_zero(axes, 1.1 * max((
-        value for _, group in chart.groups for bar in group if bar
-        for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0))
+        value for _, group in chart.groups for change in group if change
+        for value in (change.experiment.value, *(change.experiment.interval or ()))), default=1.0))
     style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
     bars.set_buckets(axes, [label for label, _ in chart.groups])
     style.table(axes, rows)
@@ -55,18 +57,17 @@ def _looks(chart: GroupChart) -> list[dict[str, object]]:
 def _legend_of_groups(chart: GroupChart) -> list[Artist]:
     handles: list[Artist] = [Patch(**look, label=f"initial window {window}")
                              for window, look in zip(chart.windows, _looks(chart))]
-    if any(bar and is_wide(bar.time.interval) for _, group in chart.groups for bar in group):
+    if any(change and is_wide(change.experiment.interval)
+           for _, group in chart.groups for change in group):
         handles.append(style.interval_handle())
     return handles
 
 
-def _written(bar: TimeBar | None) -> str:
+def _written(change: Difference | None, is_baseline: bool) -> str:
     """A bar in its table: what it improves, or else its value; – where nothing counts."""
-    if bar is None:
+    if change is None:
         return "–"
-    if bar.percent is None:
-        return short(bar.time.value)
-    return f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
+    return short(change.experiment.value) if is_baseline else bars.improved(change)
 
 
 # A waterfall: what each step adds to a number, a row for each ----------------------

@@ -13,8 +13,8 @@ from firstflight.findings.bar import Bar, Published
 from firstflight.findings.charts import (BarChart, BarPage, Chart, GridChart, GroupChart, Line,
                                          LineChart, Mark, ObjectBar, ObjectChart, ObjectPanel,
                                          PacketsChart, PageBar, PageChart, Plot, Square,
-                                         SquareChart, SquareMap, StepChart, TimeBar, TimeChart,
-                                         Timeline, TraceChart, TraceRow, WaterfallStep)
+                                         SquareChart, SquareMap, StepChart, TimeChart, Timeline,
+                                         TraceChart, TraceRow, WaterfallStep)
 from firstflight.findings.difference import Difference, Excluded
 
 
@@ -57,12 +57,19 @@ def bar_chart(mark: str = "", **more: Any) -> BarChart:
 
 
 def time_chart(mark: str = "", **more: Any) -> TimeChart:
-    bars = (TimeBar(f"3{mark}", Estimate(805.0), None, 808.0, 2),
-            TimeBar(f"10{mark}", Estimate(615.0, (600.0, 640.0)), 23.6, 665.0, 2, 1),
-            TimeBar(f"42{mark}", Estimate(566.0), 29.8, 642.0, 2,
-                    unsure=True))
-    return replace(TimeChart(**words(mark), bars=bars, baseline="3", axis=f"Initial window{mark}",
+    bars = (time_bar(3, 805.0, 0.0, level=808.0, mark=mark),
+            changed(time_bar(10, 615.0, 23.6, (165.0, 205.0), 665.0, mark), excluded=Excluded(1)),
+            time_bar(42, 566.0, 29.8, (-0.01, 0.01), 642.0, mark))
+    return replace(TimeChart(**words(mark), bars=bars, baseline=f"3{mark}", axis=f"Initial window{mark}",
                              publisher=f"by them{mark}"), **more)
+
+
+def time_bar(window: int, ms: float, percent: float, saved: tuple[float, float] | None = None,
+             level: float | None = None, mark: str = "") -> Bar:
+    """A window beside a baseline of 805 ms; saved: the interval of what it saves."""
+    return Bar(f"{window}{mark}", Difference(
+        Estimate(805.0), Estimate(ms), Estimate(805.0 - ms, saved), Estimate(percent), n=2),
+        Published(level=level), window)
 
 
 def bar_page(mark: str = "") -> BarPage:
@@ -121,9 +128,10 @@ def step_chart(mark: str = "") -> StepChart:
 
 
 def group_chart(mark: str = "", count: int = 2, windows: int = 2) -> GroupChart:
-    bars = tuple(TimeBar(f"{10 * place}{mark}", Estimate(1000.0 - place, (980.0, 1010.0), 100),
-                         None if place == 0 else 10.5, n=100, unsure=place == 1)
-                 for place in range(windows))
+    bars = tuple(Difference(
+        Estimate(1000.0), Estimate(1000.0 - place, (980.0, 1010.0), 100),
+        Estimate(1.0 * place, (-5.0, 5.0) if place == 1 else None), Estimate(10.5), n=100)
+        for place in range(windows))
     return GroupChart(**words(mark), axis=f"RTT (ms){mark}",
                       windows=tuple(10 * place or 3 for place in range(windows)),
                       groups=tuple((f"{place}{mark}", bars) for place in range(count)))

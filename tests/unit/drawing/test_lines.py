@@ -11,8 +11,7 @@ import pytest
 from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
-from firstflight.base.stats import Estimate
-from firstflight.findings.charts import LOOKS, Line, LineChart, Plot, TimeBar
+from firstflight.findings.charts import LOOKS, Line, LineChart, Plot
 from firstflight.findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
 
@@ -181,7 +180,7 @@ def test_a_window_has_one_colour_whatever_stands_beside_it() -> None:
                  for look, window in enumerate((*others, 10))]
         assert one(*shown).lines[-1].get_color() == style.BLUE.lower()
     bars_of = replace(samples.time_chart(), bars=tuple(
-        TimeBar(str(window), Estimate(1.0, None, 1), None, window=window) for window in (3, 10)))
+        samples.time_bar(window, 1.0, 0.0) for window in (3, 10)))
     assert [to_hex(patch.get_facecolor()) for patch in bars.draw_times(bars_of).axes[0].patches
             ] == [style.SKY.lower(), style.BLUE.lower()]
     group = replace(samples.group_chart(), windows=(10, 16))

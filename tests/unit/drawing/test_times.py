@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
-from firstflight.findings.charts import TimeBar, TimeChart
+from firstflight.findings.charts import TimeChart
 from firstflight.findings.drawing import style
 from tests.unit.drawing import samples
 
@@ -41,7 +40,7 @@ def test_below_stand_times_what_is_saved_and_counts(drawn: Any) -> None:
 
 
 def test_without_published_times_the_legend_names_none() -> None:
-    chart = TimeChart("Alone", (), baseline="3", bars=(TimeBar("3", Estimate(532.0), None),
-                                         TimeBar("10", Estimate(368.0), 30.8)))
+    chart = TimeChart("Alone", (), baseline="3", bars=(
+        samples.time_bar(3, 532.0, 0.0), samples.time_bar(10, 368.0, 30.8)))
     drawn = drawing.figure_of(chart)
     assert not drawn.legends and not drawn.axes[0].lines

@@ -45,8 +45,8 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
         replace(panel, bars=(first, replace(second, difference=change))), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars
-    assert base.time.interval is None and not base.unsure
-    assert other.time.interval == (455.0, 505.0) and other.unsure
+    assert base.label == made.baseline and not base.difference.is_unsure
+    assert other.difference.paired_interval == (455.0, 505.0) and other.difference.is_unsure
     more_is_better = replace(change, sign=-1, absolute=Estimate(-20.0, (-25.0, -15.0)))
     assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
 

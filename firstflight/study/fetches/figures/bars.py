@@ -8,7 +8,7 @@ from typing import Any
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.bar import Bar
-from firstflight.findings.charts import BarChart, Chart, TimeBar, TimeChart
+from firstflight.findings.charts import BarChart, Chart, TimeChart
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Table
@@ -214,7 +214,7 @@ def chart(scenario: Scenario, panel: BarFigure) -> Chart:
         return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
                          measured="time" if of_time else panel.metric.label or panel.metric.head,
                          improved=panel.metric.improved,
-                         bars=tuple(_time_bar(panel, bar) for bar in panel.bars))
+                         bars=panel.bars)
     # Below an open bucket each one is named by its upper end, as in the paper.
     upper = "≤ " if any(bar.label.startswith(">") for bar in panel.bars) else ""
     windows = figure.baseline_initcwnd, figure.experiment_initcwnd
@@ -247,17 +247,6 @@ def _percentages(panel: BarFigure) -> str:
     return "Published percentages are converted to parts of the baseline" if (
         panel.figure.percent_of == OF_EXPERIMENT and not panel.is_sweep
         and any(bar.published_percent is not None for bar in panel.bars)) else ""
-
-
-def _time_bar(panel: BarFigure, bar: Bar) -> TimeBar:
-    """One window; its whisker is what differs from the baseline, whose responses were the same."""
-    change, window = bar.difference, int(bar.value) if panel.is_sweep else 0
-    time = Estimate(change.experiment.value, change.paired_interval, change.n)
-    if panel.is_baseline(bar):
-        return TimeBar(bar.label, replace(time, interval=None), None, bar.published.level,
-                       change.n, change.excluded.total, window=window)
-    return TimeBar(bar.label, time, change.percent.value, bar.published.level, change.n,
-                   change.excluded.total, change.is_unsure, window)
 
 
 def _labelled(panel: BarFigure, bar: Bar, upper: str) -> Bar:

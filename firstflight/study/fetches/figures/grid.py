@@ -12,7 +12,7 @@ from firstflight.base import stats
 from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
 from firstflight.base.words import number, plain, short
-from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
+from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
 from firstflight.findings.findings import Cell as Shown, Column, Finding, Table
@@ -289,17 +289,18 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
     bars, rows = [], []
     for cell in grid.cells:
         group_of = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
-        bars.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in group_of)))
-        rows.append((bars[-1][0], *(value for window, (bar, change) in zip(windows, group_of)
-                                    for value in _row(bar, change, window == base))))
+        bars.append((plain(getattr(cell, figure.by)), tuple(group_of)))
+        rows.append((bars[-1][0], *(value for window, change in zip(windows, group_of)
+                                    for value in _row(change, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
-        f"{metric.with_unit(short(bar.time.value))} with {window}"
-        for window, bar in zip(windows, group) if bar) or "nothing counts")
+        f"{metric.with_unit(short(change.experiment.value))} with {window}"
+        for window, change in zip(windows, group) if change) or "nothing counts")
         for label, group in bars)
     foot = ("Below the bars: the mean and what percentage of the first window's is"
             f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
-                bar and bar.unsure for _, group in bars for bar in group) else "") + ".")
+                change and change.is_unsure for _, group in bars
+                for change in group) else "") + ".")
     return [Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
@@ -308,25 +309,23 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
 
 
 def _bar(figure: Figure, cells: ByCell, cell: Cell,
-         windows: tuple[int, int]) -> tuple[TimeBar | None, Difference | None]:
-    """The metric under the second window, compared with the first."""
+         windows: tuple[int, int]) -> Difference | None:
+    """The second window against the first; the experiment has the interval of its own mean."""
     change = square_of(figure, cells, cell, windows)
     if change is None:
-        return None, None
-    records = cells[cell, windows[1]]
-    values = [value for _, value in counting(records, figure.metric)[0]]
-    return TimeBar(str(windows[1]), Estimate(change.experiment.value, mean_interval(values),
-                                             len(values)),
-                   None if windows[0] == windows[1] else change.percent.value, n=len(values),
-                   left_out=len(records) - len(values), unsure=change.is_unsure), change
+        return None
+    own, excluded = counting(cells[cell, windows[1]], figure.metric)
+    values = [value for _, value in own]
+    return replace(change, n=len(values), excluded=excluded, experiment=Estimate(
+        change.experiment.value, mean_interval(values), len(values)))
 
 
-def _row(bar: TimeBar | None, change: Difference | None, is_base: bool) -> tuple[Shown, ...]:
-    if bar is None or change is None:
+def _row(change: Difference | None, is_base: bool) -> tuple[Shown, ...]:
+    if change is None:
         return (None, "", "", "", "")
-    mean = (bar.time.value, interval(bar.time.interval) if is_wide(bar.time.interval) else "")
+    own, ends = change.experiment, change.absolute.interval
+    mean = (own.value, interval(own.interval) if is_wide(own.interval) else "")
     if is_base:
         return (*mean, "", "", "")
-    ends = change.absolute.interval
     return (*mean, change.absolute.value, change.percent.value,
             interval(ends) if is_wide(ends) else "")

@@ -142,8 +142,9 @@ def test_bars_have_the_time_of_each_window() -> None:
     chart = told.chart
     assert isinstance(chart, GroupChart) and chart.windows == (3, 10)
     label, (three, ten) = chart.groups[2]
-    assert label == "100" and three and ten and three.percent is None
-    assert ten.percent == pytest.approx((1 - ten.time.value / three.time.value) * 100)
+    assert label == "100" and three and ten and three.percent.value == 0
+    assert ten.percent.value == pytest.approx(
+        (1 - ten.experiment.value / three.experiment.value) * 100)
     assert "100 ms: " in told.sentence
 
 
