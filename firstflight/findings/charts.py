@@ -372,6 +372,7 @@ class PageBar:
 
     document_ms: of it, until the document was there; first_screen_ms: until the first screen,
     None where nothing says. percent: earlier than with the first window, None for that itself.
+    unsure: whether the 95 % interval of what is earlier holds zero.
     """
 
     page: Estimate
@@ -380,6 +381,7 @@ class PageBar:
     percent: float | None = None
     n: int = 0
     left_out: int = 0
+    unsure: bool = False
 
 
 @dataclass(frozen=True)

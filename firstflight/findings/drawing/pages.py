@@ -70,7 +70,9 @@ def _written(bar: PageBar | None) -> str:
     """A bar in its table: its time, or how much earlier it ends; – where nothing counts."""
     if bar is None:
         return "–"
-    return short(bar.page.value) if bar.percent is None else f"{short(bar.percent)} %"
+    if bar.percent is None:
+        return short(bar.page.value)
+    return f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
 
 
 # The waterfall ------------------------------------------------------------------------

@@ -114,7 +114,8 @@ def _times(scenario: PageScenario, figure: PageFigure, those: Sequence[Setting])
     chart = PageChart(
         figure.title, context_of(scenario, [each.trial for each in those]),
         "Below each bar: its time, or how much earlier the page is there than with the first"
-        " window.", f"{left_out} excluded" if left_out else "", windows=windows,
+        " window; in parentheses where the interval of that holds zero.",
+        f"{left_out} excluded" if left_out else "", windows=windows,
         groups=tuple((name, tuple(_bar(each, window) for window in windows))
                      for each, name in zip(those, names)))
     said = sentence(those, names)
@@ -126,10 +127,11 @@ def _bar(setting: Setting, window: int) -> PageBar | None:
     times = setting.windows.get(window)
     if times is None or not times.records:
         return None
-    is_base = times is next(iter(setting.windows.values()))
+    saved = None if times is next(iter(setting.windows.values())) else setting.saved(window)
     return PageBar(times.page, times.mean("document_ms") or 0.0, times.mean("first_screen_ms"),
-                   None if is_base else setting.saved_percent(window), len(times.records),
-                   times.left_out)
+                   None if saved is None else saved.percent.value, len(times.records),
+                   times.left_out, saved is not None and saved.absolute.interval is not None
+                   and not saved.absolute.sign)
 
 
 # The answer ---------------------------------------------------------------------------

@@ -92,6 +92,13 @@ def test_what_the_interval_holds_is_no_difference() -> None:
     lossy = [record for record in stored_page.run().records if record.trial.part == "lossy"]
     assert said(lossy).startswith("No window differs significantly from 3 segments, with which the"
                                   " page takes 800 ms: it is there 37.6 ± 274 ms earlier with 10")
+    (setting,) = analysis.settings(lossy)
+    (made,) = [finding.chart for finding in findings.findings(
+        stored_page.study().scenario, stored_page.run()) if finding.name == "times"]
+    assert isinstance(made, PageChart)
+    assert [bar.unsure for _, group in made.groups for bar in group if bar] == [False] * 4
+    unsure = findings._bar(setting, 10)
+    assert unsure is not None and unsure.unsure and unsure.percent
     alike = [replace(record, page_ms=800.0 - 10 * record.trial.initcwnd - record.trial.repeat)
              for record in lossy]
     assert said(alike).startswith("With 10 instead of 3 segments, the page is there 70.0 ms earlier")
