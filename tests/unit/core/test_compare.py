@@ -210,4 +210,5 @@ def test_published_numbers_are_judged_by_what_is_known() -> None:
             REPRODUCED, "within 28.0 … 52.0 ms; within 16.0 … 22.0 %")
         assert judge(far, known).word == DIRECTION
         assert judge(Published(-40.0, -19.0), known).word == NOT_REPRODUCED
+    assert judge(Published(40.0), change).word == UNDECIDED, "its interval alone is near"
     assert judge(Published(), change) == Result("")

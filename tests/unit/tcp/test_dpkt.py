@@ -95,7 +95,7 @@ def test_a_stored_capture(path: Path) -> None:
     assert read is not None and read == by_dpkt(path.read_bytes())
 
 
-# FigureResult captures -----------------------------------------------------------------------
+# Made captures ------------------------------------------------------------------------------
 
 def record(number: int, frame: bytes, on_wire: int = 0) -> bytes:
     return struct.pack("<IIII", START_S, number, len(frame), on_wire or len(frame)) + frame
