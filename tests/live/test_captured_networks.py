@@ -17,7 +17,7 @@ from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
 from firstflight.wire.capture import pcapng
 from firstflight.wire.capture.connections import observed
-from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.fields import headers
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.links import links
@@ -171,9 +171,9 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     assert re.search("15 TCP connections, 3 refused; [0-9]+ segments were retransmitted", told)
     assert re.search("[0-9]+ of [0-9]+ pings were not answered", told)
     # The same connection on both sides of a NAT, and of no queue more than it dropped.
-    talks = conversations(capture, fields, found)
-    assert talks.tcp is not None
-    seen = observed(talks.connections, talks.tcp, found, capture.data)
+    conversations = find_conversations(capture, fields, found)
+    assert conversations.tcp is not None
+    seen = observed(conversations.connections, conversations.tcp, found, capture.data)
     for behind in (each for each in seen if each and each.ends.client_node == "nata"):
         assert behind.ends.server[0] == "10.9.2.2" and behind.ends.also[0][0] == "10.9.2.1"
         assert any(cause.startswith("dropped by the queue, natb → nats")

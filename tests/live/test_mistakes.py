@@ -16,7 +16,7 @@ from firstflight.commands.virtual.captured import stored_facts
 from firstflight.wire.capture import pcapng
 from firstflight.wire.capture.commands import said_of_commands
 from firstflight.wire.capture.connections import observed
-from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.drops import drops
 from firstflight.wire.capture.fields import headers
 from firstflight.wire.capture.links import links
@@ -121,9 +121,9 @@ def told(ended: Ended) -> str:
     capture, spaces = pcapng.read(ended.kept / pcapng.NAME), Spaces(facts["namespaces"])
     fields = headers(capture)
     found = links(capture, fields, spaces)
-    talks = conversations(capture, fields, found)
-    seen = [each for each in observed(talks.connections, talks.tcp, found, capture.data) if each] \
-        if talks.tcp else []
+    conversations = find_conversations(capture, fields, found)
+    seen = [each for each in observed(conversations.connections, conversations.tcp, found, capture.data) if each] \
+        if conversations.tcp else []
     lines = [f"{link.name} ({link.sender}): {said}" for link in found
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
     lines += [*facts["hints"], *said_of_commands(capture, spaces, seen, 1000),

@@ -308,8 +308,8 @@ class _Reader:
         self.result.flows += flows.values()
 
 
-def conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]
-                  ) -> Conversations:
+def find_conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]
+                       ) -> Conversations:
     """The packets on the links of a capture, by conversation."""
     return _Reader(capture, headers, links).read()
 

@@ -17,7 +17,8 @@ from firstflight.findings.findings import (Answer, Cell, Column, Fact, Finding, 
 from firstflight.wire.capture.commands import said_of_commands
 from firstflight.wire.capture.connections import (NOT_ANSWERED, REFUSED, RESET, Direction,
                                                   ObservedConnection, observed)
-from firstflight.wire.capture.conversations import Conversations, Flow, conversations, written
+from firstflight.wire.capture.conversations import (Conversations, Flow, find_conversations,
+                                                    written)
 from firstflight.wire.capture.fields import headers
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.links import links
@@ -87,11 +88,11 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
     spaces = Spaces(_listed(facts, "namespaces"))
     fields = headers(capture)
     directions = links(capture, fields, spaces, proceed)
-    talks = conversations(capture, fields, directions)
-    proceed(f"{len(talks.connections)} TCP connections")
-    connections = _followed(capture, talks, directions)
-    excluded = {**talks.excluded, "connections that could not be followed":
-                len(talks.connections) - len(connections)}
+    conversations = find_conversations(capture, fields, directions)
+    proceed(f"{len(conversations.connections)} TCP connections")
+    connections = _followed(capture, conversations, directions)
+    excluded = {**conversations.excluded, "connections that could not be followed":
+                len(conversations.connections) - len(connections)}
     wrong = _alarms(capture, directions, connections, facts, spaces)
     link_table = Table("Links", _LINKS, tuple(
         _link_row(link, origin_ns) for link in directions), _link_notes(directions), wraps=True)
@@ -103,10 +104,10 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
         NAME, "What the network really did", "What the network really did",
         f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
         (_links_finding(link_table), *_connections_finding(connection_table, connections),
-         *_flows_finding(talks), *_drops_finding(capture, directions, spaces)),
+         *_flows_finding(conversations), *_drops_finding(capture, directions, spaces)),
         alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
-        answer=Answer(_sentence(directions, connections, talks), notes=tuple(wrong[:MOST_LINES]),
-                      table=_short_links(link_table)),
+        answer=Answer(_sentence(directions, connections, conversations),
+                      notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
         provenance=_provenance(facts, capture, excluded))
     return Reported(report, link_table, connection_table)
 
@@ -116,14 +117,16 @@ def observed_connections(capture: Capture, facts: Mapping[str, object]
     """The TCP connections alone. facts: command.json of the command."""
     fields = headers(capture)
     directions = links(capture, fields, Spaces(_listed(facts, "namespaces")), lambda what: None)
-    return _followed(capture, conversations(capture, fields, directions), directions)
+    return _followed(capture, find_conversations(capture, fields, directions), directions)
 
 
-def _followed(capture: Capture, talks: Conversations, directions: Sequence[LinkDirection]
+def _followed(capture: Capture, conversations: Conversations, directions: Sequence[LinkDirection]
               ) -> list[ObservedConnection]:
-    """The connections that could be followed."""
-    return [] if talks.tcp is None else [connection for connection in observed(
-        talks.connections, talks.tcp, directions, capture.data) if connection]
+    """The connections whose packets could be followed."""
+    if conversations.tcp is None:
+        return []
+    followed = observed(conversations.connections, conversations.tcp, directions, capture.data)
+    return [connection for connection in followed if connection]
 
 
 def _listed(facts: Mapping[str, object], name: str) -> list[str]:
@@ -282,8 +285,8 @@ def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
                       (replace(shown, rows=rows).without_empty().first(MOST_ROWS),))
 
 
-def _flows_finding(talks: Conversations) -> Iterable[Finding]:
-    table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, talks.flows)))
+def _flows_finding(conversations: Conversations) -> Iterable[Finding]:
+    table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, conversations.flows)))
     if table.rows:
         yield Finding("flows", "UDP and pings", (table.without_empty().first(MOST_ROWS),))
 
@@ -309,7 +312,7 @@ def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces
 # In words -------------------------------------------------------------------------------
 
 def _sentence(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
-              talks: Conversations) -> str:
+              conversations: Conversations) -> str:
     if not directions:
         return "The command made no link between two hosts or switches."
     sentence = f"{_outcome(directions)}{_largest_loss(directions)}{_refused(directions)}"
@@ -324,7 +327,7 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
         sentence += f", {bad}" if bad else ""
         sentence += f"; {again} segments were retransmitted." if again > 1 else (
             "; one segment was retransmitted." if again else ".")
-    pings = [flow for flow in talks.flows if flow.kind == "ping"]
+    pings = [flow for flow in conversations.flows if flow.kind == "ping"]
     sent, came = sum(flow.sent for flow in pings), sum(flow.came for flow in pings)
     if came:
         took = [ms for flow in pings if flow.came for ms in (flow.least_ms, flow.longest_ms)]

@@ -18,16 +18,16 @@ from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import HANDSHAKE, SYN, Packet, made, netem, of
 
 
-def talks(capture: Capture) -> conversations.Conversations:
+def conversations_of(capture: Capture) -> conversations.Conversations:
     fields = headers(capture)
-    return conversations.conversations(capture, fields, links.links(capture, fields, Spaces()))
+    return conversations.find_conversations(capture, fields, links.links(capture, fields, Spaces()))
 
 
 def test_connections_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversations, "MOST_CONNECTIONS", 3)
     syns = [Packet(0, 10 * port, 0, 0, SYN, -1, ends=(port, 80)) for port in range(1, 9)]
     capture = made([*syns, *(syn._replace(queued_ms=syn.queued_ms + 1000) for syn in syns)])
-    found = talks(capture)
+    found = conversations_of(capture)
     assert [ends.client[1] for ends in found.connections] == [1, 2, 3] and found.tcp is not None
     assert len(found.tcp.seq) == 6
     assert found.excluded["packets of TCP connections after the first 3"] == 10
@@ -49,17 +49,17 @@ def datagrams(count: int, flows: int) -> Capture:
 def test_flows_after_the_first_are_counted_and_what_never_comes_is_forgotten(
         monkeypatch: pytest.MonkeyPatch) -> None:
     capture = datagrams(40, 5)
-    whole = talks(capture)
+    whole = conversations_of(capture)
     assert [(flow.sent, flow.came, flow.sum_ms) for flow in whole.flows] == [(8, 8, 4.0)] * 5 + [(1, 1, 10.0)]
     monkeypatch.setattr(conversations, "MOST_FLOWS", 2)
     monkeypatch.setattr(conversations, "_AT_ONCE", 7)
-    found = talks(capture)
+    found = conversations_of(capture)
     assert [(flow.sent, flow.came) for flow in found.flows] == [(8, 8)] * 2
     assert found.excluded["packets of UDP flows after the first 2"] == 25
     monkeypatch.setattr(conversations, "_MOST_WAITING", 2)
     late = datagrams(4, 1)
     late.packets = late.packets._replace(time_ns=late.packets.time_ns + 10**9)
-    assert [(flow.sent, flow.came) for flow in talks(late).flows] == [(4, 1), (1, 1)]
+    assert [(flow.sent, flow.came) for flow in conversations_of(late).flows] == [(4, 1), (1, 1)]
 
 
 def test_the_first_packets_of_a_direction_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:

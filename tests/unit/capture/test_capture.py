@@ -19,7 +19,7 @@ from firstflight.findings.render.data import table_csv
 from firstflight.net.headers import TCP, UDP
 from firstflight.wire.capture import pcapng
 from firstflight.wire.capture.connections import observed
-from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.fields import FRAGMENT, Headers, headers
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.links import _in_effect, links
@@ -124,9 +124,9 @@ def test_a_packet_between_two_settings_may_spoil_the_last_one(
 def test_connections_have_their_windows_and_losses(tmp_path: Path) -> None:
     capture = small(tmp_path)
     found = linked(capture)
-    talks = conversations(capture, headers(capture), found)
-    assert talks.tcp is not None
-    seen = observed(talks.connections, talks.tcp, found, capture.data)
+    conversations = find_conversations(capture, headers(capture), found)
+    assert conversations.tcp is not None
+    seen = observed(conversations.connections, conversations.tcp, found, capture.data)
     lossy, clean, refused = (each for each in seen if each)
     assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
     assert clean.handshake_ms == pytest.approx(40, abs=0.01)

@@ -19,7 +19,7 @@ from firstflight.base.errors import OK
 from firstflight.commands.virtual import captured, script
 from firstflight.net.link import Link
 from firstflight.wire.capture.connections import ObservedConnection, observed
-from firstflight.wire.capture.conversations import conversations
+from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.fields import headers
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.links import _in_effect, links
@@ -95,9 +95,9 @@ HANDSHAKE = (Packet(0, 0, 0, 0, SYN, -1), Packet(1, 10, 0, 0, SYN | ACK, 1), Pac
 
 def seen(capture: Capture) -> list[ObservedConnection]:
     fields, directions = headers(capture), found(capture)
-    talks = conversations(capture, fields, directions)
-    assert talks.tcp is not None
-    return [each for each in observed(talks.connections, talks.tcp, directions, capture.data)
+    conversations = find_conversations(capture, fields, directions)
+    assert conversations.tcp is not None
+    return [each for each in observed(conversations.connections, conversations.tcp, directions, capture.data)
             if each]
 
 
