@@ -19,7 +19,7 @@ from firstflight.net.tc import normal_distribution
 from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.testbed.network.commands import commands_of
-from firstflight.wire.delivery.qdiscs import reached, shaper
+from firstflight.wire.delivery.qdiscs import arrival_times, shaper
 
 REQUESTED: dict[str, Any] = {
     "scenario": "digits", "repeat": 1, "rtt_ms": 50.0, "bandwidth_kbps": 10_000.0,
@@ -98,7 +98,7 @@ def in_words(trial: Trial, port: str) -> list[str]:
 
 def arrivals(link: Link, frames: list[tuple[int, int]]) -> list[int]:
     """When frames arrive, ns, by what the judge computes of the link."""
-    came = reached(link, [left for left, _ in frames], normal_distribution())
+    came = arrival_times(link, [left for left, _ in frames], normal_distribution())
     bottleneck, times = shaper(link), []
     reaching = [(at, size) for at, (_, size) in zip(came, frames) if at is not None]
     for at, size in sorted(reaching, key=lambda packet: packet[0]):

@@ -19,7 +19,7 @@ from firstflight.net.headers import ETHERNET_BYTES
 from firstflight.net.link import Link, Path
 from firstflight.net.path import LEAST_TIMER_NS, NEVER
 from firstflight.net.segments import MS, CaptureError, Packets, frames
-from firstflight.wire.delivery.qdiscs import CHOOSING, reached, shaper
+from firstflight.wire.delivery.qdiscs import CHOOSING, arrival_times, shaper
 
 # Timers of a guest wait for each other, LEAST_TIMER_NS each: two of a path, and as many of what
 # else happens just then.
@@ -148,7 +148,7 @@ def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes
 def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[int],
               begun_ns: int, delivery: Delivery) -> Delivery:
     arrived = _paired(sent, came, delivery)
-    times = reached(link, [frame.time_ns for frame in sent], table)
+    times = arrival_times(link, [frame.time_ns for frame in sent], table)
     if len({frame.head for frame in sent}) < len(sent):
         _match_duplicates(link, sent, times, arrived)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place

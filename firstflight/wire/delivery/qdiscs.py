@@ -21,7 +21,7 @@ _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
 _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 
 
-def reached(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
+def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
     """When each packet has propagated, ns; None for one that random loss takes.
 
     left_ns: when they left, in that order. table: netem's normal distribution, where
@@ -90,10 +90,10 @@ _LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class
 class Shaper(Protocol):
     """Times in ns, sizes in bytes with the Ethernet header."""
 
-    def due(self, reached: int, size: int) -> int:
-        """When a packet leaves that comes at `reached`, behind all that was taken."""
+    def due(self, arrival: int, size: int) -> int:
+        """When a packet leaves that comes at `arrival`, behind all that was taken."""
 
-    def take(self, reached: int, size: int, left: int) -> None:
+    def take(self, arrival: int, size: int, left: int) -> None:
         """A packet left at that time."""
 
 
@@ -118,20 +118,20 @@ class Rate:
         self.free = 0  # when the last one has been serialised
         self.left = 0  # when it left
 
-    def due(self, reached: int, size: int) -> int:
-        reached = self._noticed(reached)
-        done = max(reached, self.free) + size * SECOND // self.rate
-        if done == reached or done + LATE_NS <= self.left:
+    def due(self, arrival: int, size: int) -> int:
+        arrival = self._noticed(arrival)
+        done = max(arrival, self.free) + size * SECOND // self.rate
+        if done == arrival or done + LATE_NS <= self.left:
             return max(done, self.left)
-        return max(done, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
+        return max(done, max(arrival, self.left) + LEAST_TIMER_NS) + LATE_NS
 
-    def take(self, reached: int, size: int, left: int) -> None:
-        self.free = max(self._noticed(reached), self.free) + size * SECOND // self.rate
+    def take(self, arrival: int, size: int, left: int) -> None:
+        self.free = max(self._noticed(arrival), self.free) + size * SECOND // self.rate
         self.left = left
 
-    def _noticed(self, reached: int) -> int:
+    def _noticed(self, arrival: int) -> int:
         """When a packet that comes just after a timer is handled."""
-        return max(reached, self.left + LEAST_TIMER_NS) if reached > self.left else reached
+        return max(arrival, self.left + LEAST_TIMER_NS) if arrival > self.left else arrival
 
 
 @dataclass(frozen=True)
@@ -169,11 +169,11 @@ class TokenBucket:
         self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)  # testbed.network.shaping
         self.left = 0
 
-    def due(self, reached: int, size: int) -> int:
+    def due(self, arrival: int, size: int) -> int:
         ready = self.left + self.scale.takes(size) - self.tokens
-        return reached if ready <= reached else ready + LATE_NS
+        return arrival if ready <= arrival else ready + LATE_NS
 
-    def take(self, reached: int, size: int, left: int) -> None:
+    def take(self, arrival: int, size: int, left: int) -> None:
         self.tokens = min(self.burst, self.tokens + left - self.left) - self.scale.takes(size)
         self.left = left
 
@@ -185,11 +185,11 @@ class Cake:
         self.scale = Scale.for_cake(rate)
         self.ready = 0
 
-    def due(self, reached: int, size: int) -> int:
-        return reached if self.ready <= reached else self.ready + LATE_NS
+    def due(self, arrival: int, size: int) -> int:
+        return arrival if self.ready <= arrival else self.ready + LATE_NS
 
-    def take(self, reached: int, size: int, left: int) -> None:
-        self.ready = max(reached, self.ready) + self.scale.takes(size)
+    def take(self, arrival: int, size: int, left: int) -> None:
+        self.ready = max(arrival, self.ready) + self.scale.takes(size)
 
 
 class Htb:
@@ -202,11 +202,11 @@ class Htb:
         self.tokens = list(self.bursts)
         self.left = 0
 
-    def due(self, reached: int, size: int) -> int:
+    def due(self, arrival: int, size: int) -> int:
         ready = self.left + max(0, -min(self.tokens))
-        return reached if ready <= reached else ready + LATE_NS
+        return arrival if ready <= arrival else ready + LATE_NS
 
-    def take(self, reached: int, size: int, left: int) -> None:
+    def take(self, arrival: int, size: int, left: int) -> None:
         idle = min(left - self.left, _LONGEST_NS)
         takes = self.scale.takes(size)
         self.tokens = [max(min(tokens + idle, burst) - takes, 1 - _LONGEST_NS)

@@ -10,7 +10,7 @@ import pytest
 
 from firstflight.net.link import Link, Path
 from firstflight.wire.delivery.packet_path import Delivery, deliveries
-from firstflight.wire.delivery.qdiscs import random_numbers, reached
+from firstflight.wire.delivery.qdiscs import arrival_times, random_numbers
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
@@ -121,7 +121,7 @@ def test_of_packets_that_are_the_same_the_first_that_finds_room_arrives() -> Non
 def test_random_loss_follows_from_the_seed() -> None:
     client, server = trial(20)
     lossy = way(loss_percent=30.0, seed=1006759911)
-    lost = [place for place, reaches in enumerate(reached(lossy, [0] * 20, ())) if reaches is None]
+    lost = [place for place, reaches in enumerate(arrival_times(lossy, [0] * 20, ())) if reaches is None]
     assert 1 < len(lost) < 12
     kept = [each for number, each in enumerate(client[1:]) if number not in lost]
     arrived = [client[0], *(replace(each, time_ns=client[1 + place].time_ns)
@@ -135,7 +135,7 @@ def test_random_loss_follows_from_the_seed() -> None:
 def test_packets_that_are_the_same_are_told_apart_by_what_can_have_arrived() -> None:
     """As SYN-ACKs are, and what a program sends twice: one is lost, or one overtakes the other."""
     lossy = way(loss_percent=50.0, seed=3280387012)
-    first, second = (reaches is None for reaches in reached(lossy, [0, 0], ()))
+    first, second = (reaches is None for reaches in arrival_times(lossy, [0, 0], ()))
     assert (first, second) == (True, False)
     client, server = trial(1)
     again = replace(server[1], time_ns=server[1].time_ns + 30_000_000)
@@ -144,7 +144,7 @@ def test_packets_that_are_the_same_are_told_apart_by_what_can_have_arrived() -> 
     assert (delivery.deviations, delivery.random_drops) == ([], [2])
     jittered = way(jitter_ms=20.0, seed=3)
     left = [server[1].time_ns, again.time_ns]
-    times = [at for at in reached(jittered, left, TABLE) if at is not None]
+    times = [at for at in arrival_times(jittered, left, TABLE) if at is not None]
     came = [replace(client[1], time_ns=at + SERIALISED_NS + 1) for at in sorted(times)]
     assert judge([client[0], *came], [*server, again], jittered).deviations == []
 
@@ -161,7 +161,7 @@ def test_four_timers_may_wait_for_each_other_and_calls_take_whole_microseconds()
 
 def test_bursts_begin_outside_and_end_by_chance() -> None:
     bursts = way(loss_percent=20.0, loss_burst=4.0, seed=77)
-    taken = [reaches is None for reaches in reached(bursts, range(20_000), ())]
+    taken = [reaches is None for reaches in arrival_times(bursts, range(20_000), ())]
     assert not taken[0]
     assert sum(taken) / len(taken) == pytest.approx(0.2, abs=0.02)
     begins = sum(now and not before for before, now in zip(taken, taken[1:]))
@@ -171,7 +171,7 @@ def test_bursts_begin_outside_and_end_by_chance() -> None:
 def test_jitter_follows_from_the_seed_and_the_table() -> None:
     jittered = way(jitter_ms=2.0, seed=5)
     drawn = [TABLE[number % len(TABLE)] for _, number in zip(range(6), random_numbers(5))]
-    times = reached(jittered, [0] * 6, TABLE)
+    times = arrival_times(jittered, [0] * 6, TABLE)
     assert times == [PROPAGATED_NS + round(2e6 * each / 8192) for each in drawn]
 
 
