@@ -42,7 +42,7 @@ from benchmarks import command
 from firstflight.base import files
 from firstflight.base.command_line import Parser, Progress, positive, whole_numbers
 from firstflight.base.errors import FAILED, OK, UsageError
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import FLAGS
 from firstflight.model.predict import predict
 from firstflight.net.segments import capture_file
@@ -166,7 +166,7 @@ def command_of(trial: Trial) -> str:
     if trial.uplink_kbps == trial.bandwidth_kbps:
         del values["uplink_kbps"]
     words = [f"{FLAGS[name].flag} {typed}" for name, value in values.items()
-             if (typed := value if isinstance(value, str) else exact(value))
+             if (typed := value if isinstance(value, str) else format_lossless(value))
              != FLAGS[name].default and (name != "system" or value != HERE)]
     if not trial.chain_bytes and trial.client != "libcurl":
         words.append(f"--client {trial.client}")

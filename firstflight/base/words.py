@@ -46,7 +46,7 @@ def plain(value: float | str) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.10g}"
 
 
-def exact(value: float) -> str:
+def format_lossless(value: float) -> str:
     """A number with every digit that distinguishes it, no exponent: float() reads it."""
     if not math.isfinite(value):
         return str(value)
@@ -64,7 +64,7 @@ def toml(value: TomlValue) -> str:
             for character in json.dumps(value, ensure_ascii=False))
     if isinstance(value, Sequence):
         return f"[{', '.join(map(toml, value))}]"
-    return str(value).lower() if isinstance(value, bool) else exact(value)
+    return str(value).lower() if isinstance(value, bool) else format_lossless(value)
 
 
 def number(value: float | None, digits: int = 1, signed: bool = False) -> str:
@@ -75,7 +75,7 @@ def number(value: float | None, digits: int = 1, signed: bool = False) -> str:
     return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", MINUS)
 
 
-def short(value: float | None) -> str:
+def format_brief(value: float | None) -> str:
     """One decimal where it matters."""
     return number(value, 1 if value is None or abs(value) < 99.95 else 0)
 
@@ -99,13 +99,13 @@ def joined(words: Sequence[str]) -> str:
 def span(values: Iterable[float | None], unit: str) -> str:
     """The range of the known values, from the least to the most."""
     known = [value for value in values if value is not None]
-    low, high = short(min(known)), short(max(known))
+    low, high = format_brief(min(known)), format_brief(max(known))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def duration(seconds: float) -> str:
     if seconds < 120:
-        return f"{short(seconds)} s"
+        return f"{format_brief(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 

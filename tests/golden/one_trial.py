@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from firstflight.base.words import exact, number
+from firstflight.base.words import format_lossless, number
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.net.tc import normal_distribution
@@ -123,10 +123,10 @@ def page() -> str:
     return "\n".join([
         "# One trial, packet by packet", "",
         f"A stored trial: curl fetches {asked.response_bytes} bytes with an initial window of"
-        f" {asked.initcwnd} segments, at an RTT of {exact(asked.rtt_ms)} ms and"
-        f" {exact(asked.bandwidth_kbps)} kbit/s. The link is so slow that two timers of TCP fire"
-        " although nothing is lost. `/usr/bin/python3 -m tests.golden.documents` writes this page"
-        " with the programs that judge every trial. The packets are in"
+        f" {asked.initcwnd} segments, at an RTT of {format_lossless(asked.rtt_ms)} ms and"
+        f" {format_lossless(asked.bandwidth_kbps)} kbit/s. The link is so slow that two"
+        " timers of TCP fire although nothing is lost."
+        " `/usr/bin/python3 -m tests.golden.documents` writes this page with the programs that judge every trial. The packets are in"
         f" `tests/golden/trials/{NAME}`; Wireshark reads them.", "",
         "Time 0 is the first SYN. Packets that left together have one row. Bytes are those of the"
         " frame, with Ethernet's header. Numbers of data and ACKs are relative, as Wireshark shows"
@@ -155,9 +155,9 @@ def path_check(trial: stored.Stored, rows: Sequence[Row]) -> Iterator[str]:
         first.time_ns, before.arrived_ns[-1], row.arrived_ns[0]))
     takes_ms = serialised_ms(first.frame_bytes, link.rate_kbps)
     yield (f"Row {row.number}, for example: its first packet left at {number(left_ms, DIGITS)} ms"
-           f" and was at the link {exact(link.delay_ms)} ms later. Row {before.number} was on the"
-           f" link until {number(free_ms, DIGITS)} ms. {first.frame_bytes} bytes then take"
-           f" {number(takes_ms, DIGITS)} ms, so it has to arrive at"
+           f" and was at the link {format_lossless(link.delay_ms)} ms later."
+           f" Row {before.number} was on the link until {number(free_ms, DIGITS)} ms."
+           f" {first.frame_bytes} bytes then take {number(takes_ms, DIGITS)} ms, so it has to arrive at"
            f" {number(free_ms + takes_ms, DIGITS)} ms. It arrived at {number(came_ms, DIGITS)} ms.")
     yield ""
     for way, delivery in zip(("client", "server"), path):

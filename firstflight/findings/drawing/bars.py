@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from firstflight.base.words import short
+from firstflight.base.words import format_brief
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import BarChart, BarPage, Chart, TimeChart, is_wide
 from firstflight.findings.claims import Ends
@@ -74,9 +74,11 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
 
 def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
     """The rows of the table below a chart's bars."""
-    return [(chart.unit or "value", [short(bar.difference.absolute.value) for bar in chart.bars],
+    differences = [bar.difference for bar in chart.bars]
+    return [(chart.unit or "value", [format_brief(change.absolute.value) for change in differences],
              style.BLUE_TEXT),
-            ("%", [short(bar.difference.percent.value) for bar in chart.bars], style.ORANGE_TEXT),
+            ("%", [format_brief(change.percent.value) for change in differences],
+             style.ORANGE_TEXT),
             *counts_of(chart.bars)]
 
 
@@ -284,7 +286,7 @@ def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
 
 def improved(change: Difference) -> str:
     """What is improved in percent, in brackets where its interval holds zero."""
-    percent = f"{short(change.percent.value)} %"
+    percent = f"{format_brief(change.percent.value)} %"
     return f"({percent})" if change.is_unsure else percent
 
 
@@ -298,7 +300,7 @@ def draw_times(chart: TimeChart) -> Figure:
                  for bar in chart.bars]
     saved = ["" if bar.label == chart.baseline else improved(bar.difference)
              for bar in chart.bars]
-    rows = [(chart.unit or "value", list(map(short, times)), style.BLUE_TEXT),
+    rows = [(chart.unit or "value", list(map(format_brief, times)), style.BLUE_TEXT),
             *([(chart.improved, saved, style.INK)] if any(saved) else []), *counts_of(chart.bars)]
     below = BELOW_INCHES + style.ROW_INCHES * len(rows)
     brackets = ("In brackets: the 95 % interval of what is"

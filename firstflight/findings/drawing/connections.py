@@ -16,7 +16,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import offset_copy
 
-from firstflight.base.words import short
+from firstflight.base.words import format_brief
 from firstflight.findings.charts import PacketsChart, Points, Timeline, TraceChart, TraceRow
 from firstflight.findings.claims import Ends
 from firstflight.findings.drawing import style
@@ -246,7 +246,7 @@ def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
     axes.grid()
     axes.set_xlabel("ms after the client's first packet")
     window, _, network = timeline.title.partition(":")
-    done = f": all acknowledged at {short(timeline.end_ms)} ms" if timeline.end_ms else ""
+    done = f": all acknowledged at {format_brief(timeline.end_ms)} ms" if timeline.end_ms else ""
     width = axes.get_position().width * style.WIDTH_INCHES
     small = [line for text in (timeline.text.partition(";")[0], network.strip())
              for line in style.fitted(text, style.SMALL, width)]

@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from firstflight.base.words import count, number, short
+from firstflight.base.words import count, format_brief, number
 from firstflight.findings.charts import GroupChart, StepChart, is_wide
 from firstflight.findings.difference import Difference
 from firstflight.findings.drawing import bars, style
@@ -67,7 +67,7 @@ def _written(change: Difference | None, is_baseline: bool) -> str:
     """A bar in its table: what it improves, or else its value; – where nothing counts."""
     if change is None:
         return "–"
-    return short(change.experiment.value) if is_baseline else bars.improved(change)
+    return format_brief(change.experiment.value) if is_baseline else bars.improved(change)
 
 
 # A waterfall: what each step adds to a number, a row for each ----------------------

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from firstflight.base.words import short
+from firstflight.base.words import format_brief
 from firstflight.findings.charts import ObjectChart, ObjectPanel, PageBar, PageChart, is_wide
 from firstflight.findings.drawing import bars, style
 
@@ -71,8 +71,8 @@ def _written(bar: PageBar | None) -> str:
     if bar is None:
         return "–"
     if bar.percent is None:
-        return short(bar.page.value)
-    return f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
+        return format_brief(bar.page.value)
+    return f"({format_brief(bar.percent)} %)" if bar.unsure else f"{format_brief(bar.percent)} %"
 
 
 # The waterfall ------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from firstflight.base.words import number, short
+from firstflight.base.words import number, format_brief
 from firstflight.findings.charts import GridChart, Square, SquareChart, SquareMap
 from firstflight.findings.drawing import style
 
@@ -174,7 +174,8 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
     higher = 0.14 if square.left_out else 0.0
     word = "excluded" if wide >= NARROWEST_INCHES else "excl."
     left_out = [(f"{square.left_out} {word}", -0.36, style.SMALL, style.ALARM)]
-    return [(f"{before}{short(square.value)}{unit}{behind}", 0.16 + higher, style.MEDIUM, ""),
+    value = f"{before}{format_brief(square.value)}{unit}{behind}"
+    return [(value, 0.16 + higher, style.MEDIUM, ""),
             (f"{percent} %", higher - 0.18, style.SMALL, ""),
             *(left_out if square.left_out else [])]
 
@@ -202,7 +203,7 @@ def _level_shade(chart: SquareChart, field: SquareMap, square: Square, column: i
 
 def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
     text = ("–" if square is None else
-            f"{square.value:.0f}" if chart.whole else short(square.value))
+            f"{square.value:.0f}" if chart.whole else format_brief(square.value))
     return [(text, 0.0, style.MEDIUM, "")]
 
 
@@ -217,7 +218,7 @@ def _published_shade(chart: SquareChart, field: SquareMap, square: Square, colum
 
 
 def _published_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    return [("–" if square is None else short(square.value), -0.02, style.SMALL, "")]
+    return [("–" if square is None else format_brief(square.value), -0.02, style.SMALL, "")]
 
 
 def _colours(*colours: str) -> Colormap:

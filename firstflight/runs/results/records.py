@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
-from firstflight.base.words import exact, from_text, to_text
+from firstflight.base.words import format_lossless, from_text, to_text
 from firstflight.findings.quantities import QUANTITIES
 
 PASS = "pass"
@@ -277,5 +277,5 @@ class RowWriter:
 
     def row(self, record: Record) -> list[str]:
         trial = record.trial
-        return [to_text(getattr(trial, column), exact) if requested else
+        return [to_text(getattr(trial, column), format_lossless) if requested else
                 to_text(getattr(record, column, None)) for column, requested in self.columns]

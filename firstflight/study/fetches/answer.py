@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base.stats import Estimate
-from firstflight.base.words import between, number, short, span
+from firstflight.base.words import between, number, format_brief, span
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
 from firstflight.study.fetches.figures import kinds
@@ -107,7 +107,8 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
     first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
     base = first.base.requested.initcwnd
     text = (f"IW {base} → {first.experiment.requested.initcwnd} {_effect(first)}, from"
-            f" {short(first.saved.base.value)} to {short(first.saved.experiment.value)} ms")
+            f" {format_brief(first.saved.base.value)} to"
+            f" {format_brief(first.saved.experiment.value)} ms")
     text += "".join(f"; → {other.experiment.requested.initcwnd} {_effect(other)}"
                     for other in others)
     best = min(changes, key=lambda change: change.saved.experiment.value)
@@ -139,7 +140,7 @@ def _effect(change: WindowChange) -> str:
 
 def _size(change: WindowChange) -> str:
     """What is saved or lost, without its sign: "34.6 ± 3.2 ms (20 %)"."""
-    return (f"{short(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
+    return (f"{format_brief(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
             f" ({number(abs(change.saved.percent.value), 0)} %)")
 
 
@@ -147,7 +148,7 @@ def _half(saved: Estimate) -> str:
     """Half of the interval: " ± 3.2"."""
     if saved.interval is None:
         return ""
-    return f" ± {short((saved.interval[1] - saved.interval[0]) / 2)}"
+    return f" ± {format_brief((saved.interval[1] - saved.interval[0]) / 2)}"
 
 
 def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
@@ -34,7 +34,7 @@ Window = tuple[tuple[int, float], ...]  # a mix of (initcwnd, share)
 def window_name(window: Window) -> str:
     """"10", "3+10" for equal shares, "3*0.9+10*0.1" for others."""
     even = all(abs(share - window[0][1]) < SHARE_TOLERANCE for _, share in window)
-    return "+".join(f"{initcwnd}" if even else f"{initcwnd}*{exact(share)}"
+    return "+".join(f"{initcwnd}" if even else f"{initcwnd}*{format_lossless(share)}"
                     for initcwnd, share in window)
 
 

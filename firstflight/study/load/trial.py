@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.net.segments import HEADER_BYTES, MSS, SYN_BYTES
 from firstflight.testbed.messages import Job
@@ -39,9 +39,10 @@ class Clients:
     loss_percent: float = 0.0
 
     def __str__(self) -> str:
-        link = f"/{exact(self.kbps)}k" if self.kbps else ""
-        loss = f"~{exact(self.loss_percent)}%" if self.loss_percent else ""
-        return f"iw{self.initcwnd}*{exact(self.share)}@{exact(self.rtt_ms)}ms{link}{loss}"
+        link = f"/{format_lossless(self.kbps)}k" if self.kbps else ""
+        loss = f"~{format_lossless(self.loss_percent)}%" if self.loss_percent else ""
+        return (f"iw{self.initcwnd}*{format_lossless(self.share)}"
+                f"@{format_lossless(self.rtt_ms)}ms{link}{loss}")
 
     @classmethod
     def parse(cls, text: str) -> Clients:
@@ -107,8 +108,9 @@ class LoadTrial:
         queue = "" if self.queue == DROPTAIL else f"-{self.queue}"
         paced = "-paced" if self.paced else ""
         several = f"-x{self.connections}" if self.connections > 1 else ""
-        return (f"{self.part}-rtt{exact(self.rtt_ms)}-bw{exact(self.bandwidth_kbps)}"
-                f"-q{self.queue_packets}{queue}-load{exact(self.load)}-{self.response_bytes}B"
+        return (f"{self.part}-rtt{format_lossless(self.rtt_ms)}"
+                f"-bw{format_lossless(self.bandwidth_kbps)}-q{self.queue_packets}{queue}"
+                f"-load{format_lossless(self.load)}-{self.response_bytes}B"
                 f"{several}-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
 
     @property
@@ -228,7 +230,7 @@ def points_of(value: object, where: str) -> tuple[tuple[float, float], ...]:
 
 def sizes_text(points: tuple[tuple[float, float], ...]) -> str:
     """The reverse of `distribution` for points."""
-    return ";".join(f"{exact(share)}:{exact(size)}" for share, size in points)
+    return ";".join(f"{format_lossless(share)}:{format_lossless(size)}" for share, size in points)
 
 
 @cache

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from firstflight.base.quantity import in_words
-from firstflight.base.words import joined, plain, short
+from firstflight.base.words import joined, plain, format_brief
 from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.runs.kinds import RunData
@@ -155,15 +155,16 @@ def sentence(those: Sequence[Setting], names: Sequence[str]) -> str:
         each = those[0]
         times = each.counting[0]
         return (f"With {times.window} segments the page is there after"
-                f" {short(times.page.value)} ms, its document after"
-                f" {short(times.mean('document_ms'))} ms.")
+                f" {format_brief(times.page.value)} ms, its document after"
+                f" {format_brief(times.mean('document_ms'))} ms.")
     if len(compared) == 1:
         return f"{_change(compared[0][0])}."
     if len(compared) <= MOST_SAID:
         return f"{'; '.join(f'{name}: {_short_change(each)}' for each, name in compared)}."
     ordered = sorted(((each.saved_percent(each.counting[-1].window) or 0.0, name)
                       for each, name in compared), reverse=True)
-    best, worst = (f"{short(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
+    best, worst = (f"{format_brief(abs(percent))} %"
+                   f" {'earlier' if percent >= 0 else 'later'} ({name})"
                    for percent, name in (ordered[0], ordered[-1]))
     base, *_, largest = compared[0][0].counting
     return (f"With {largest.window} instead of {base.window} segments, the page is there {best} to"
@@ -175,15 +176,16 @@ def _change(setting: Setting) -> str:
     base, *others = setting.counting
     if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
         windows = joined([str(times.window) for times in setting.counting])
-        return f"No window changes the page: with {windows} it takes {short(base.page.value)} ms"
+        return (f"No window changes the page: with {windows} it takes"
+                f" {format_brief(base.page.value)} ms")
     fastest = setting.fastest
     if fastest is base:
         if unsure := _unsure(setting):
             return unsure
-        slower = joined([f"{short(times.page.value - base.page.value)} ms later with"
+        slower = joined([f"{format_brief(times.page.value - base.page.value)} ms later with"
                          f" {times.window}" for times in others])
         return (f"{base.window} segments are the fastest: the page is there after"
-                f" {short(base.page.value)} ms, and {slower}")
+                f" {format_brief(base.page.value)} ms, and {slower}")
     if unsure := _unsure(setting):
         return unsure
     saved = base.page.value - fastest.page.value
@@ -191,8 +193,9 @@ def _change(setting: Setting) -> str:
     which = "" if len(others) == 1 else ", the fastest of " + joined(
         [str(times.window) for times in setting.counting])
     return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
-            f" {short(saved)} ms earlier, after {short(fastest.page.value)} instead of"
-            f" {short(base.page.value)} ms ({short(saved / base.page.value * 100)} %); its document"
+            f" {format_brief(saved)} ms earlier, after {format_brief(fastest.page.value)}"
+            f" instead of {format_brief(base.page.value)} ms"
+            f" ({format_brief(saved / base.page.value * 100)} %); its document"
             f" {_earlier(document)}")
 
 
@@ -203,17 +206,18 @@ def _unsure(setting: Setting) -> str:
              if (difference := setting.saved(times.window)) is not None}
     if not saved or any(each.interval is None or each.sign for each in saved.values()):
         return ""
-    named = joined([f"{short(abs(each.value))} ± {short((each.interval[1] - each.interval[0]) / 2)}"
-                    f" ms {'earlier' if each.value > 0 else 'later'} with {window}"
+    named = joined([f"{format_brief(abs(each.value))} ±"
+                    f" {format_brief((each.interval[1] - each.interval[0]) / 2)} ms"
+                    f" {'earlier' if each.value > 0 else 'later'} with {window}"
                     for window, each in saved.items() if each.interval])
     return (f"No window differs significantly from {base.window} segments, with which the page"
-            f" takes {short(base.page.value)} ms: it is there {named}")
+            f" takes {format_brief(base.page.value)} ms: it is there {named}")
 
 
 def _earlier(saved_ms: float) -> str:
     if abs(saved_ms) <= SAME_MS:
         return "at the same time"
-    return f"{short(abs(saved_ms))} ms {'earlier' if saved_ms > 0 else 'later'}"
+    return f"{format_brief(abs(saved_ms))} ms {'earlier' if saved_ms > 0 else 'later'}"
 
 
 def _short_change(setting: Setting) -> str:
@@ -222,11 +226,12 @@ def _short_change(setting: Setting) -> str:
         return f"{unsure[0].lower()}{unsure[1:]}"
     if fastest is base:
         most = max(times.page.value for times in setting.counting) - base.page.value
-        return (f"{base.window} segments are the fastest, {short(base.page.value)} ms, and others"
-                f" take up to {short(most)} ms more")
+        return (f"{base.window} segments are the fastest, {format_brief(base.page.value)} ms, and"
+                f" others take up to {format_brief(most)} ms more")
     saved = base.page.value - fastest.page.value
-    return (f"{fastest.window} instead of {base.window} segments save {short(saved)} of"
-            f" {short(base.page.value)} ms ({short(saved / base.page.value * 100)} %)")
+    return (f"{fastest.window} instead of {base.window} segments save {format_brief(saved)} of"
+            f" {format_brief(base.page.value)} ms"
+            f" ({format_brief(saved / base.page.value * 100)} %)")
 
 
 def notes(setting: Setting, name: str) -> list[str]:
@@ -237,17 +242,19 @@ def notes(setting: Setting, name: str) -> list[str]:
     drops = [times.mean("queue_drops") or 0.0 for times in counting]
     if any(drops):
         said.append(f"{place}the queue drops " + joined(
-            [f"{short(dropped).removesuffix('.0')} packets with {times.window}" if dropped else
-             f"none with {times.window}" for dropped, times in zip(drops, counting)]) + ".")
-    idle = joined([f"{short(times.mean('idle_ms'))} of {short(times.page.value)} ms with"
-                   f" {times.window}" for times in counting])
+            [f"{format_brief(dropped).removesuffix('.0')} packets with {times.window}"
+             if dropped else f"none with {times.window}"
+             for dropped, times in zip(drops, counting)]) + ".")
+    idle = joined([f"{format_brief(times.mean('idle_ms'))} of"
+                   f" {format_brief(times.page.value)} ms with {times.window}"
+                   for times in counting])
     said.append(f"{place}the link to the client sends nothing for {idle}.")
     full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
     if full:
         windows = joined([str(times.window) for times in full])
         said.append(f"{place}with {windows} the link is never free for long from the first byte on"
-                    f" ({short((1 - full[-1].idle_share) * 100)} % of the time it sends): its"
-                    " bandwidth is the limit.")
+                    f" ({format_brief((1 - full[-1].idle_share) * 100)} % of the time it sends):"
+                    " its bandwidth is the limit.")
     return [f"{note[0].upper()}{note[1:]}" for note in said]
 
 
@@ -276,20 +283,22 @@ def _waterfall(scenario: PageScenario, figure: PageFigure, those: Sequence[Setti
 
 def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]]) -> str:
     """What a waterfall shows, in words: where the objects spend their time."""
-    named = [f"with {window} segments {short(part[0])} ms without a connection, {short(part[1])} ms"
-             f" without a byte and {short(part[2])} ms while it comes"
+    named = [f"with {window} segments {format_brief(part[0])} ms without a connection,"
+             f" {format_brief(part[1])} ms without a byte and {format_brief(part[2])} ms while it"
+             " comes"
              for window, part in zip(windows, parts)]
     return f"On average an object spends {'; '.join(named)}."
 
 
 def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
     record = times.records[0]
-    document = short(record.document_ms)
+    document = format_brief(record.document_ms)
     marks = [(record.document_ms or 0.0, "document, first screen and page are there"
               if record.first_screen_ms else "document and page are there")]
     marks += [(at_ms, marks[0][1]) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
     return ObjectPanel(
-        f"Initial window {times.window}: document {document} ms, page {short(record.page_ms)} ms",
+        f"Initial window {times.window}: document {document} ms,"
+        f" page {format_brief(record.page_ms)} ms",
         tuple(ObjectBar(each.named_ms, each.named_ms + requested.parse_ms, each.start_ms,
                         each.first_byte_ms, each.end_ms, each.is_first)
               for each, requested in zip(objects, record.trial.requested)), tuple(marks))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 
 MOST_OBJECTS = 1000  # of one page; the 99th percentile of the HTTP Archive has half of it
 MOST_BYTES = 30_000_000  # of one page: a tap holds the packets of some 40 MB
@@ -45,8 +45,8 @@ class PageObject:
         """As a column of trials.csv has it: "15000<1@300+5~20#1!"."""
         return "".join((
             f"{self.size_bytes}", f"<{self.named_by}@{self.at_byte}" if self.named_by else "",
-            f"+{exact(self.parse_ms)}" if self.parse_ms else "",
-            f"~{exact(self.think_ms)}" if self.think_ms else "",
+            f"+{format_lossless(self.parse_ms)}" if self.parse_ms else "",
+            f"~{format_lossless(self.think_ms)}" if self.think_ms else "",
             f"#{self.host}" if self.host else "", "!" if self.is_early else ""))
 
 

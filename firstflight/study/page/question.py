@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import exact, joined, plain, toml
+from firstflight.base.words import format_lossless, joined, plain, toml
 from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import ScenarioFile, names, parsed
@@ -92,9 +92,9 @@ def _text(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: 
     sweep = ["[[sweep]]", 'name = "own"', 'page = "own"']
     for known in ("rtt_ms", "bandwidth_kbps", "initrwnd"):
         value = given.get(known, FLAGS[known].defaults)[0]
-        sweep.append(f"{known} = {exact(value)}  # {FLAGS[known].flag_help}")
+        sweep.append(f"{known} = {format_lossless(value)}  # {FLAGS[known].flag_help}")
     if "uplink_kbps" in given:
-        sweep.append(f"uplink = {exact(given['uplink_kbps'][0])}")
+        sweep.append(f"uplink = {format_lossless(given['uplink_kbps'][0])}")
     sweep += [f"{known} = {toml(given.get(known) or FLAGS[known].defaults)}"
               f"  # {FLAGS[known].flag_help}" for known in _LISTS]
     sweep.append(f"connections = {toml(page.connections)}  # to a host, over HTTP/1.1")
@@ -130,7 +130,7 @@ def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
 def _object(each: PageObject) -> list[str]:
     values = {"bytes": each.size_bytes, "named_by": each.named_by, "at_byte": each.at_byte,
               "parse_ms": each.parse_ms, "think_ms": each.think_ms, "host": each.host}
-    lines = [f"{name} = {exact(value)}" for name, value in values.items()
+    lines = [f"{name} = {format_lossless(value)}" for name, value in values.items()
              if value or name == "bytes" or (name == "at_byte" and each.named_by)]
     return ["[[page.object]]", *lines, *(["early = true"] if each.is_early else []), ""]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.net.link import Path
 from firstflight.study.page.objects import PATTERN, PageObject, parse
 from firstflight.testbed.messages import Job
@@ -49,9 +49,11 @@ class PageTrial:
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a scenario."""
-        loss = f"-loss{exact(self.loss_percent)}" if self.loss_percent else ""
-        uplink = f"-up{exact(self.uplink_kbps)}" if self.uplink_kbps != self.bandwidth_kbps else ""
-        return (f"{self.part}-{self.page}-rtt{exact(self.rtt_ms)}-bw{exact(self.bandwidth_kbps)}"
+        loss = f"-loss{format_lossless(self.loss_percent)}" if self.loss_percent else ""
+        uplink = (f"-up{format_lossless(self.uplink_kbps)}"
+                  if self.uplink_kbps != self.bandwidth_kbps else "")
+        return (f"{self.part}-{self.page}-rtt{format_lossless(self.rtt_ms)}"
+                f"-bw{format_lossless(self.bandwidth_kbps)}"
                 f"{uplink}-q{self.queue_packets}{loss}-http{self.http}-c{self.connections}"
                 f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}"
                 f"-iw{self.initcwnd}-{self.repeat}")

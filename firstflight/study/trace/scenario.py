@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import exact, nearest, plain
+from firstflight.base.words import format_lossless, nearest, plain
 from firstflight.net.segments import MSS
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
@@ -238,7 +238,7 @@ class TraceSweep(grammar.Sweep[TraceTrial]):
     def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
         """Nothing of them is drawn. They share what is long: a schedule may have many writes."""
         paths = " ".join(self.writing.paths(self.mss))
-        think_times = {think_s: " ".join(map(exact, self.writing.thinks_s(think_s)))
+        think_times = {think_s: " ".join(map(format_lossless, self.writing.thinks_s(think_s)))
                        for think_s in self.think_s}
         for values in self.combinations():
             tcp, think_s = values["tcps"], values["think_s"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.net.link import Path
 from firstflight.net.segments import TIMESTAMP_BYTES
 from firstflight.testbed.messages import Job
@@ -65,7 +65,7 @@ class TraceTrial:
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a scenario."""
-        think = "" if self.think_s is None else f"-think{exact(self.think_s)}"
+        think = "" if self.think_s is None else f"-think{format_lossless(self.think_s)}"
         return f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}"
 
     @property
@@ -108,7 +108,7 @@ class TraceTrial:
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
-        ending = f"&trace_ms={exact(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
+        ending = f"&trace_ms={format_lossless(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
         return {
             "kind": "trace", "id": self.id, "initcwnd": self.initcwnd,
             "initrwnd": self.receive_window or 1000,

@@ -16,7 +16,7 @@ import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import FLAGS
 from firstflight.net.queue_length import AUTO
 from firstflight.parameters import PARAMETERS
@@ -98,8 +98,8 @@ def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
     missing = int(numpy.isnan(getattr(users, name)).sum())
     facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
     if missing:
-        facts.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
-                    " command line")
+        facts.append(f"{name}: {missing} of {users.count} rows have the"
+                     f" {format_lossless(given[name])} of the command line")
     return "; ".join(facts)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any, ClassVar
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Kind, Study
 from firstflight.runs.results import records
@@ -27,7 +27,7 @@ class Trial:
     @property
     def id(self) -> str:
         part = f"{self.part}-" if self.part else ""
-        return f"{part}rtt{exact(self.rtt_ms)}-{self.repeat}"
+        return f"{part}rtt{format_lossless(self.rtt_ms)}-{self.repeat}"
 
     def job(self) -> dict[str, Any]:
         return {"id": self.id}

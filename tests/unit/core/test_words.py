@@ -38,7 +38,7 @@ def test_a_number_as_people_write_it(value: float, written: str) -> None:
     (5.0, "5"), (0.1 + 0.2, "0.30000000000000004"), (math.inf, "inf"), (-math.inf, "-inf"),
     (200.0, "200")])
 def test_every_digit_and_no_exponent(value: float, written: str) -> None:
-    assert words.exact(value) == written and float(written) == value
+    assert words.format_lossless(value) == written and float(written) == value
 
 
 @pytest.mark.parametrize("value, digits, signed, written", [
@@ -52,7 +52,7 @@ def test_fixed_decimals(value: float | None, digits: int, signed: bool, written:
 @pytest.mark.parametrize("value, written", [
     (99.9, "99.9"), (99.94, "99.9"), (99.96, "100"), (-99.96, "−100"), (None, "–"), (0.0, "0.0")])
 def test_a_decimal_where_it_matters(value: float | None, written: str) -> None:
-    assert words.short(value) == written
+    assert words.format_brief(value) == written
 
 
 @pytest.mark.parametrize("value, written", [(3.0, "3"), (3.25, "3.2"), (None, "–")])

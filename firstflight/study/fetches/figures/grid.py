@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from firstflight.base import stats
 from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
-from firstflight.base.words import number, plain, short
+from firstflight.base.words import format_brief, number, plain
 from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
@@ -145,7 +145,7 @@ def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
             change.excluded.total)))
         tables.append(grid.table(
             f"{metric.improved.capitalize()}, {title}", changes, lambda change: (
-                f"{metric.with_unit(short(change.absolute.value))}"
+                f"{metric.with_unit(format_brief(change.absolute.value))}"
                 f" {number(change.percent.value, 0)} %")))
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
@@ -172,10 +172,10 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
         known = [square for row in shown.rows for square in row if square is not None]
         if known:
             low, high = (choose(known, key=lambda square: square.value) for choose in (min, max))
-            ranges.append(f"{shown.title}{': ' if shown.title else ''}{short(low.value)} to"
-                        f" {metric.with_unit(short(high.value))} {metric.improved},"
-                        f" {short(min(square.percent for square in known))} to"
-                        f" {short(max(square.percent for square in known))} %")
+            ranges.append(f"{shown.title}{': ' if shown.title else ''}{format_brief(low.value)} to"
+                        f" {metric.with_unit(format_brief(high.value))} {metric.improved},"
+                        f" {format_brief(min(square.percent for square in known))} to"
+                        f" {format_brief(max(square.percent for square in known))} %")
     return f"{'. '.join(ranges) or NOTHING_COUNTS}."
 
 
@@ -294,7 +294,7 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
                                     for value in _row(change, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
-        f"{metric.with_unit(short(change.experiment.value))} with {window}"
+        f"{metric.with_unit(format_brief(change.experiment.value))} with {window}"
         for window, change in zip(windows, group) if change) or "nothing counts")
         for label, group in bars)
     foot = ("Below the bars: the mean and what percentage of the first window's is"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base.stats import Estimate
-from firstflight.base.words import between, short
+from firstflight.base.words import between, format_brief
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.study.fetches.figures.bar_figure import BarFigure
@@ -52,7 +52,7 @@ def effect(panel: BarFigure, bar: Bar) -> str:
 
 def sentence_of_figure(panel: BarFigure) -> list[str]:
     """What each bar has beyond the lossless one; [] where none has."""
-    parts = [f"{short(beyond.value)} {panel.metric.unit} at {panel.named(bar)}"
+    parts = [f"{format_brief(beyond.value)} {panel.metric.unit} at {panel.named(bar)}"
              f" ({between(beyond.interval)}, {effect(panel, bar)})"
              for bar in panel.bars if (beyond := beyond_lossless(panel, bar))]
     return [f"Beyond what is {panel.metric.improved} without loss: {'; '.join(parts)}."
@@ -69,8 +69,8 @@ def lines_above(panel: BarFigure, bar: Bar) -> tuple[str, str]:
     if beyond is None or beyond.interval is None:
         return "", ""
     low, high = beyond.interval
-    return (f"{short(beyond.value)} {unit}: {effect(panel, bar)}",
-            f"{short(low)} … {short(high)}")
+    return (f"{format_brief(beyond.value)} {unit}: {effect(panel, bar)}",
+            f"{format_brief(low)} … {format_brief(high)}")
 
 
 def sentence_of_run(panels: Sequence[BarFigure]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from firstflight.base.words import plain, short
+from firstflight.base.words import plain, format_brief
 from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart,
                                          SquareMap)
 from firstflight.findings.claims import NOT_MEASURED, word_of
@@ -203,8 +203,8 @@ def _sentence(figure: Figure, values: Values) -> str:
     for line in values.lines:
         known = [values.means[x, line] for x in values.across if (x, line) in values.means]
         if known:
-            parts.append(f"{values.named(line)}: {short(min(known))} to {short(max(known))}"
-                         f" {metric.unit}".rstrip())
+            parts.append(f"{values.named(line)}: {format_brief(min(known))} to"
+                         f" {format_brief(max(known))} {metric.unit}".rstrip())
     return f"{metric.axis}: {'; '.join(parts) or 'nothing that was measured counts'}."
 
 

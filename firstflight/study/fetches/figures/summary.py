@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from firstflight.base.words import short, span
+from firstflight.base.words import format_brief, span
 from firstflight.findings import claims
 from firstflight.findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
                                          WITHIN_POINTS)
@@ -105,8 +105,9 @@ def _held(judged: Sequence[BarFigure]) -> list[str]:
 def _differences(panels: Iterable[BarFigure]) -> list[str]:
     """Where the numbers are farthest from the published ones, by ratio."""
     ratios = [(ours / published,
-               f"{panel.by.head} {panel.named(bar)}: {short(ours)}"
-               f" {panel.metric.unit} here, {short(published)} {panel.metric.unit} published")
+               f"{panel.by.head} {panel.named(bar)}: {format_brief(ours)}"
+               f" {panel.metric.unit} here,"
+               f" {format_brief(published)} {panel.metric.unit} published")
               for panel in panels if not panel.is_sweep for bar in panel.bars
               if (published := bar.published.absolute or 0) > 0
               and (ours := bar.difference.absolute.value) > 0]
@@ -162,8 +163,8 @@ def figure_sentence(panel: BarFigure) -> str:
     figure, bars, unit = panel.figure, panel.bars, panel.metric.unit
     low, high = (choose(bars, key=lambda bar: bar.difference.absolute.value)
                  for choose in (min, max))
-    ends = dict.fromkeys(f"{short(end.difference.absolute.value)} {unit} (at {panel.named(end)})"
-                         for end in (low, high))
+    ends = dict.fromkeys(f"{format_brief(end.difference.absolute.value)} {unit}"
+                         f" (at {panel.named(end)})" for end in (low, high))
     saved = "gain" if panel.metric.more_is_better else "save"
     windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
     text = (f"{windows} {saved}"
@@ -187,18 +188,20 @@ def _best_window(panel: BarFigure) -> str:
             f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
     best = min(panel.bars, key=lambda bar: sign * bar.difference.experiment.value)
     change = best.difference
-    mean = f"{short(change.experiment.value)} {unit} on average"
+    mean = f"{format_brief(change.experiment.value)} {unit} on average"
     *windows, last = (bar.label for bar in panel.bars)
     listed = f"{', '.join(windows)} and {last}" if windows else last
     text = f"Of the windows {listed}, a window of {best.label} {took}: {mean}"
-    if len({short(bar.difference.experiment.value) for bar in panel.bars}) == 1:
+    if len({format_brief(bar.difference.experiment.value) for bar in panel.bars}) == 1:
         text = f"The windows {listed} give the same: {mean}"
     elif not panel.is_baseline(best):
-        text += (f", {short(change.absolute.value)} {unit} or {short(change.percent.value)} %"
+        text += (f", {format_brief(change.absolute.value)} {unit} or"
+                 f" {format_brief(change.percent.value)} %"
                  f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
     known = [(sign * level, bar.label) for bar in panel.bars
              if (level := bar.published.level) is not None]
     if known:
         level, label = min(known)
-        text += f"; published: {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
+        text += (f"; published: {label} {took.removesuffix(' time')},"
+                 f" {format_brief(sign * level)} {unit}")
     return text + "."

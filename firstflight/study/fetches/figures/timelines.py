@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from firstflight.base import files
-from firstflight.base.words import plain, short
+from firstflight.base.words import plain, format_brief
 from firstflight.findings.charts import Mark, PacketsChart, Timeline
 from firstflight.findings.findings import Finding
 from firstflight.net.segments import CaptureError, Segment, client_ports
@@ -144,7 +144,7 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
     text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
             f" the first flight, {len(exchange.retransmissions)} retransmitted,"
             f" {len(exchange.lost_data)} lost; "
-            + (f"all acknowledged at {short(end_ms)} ms" if end_ms is not None
+            + (f"all acknowledged at {format_brief(end_ms)} ms" if end_ms is not None
                else "not all acknowledged"))
     return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
                     end_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.parameters import default
 
 
@@ -56,7 +56,9 @@ class ResponseParameters:
     @property
     def stages(self) -> list[str]:
         """The two stages of the response that counts, likewise; [] for one write."""
-        return [f"burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}"] if self.gap_ms else []
+        if not self.gap_ms:
+            return []
+        return [f"burst={self.burst_bytes}&gap_ms={format_lossless(self.gap_ms)}"]
 
 
 def segments_at_once(writes: tuple[int, ...], total_bytes: int, mss: int, nagle: bool,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.net.segments import MSS
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
                                         of_subject)
@@ -68,9 +68,11 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         seed = f"-seed{self.seed}" if self.is_random else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         system = f"-{self.system}" if self.system != HERE else ""
-        stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
-        return (f"rtt{exact(self.rtt_ms)}-bw{exact(self.bandwidth_kbps)}"
-                f"-up{exact(self.uplink_kbps)}-q{self.queue_packets}{self._tagged(NETWORK)}"
+        stages = (f"-burst{self.burst_bytes}-gap{format_lossless(self.gap_ms)}" if self.gap_ms
+                  else "")
+        return (f"rtt{format_lossless(self.rtt_ms)}-bw{format_lossless(self.bandwidth_kbps)}"
+                f"-up{format_lossless(self.uplink_kbps)}-q{self.queue_packets}"
+                f"{self._tagged(NETWORK)}"
                 f"{'-' if self.queue_from else ''}{self.queue_from}{self._tagged(PUBLISHED)}{seed}"
                 f"-iw{self.initcwnd}-rw{self.initrwnd}{self._tagged(TCP)}"
                 f"-{self.congestion_control}-{self.client}{earlier}{self._tagged(RESPONSE)}"
@@ -80,7 +82,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     def _tagged(self, subject: str) -> str:
         """Its parameters of a subject that are not at their default, for its id."""
-        return "".join(f"-{row.tag}{value if isinstance(value, str) else exact(value)}"
+        return "".join(f"-{row.tag}{value if isinstance(value, str) else format_lossless(value)}"
                        for row in _TAGGED[subject]
                        if (value := getattr(self, row.field)) != row.default)
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from firstflight.base.words import exact
+from firstflight.base.words import format_lossless
 from firstflight.findings.findings import Compared
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
@@ -115,8 +115,8 @@ class Evidence(Observed):
         requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes)
         if trial.before:
             digits = more_digits(trial)
-            path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
-                    else "")
+            path = (f"?burst={trial.burst_bytes}&gap_ms={format_lossless(trial.gap_ms)}"
+                    if trial.gap_ms else "")
             requested = replace(requested,
                                 earlier_bytes=trial.before[0] + header_bytes + digits,
                                 earlier_request_bytes=request_bytes + digits - len(path),
