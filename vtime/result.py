@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended, and where what it left is.
+    """How a command ended, and where its output and its files are.
 
     status: its exit status, as a shell has it; 124 where a timeout ended it, 130 where a second
     Ctrl-C did, 143 where SIGTERM did. output: a file; each line has the seconds of the machine's
     clock, "out" or "err", and what was printed. files: the folder with what it wrote, file_count of
-    them. capture: every packet of every link in pcapng, None where none was asked for, or the
-    command took it away. clock_s: seconds that passed on the machine's clock, wall_s: here.
-    troubles: lines about what was left out or went wrong, untold_count: how many more there were.
+    them. capture: every packet of every link in pcapng, None where none was requested, or the
+    command removed it. clock_s: seconds that passed on the machine's clock, wall_s: on the host.
+    troubles: lines about what is missing or went wrong, untold_count: how many more there were.
     is_whole: whether all that it wrote and printed is there. spinning: names of its programs that
     waited without sleeping, so that the clock was moved on. namespaces: lines with the time in ns,
     the number and the name of each network namespace that `ip netns` named. cut_lines: how many

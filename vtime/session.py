@@ -94,9 +94,9 @@ def keep_capture(guest: CommandGuest, into: Path) -> bool:
 
 @dataclass
 class BegunLine:
-    """What has come of a line that has not ended. at_s: when its first byte was there.
+    """The beginning of a line that has not ended. at_s: when its first byte came.
 
-    is_rest: whether it goes on with a line that was cut.
+    is_rest: whether it continues a line that was cut.
     """
 
     at_s: float = 0.0
@@ -112,7 +112,7 @@ class OutputFile:
     """
 
     def __init__(self, path: Path, outcome: CommandEnd) -> None:
-        """outcome: is told, once, why output cannot be stored."""
+        """outcome: takes a note, once, if output cannot be stored."""
         self.path, self.outcome = path, outcome
         self.file = files.append(path)
         self.room = KEPT_BYTES

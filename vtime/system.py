@@ -23,7 +23,7 @@ NAME, RELEASE = "Debian 13", "trixie"
 PACKAGES = ("base-files", "base-passwd", "bash", "coreutils", "curl", "dash", "grep", "iproute2",
             "libc-bin", "mininet", "mawk", "net-tools", "nginx-light", "openssl", "procps",
             "python3", "python3-cryptography", "python3-pycurl", "sed", "util-linux")
-RECIPE = 1  # part of its name: raise it when it is made otherwise
+RECIPE = 1  # part of the folder's name: raise it when the system is made in another way
 SHOWN_PACKAGES = ("curl", "libcurl4t64", "libssl3t64", "nginx", "python3.13")  # in run.json
 MOUNT_POINT = "first-flight"  # where the project is in it
 PYTHON = "/usr/bin/python3"  # of its own
@@ -34,15 +34,15 @@ MISSING = f"needs {NAME}'s programs, which are not here: ./install.sh --with-pq 
 
 
 class Damaged(Exception):
-    """It is not what was unpacked; its text is where."""
+    """The system is not as it was unpacked; the message names the file."""
 
 
 class Missing(Damaged):
-    """It was never made, or removed."""
+    """The system was never unpacked, or was removed."""
 
 
 def cache() -> Path:
-    """Where such systems are, under sudo in the folder of the user who will run guests."""
+    """The folder of such systems; under sudo, that of the user who will run guests."""
     home = Path.home()
     if os.geteuid() == 0 and (user := os.environ.get("SUDO_USER")):
         home = Path(os.path.expanduser(f"~{user}"))
@@ -58,7 +58,7 @@ def folder() -> Path:
 # What is in it -----------------------------------------------------------------------
 
 def describe(root: Path, versions: dict[str, str], file: Path) -> None:
-    """Write down the packages' versions and, of each file, what it has to be."""
+    """Write the packages' versions, and of each file its size, time and digest."""
     files = {name: [*_looks(path), _content(path)] for name, path in _walk(root)}
     file.write_text(json.dumps({"packages": versions, "files": files}))
 
@@ -69,7 +69,7 @@ def check(root: Path) -> dict[str, str]:
 
 
 def check_content(root: Path) -> dict[str, str]:
-    """The same, each file read."""
+    """The same as check, but each file is read."""
     return _checked(root, by_content=True)
 
 
@@ -138,7 +138,7 @@ def command(root: Path, words: list[str]) -> list[str]:
 
 
 def compile_programs(root: Path, patterns: tuple[str, ...]) -> None:
-    """Keep the byte code, in its Python's, of what of ours runs there; where it can be kept."""
+    """Compile our programs that run in it, with its Python, if the byte code can be stored."""
     paths = [str(path) for pattern in patterns for path in PROJECT.glob(pattern)]
     subprocess.run(command(root, ["-E", "-S", "-m", "compileall", "-q", *paths]),
                    env={"PYTHONHOME": str(root / "usr")}, stdout=subprocess.DEVNULL,

@@ -37,7 +37,7 @@ def pictures(text: str) -> tuple[str, ...]:
 
 
 _WRITING = "writing"  # where the system names no file
-LATER_S = 0.02  # after which a signal that meets an import is repeated
+LATER_S = 0.02  # until a signal that arrived during an import is sent again
 _PROJECT = Path(__file__).resolve().parent.parent.parent
 _heeded: set[int] = set()  # the signals that interrupt the command
 
@@ -45,7 +45,7 @@ _heeded: set[int] = set()  # the signals that interrupt the command
 def say(message: str) -> None:
     """One message line to standard error; nothing where nobody reads it.
 
-    Of invisible characters, which names of a stranger's may have, it shows the escapes.
+    Invisible characters, which names from a stranger may have, are shown as escapes.
     """
     try:
         print(escaped(message), file=sys.stderr, flush=True)
@@ -54,7 +54,7 @@ def say(message: str) -> None:
 
 
 def printed(text: str) -> bool:
-    """Print it; False where its reader has left, who gets nothing from then on (`| head -1`)."""
+    """Print the text; False if the reader has left (`| head -1`): nothing is printed then."""
     try:
         print(escaped(text), flush=True)
     except BrokenPipeError:
@@ -64,12 +64,12 @@ def printed(text: str) -> bool:
 
 
 def terminal_width() -> int:
-    """Characters of a line: of the terminal, 60 to 110; 110 where there is none."""
+    """Characters in a line: the terminal's width, from 60 to 110; 110 without a terminal."""
     return max(60, min(110, shutil.get_terminal_size((110, 24)).columns))
 
 
 class Once(argparse._StoreAction):
-    """A flag with one value, which is refused where it is given twice: the last never wins."""
+    """A flag with one value. Giving it twice is an error: the last never wins."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
                  values: Any, option_string: str | None = None) -> None:
@@ -81,13 +81,13 @@ class Once(argparse._StoreAction):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and leaves the flags to --help; has --version.
+    """Reports what is wrong in one line, and leaves the list of flags to --help; has --version.
 
-    synonyms: of flags that there are not, what to type, by what people type: a sentence, or a flag
-    and an example of its value, in whose place the user's own value is shown where the flag takes
-    it. short: the text of --help, where `--help all` shows every flag and `--help FLAG` one.
-    examples: of flags, by their names; others: gives the text of the flags that stand before
-    `-- COMMAND`, which another parser reads.
+    synonyms: for words that are no flags, what to type instead: a sentence, or a flag with an
+    example of its value. The user's own value is shown in its place if the flag accepts it.
+    short: the text of --help, where `--help all` shows every flag and `--help FLAG` one.
+    examples: a command for each flag, by the flag's name. others: returns the help of the flags
+    that stand before `-- COMMAND`, which another parser reads.
     """
 
     def __init__(self, synonyms: Mapping[str, str | tuple[str, str]] = {}, short: str = "",
@@ -130,7 +130,7 @@ class Parser(argparse.ArgumentParser):
                 action, f"{error.message}: {'|'.join(action.option_strings)} {values}") from None
 
     def _hint(self, unknown: Sequence[str]) -> str:
-        """What to type in the place of the first word that is none of the flags."""
+        """What to type instead of the first unknown flag."""
         typed = next((word for word in unknown if word.startswith("-")), "")
         if not typed:
             return f"unrecognized arguments: {' '.join(unknown)}"
@@ -141,8 +141,8 @@ class Parser(argparse.ArgumentParser):
         return self.hint(flag, "" if value.startswith("-") else value)
 
     def hint(self, flag: str, value: str = "") -> str:
-        """What to type in the place of a flag that there is not, with the user's own value."""
-        if text := self._of_commands(flag):
+        """What to type instead of an unknown flag, with the user's own value."""
+        if text := self._help_of_command_flag(flag):
             example = re.match(r"  \S+ ([^\s[]+)", text)  # of a value that it needs
             words = f"{flag} {value or example[1]}" if example else flag
             return f"{flag} goes with a command: ./run.sh {words} -- COMMAND"
@@ -154,7 +154,7 @@ class Parser(argparse.ArgumentParser):
         return f"unrecognized arguments: {flag}{f' (did you mean {near}?)' if near else ''}"
 
     def advice(self, flag: str, value: str) -> str:
-        """A flag that there is, and a value, in the place of one in other words; "" for none."""
+        """The flag and value that an unknown flag most likely stands for; "" for none."""
         near = self._nearest(flag)
         same = (near, self.examples.get(near, "").removeprefix(f"./run.sh {near}").split(" ")[0])
         instead = self.synonyms.get(near, same if near == flag.lower() else "")
@@ -169,14 +169,14 @@ class Parser(argparse.ArgumentParser):
         return next((name for name in (flag, flag.lower()) if name in known), "") or next(
             iter(near_words(flag, known)), "")
 
-    def _of_commands(self, flag: str) -> str:
-        """The text of one of the flags that stand before `-- COMMAND`, "" where it is none."""
+    def _help_of_command_flag(self, flag: str) -> str:
+        """The help of a flag that stands before `-- COMMAND`; "" if the flag is none of them."""
         found = re.search(rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*", self.others(),
                           re.MULTILINE)
         return found[0] if found else ""
 
     def takes(self, flag: str, value: str) -> bool:
-        """Whether a value is one of a flag's."""
+        """Whether a flag accepts a value."""
         try:
             self._get_values(self._option_string_actions[flag], [value])
         except (argparse.ArgumentError, KeyError):
@@ -184,7 +184,7 @@ class Parser(argparse.ArgumentParser):
         return value.isprintable()
 
     def described(self, word: str) -> str:
-        """One flag, as it is typed with or without its dashes: unit, range, default, an example.
+        """The help of a flag, typed with or without dashes: unit, range, default, an example.
 
         Exits with a line where there is no such flag.
         """
@@ -197,7 +197,7 @@ class Parser(argparse.ArgumentParser):
             example = self.examples.get(action.option_strings[-1], "")
             return formatter.format_help() + (f"\n  {example}\n" if example else "")
         flag = f"--{word.lstrip('-')}"
-        return self._of_commands(flag) or self.error(f"--help: {self.hint(flag)}")
+        return self._help_of_command_flag(flag) or self.error(f"--help: {self.hint(flag)}")
 
     def error(self, message: str) -> NoReturn:
         every = "--help all" if self.short else "--help"
@@ -242,7 +242,7 @@ def file_path(word: str) -> Path:
 
 
 def output_folder(word: str) -> Path:
-    """Reads the path of a folder that is made where it is missing."""
+    """Reads the path of a folder that is created if it is missing."""
     place = file_path(word)
     existing = next(above for above in (place, *place.absolute().parents)
                     if os.path.exists(above))  # Path.exists raises where it may not look
@@ -254,7 +254,7 @@ def output_folder(word: str) -> Path:
 
 
 def output_file(word: str) -> Path:
-    """Reads the path of a file that is written, in a folder that is made where it is missing."""
+    """Reads the path of a file to write; its folder is created if it is missing."""
     place = file_path(word)
     if os.path.isdir(place):
         raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
@@ -338,10 +338,10 @@ def _is_ours(module: str) -> bool:
 
 
 def heed(*numbers: int, by: Callable[[int, FrameType | None], None] | None = None) -> None:
-    """Let these signals interrupt the command, but those that it was started to ignore (nohup).
+    """Let these signals interrupt the command, except those it was started to ignore (nohup).
 
-    by: what handles them instead. Once the command has its status they are ignored: where Python
-    takes its handlers back, the next one would end it by the signal.
+    by: handles them instead of `interrupt`. Once the command has its status they are ignored: as
+    Python ends it removes its handlers, and a signal would then change the status.
     """
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -350,10 +350,10 @@ def heed(*numbers: int, by: Callable[[int, FrameType | None], None] | None = Non
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle a signal by KeyboardInterrupt, but not before the imports that it meets have ended.
+    """Raise KeyboardInterrupt for a signal, but only after an import that it meets has ended.
 
-    Within one numpy's C code prints a traceback and makes an ImportError of it. Whoever is
-    impatient repeats it, while what was begun is being ended: the first one counts.
+    During an import, numpy's C code would print a traceback and raise ImportError. An impatient
+    user sends more signals while the command is cleaning up: only the first one counts.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -376,7 +376,7 @@ def _send_later(number: int) -> None:
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """A signal may meet a finalizer, which can raise nothing: it is repeated."""
+    """Send a signal again that met a finalizer, whose exceptions reach nobody."""
     if not isinstance(what.exc_value, KeyboardInterrupt) or not _heeded:
         sys.__unraisablehook__(what)
         return
@@ -386,7 +386,7 @@ def _unraisable(what: sys.UnraisableHookArgs) -> None:
 
 
 def _open_streams() -> None:
-    """Streams that the caller closed lead nowhere: else the next file opened would be one."""
+    """Open /dev/null for streams that the caller closed: else the next file would become one."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
@@ -400,16 +400,16 @@ def _open_streams() -> None:
 
 
 def _forget(stream: int) -> None:
-    """What could not be written is not retried as the interpreter ends, and changes no status."""
+    """Point a stream at /dev/null: what could not be written is not tried again at the exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream)
     os.close(nowhere)
 
 
 def write_crash(text: str) -> Path:
-    """Write a crash down, for nobody else to read, and return where.
+    """Write a crash report that only the user can read, and return its path.
 
-    In the user's cache; a folder of its own elsewhere, where that cannot be written.
+    It is in the user's cache, or in a temporary folder if the cache cannot be written.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "first-flight"
     try:
@@ -428,10 +428,10 @@ if TYPE_CHECKING:
 
 # Progress: a bar on a terminal, a line now and then elsewhere ------------------------
 
-# Off a terminal: often enough to see that it lives, seldom enough for a log.
+# Without a terminal: often enough to show progress, seldom enough for a log.
 PLAIN_INTERVAL_S = 30.0
-# Of what is to be measured: before it no time left is told, since the first trials may be slower
-# than the rest by far.
+# The part to be measured before a remaining time is shown: the first trials may be far slower than
+# the rest.
 LEAST_PART_MEASURED = 0.05
 
 
@@ -460,7 +460,7 @@ class Progress:
         return self
 
     def step(self, doing: str = "") -> None:
-        """One more; doing: who measures, where that is worth a word."""
+        """Count one more trial. doing: who measures, "" if that is clear."""
         self.done, self.doing = self.done + 1, doing
         if self.bar is not None:
             self.bar.set_postfix_str(doing, refresh=False)

@@ -17,7 +17,7 @@ KEPT = "; what is measured is kept, the same command resumes"
 
 
 def note_kept(error: BaseException) -> None:
-    """Let whoever reports an error add that what was measured before it is kept."""
+    """Mark an error: whoever reports it adds that what was measured before is kept."""
     vars(error)["kept"] = KEPT
 
 
@@ -29,8 +29,8 @@ def kept(error: BaseException) -> str:
 def one_line(text: str) -> str:
     """The text on one line of at most MESSAGE_CHARACTERS, without its middle where it is longer.
 
-    What moves a terminal's cursor or hides text is shown as its escape: the
-    words of a stranger's file are in many messages.
+    Characters that move a terminal's cursor or hide text are shown as escapes: many
+    messages quote a stranger's file.
     """
     if len(text) > MESSAGE_CHARACTERS:
         text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"

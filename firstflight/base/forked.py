@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """What each task returns, in their order: a share of them for each processor.
+    """What each task returns, in order. Each processor runs a share of the tasks.
 
-    What a task raises is raised here: a share whose process ended without a
-    result is repeated in this one. No process outlives the call, nor this
-    process for longer than its share takes.
+    What a task raises is raised here, too: a share whose process ended without a result is
+    repeated in this process. No child outlives the call; if this process dies, a child ends
+    with its share.
     """
     count = max(1, min(len(tasks), len(os.sched_getaffinity(0))))
     shares = [tasks[number::count] for number in range(count)]
@@ -57,7 +57,7 @@ def _begin(share: Sequence[Callable[[], T]]) -> tuple[int, int]:
 
 
 def _received(pipe: int) -> Any:
-    """A share's results, None where they did not come whole."""
+    """The results of a share; None if they are incomplete."""
     try:
         with os.fdopen(os.dup(pipe), "rb") as reading:
             return pickle.load(reading)

@@ -1,4 +1,4 @@
-"""Bootstrap over clients, who have weights: how often each is drawn, and quantiles under weights.
+"""Bootstrap over weighted clients: how often each is drawn, and weighted quantiles.
 
 As in stats, intervals are the same whenever they are computed. Needs numpy.
 """
@@ -17,7 +17,7 @@ Numbers = NDArray[numpy.float64]
 Factors = NDArray[numpy.uint16]
 
 RESAMPLES = 400
-ROUNDED = 1 - 1e-12  # of a share: sums of weights are off in their last digit
+ROUNDED = 1 - 1e-12  # of a share: the last digit of a sum of weights may be rounded
 
 
 @lru_cache(maxsize=2)  # the figures of a population share them

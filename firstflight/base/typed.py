@@ -30,7 +30,7 @@ EXAMPLES = {"ms": "50, 50ms or 1.5s", "s": "10 or 10s", "kbit/s": "10000, 10M or
             "bytes": "30000, 100kB or 1MB", "%": "1 or 1%", "segments": "10",
             "packets": "100"}
 MOST_VALUES = 200  # of one range
-MOST = 1e18  # of anything: more than any quantity has, and than is exact
+MOST = 1e18  # above the range of every quantity, and above what a float holds exactly
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
@@ -45,14 +45,14 @@ SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's tim
 def number(word: str, unit: str) -> float:
     """A number in this unit. Raises ValueError with what is wrong, as the end of a sentence."""
     match = _VALUE.fullmatch(word)
-    like = f"; write {EXAMPLES[unit]}" if unit in EXAMPLES else ""
+    example = f"; write {EXAMPLES[unit]}" if unit in EXAMPLES else ""
     if match is None:
-        raise ValueError(f"{word.strip()!r} is not a number{like}")
+        raise ValueError(f"{word.strip()!r} is not a number{example}")
     value, suffix = float(match[1]), match[2]
     if abs(value) > MOST:
         raise ValueError(f"{word.strip()[:20]}… is out of any range")
     if unit == "kbit/s" and re.search(r"B(/s|ps|yte.*)?$", suffix):
-        raise ValueError(_of_bytes(word.strip(), value, suffix))
+        raise ValueError(_bandwidth_in_bytes(word.strip(), value, suffix))
     if unit == "segments" and (size := SUFFIXES["bytes"].get(suffix.lower() or "-")):
         count = max(1, int(value * size // SEGMENT_BYTES))
         raise ValueError(f"{word.strip()!r} is in bytes, and a window is in segments of"
@@ -61,13 +61,13 @@ def number(word: str, unit: str) -> float:
     factor = 1.0 if not suffix else factors.get(suffix.lower())
     if factor is None:
         raise ValueError(f"{word.strip()!r}: {suffix!r} is not a unit of"
-                         f" {f'a value in {unit}' if unit else 'a plain number'}{like}")
-    # Of a product such as 1.1 × 1000 the digits that were typed, not those of binary fractions.
+                         f" {f'a value in {unit}' if unit else 'a plain number'}{example}")
+    # The digits that were typed, without what binary fractions add to a product.
     return value if factor == 1.0 else float(f"{value * factor:.12g}")
 
 
-def _of_bytes(word: str, value: float, suffix: str) -> str:
-    """A bandwidth in bytes: which one was meant, in both readings."""
+def _bandwidth_in_bytes(word: str, value: float, suffix: str) -> str:
+    """The message for a bandwidth in bytes: how to write it, and how if bits were meant."""
     prefix = suffix[0].lower() if suffix[0].lower() in _DECIMAL else ""
     bits = f"{plain(value)}{prefix.upper()}"
     return (f"{word!r} is in bytes, and a bandwidth is in bits: write {plain(8 * value)}"
@@ -75,7 +75,7 @@ def _of_bytes(word: str, value: float, suffix: str) -> str:
 
 
 def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
-    """The words of a list: its commas cut, its ranges written out.
+    """The values of a list as words: split at its commas, with its ranges written out.
 
     Raises ValueError, as number() does.
     """
@@ -91,7 +91,7 @@ def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
     for word in parts:
         match = _RANGE.fullmatch(word)
         if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
-            _asked_back(word.strip(), unit)
+            _ask_about_unit(word.strip(), unit)
             yield word.strip()
             continue
         low, high = number(match[1], unit), number(match[2], unit)
@@ -100,10 +100,11 @@ def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
 
 
 def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
-    """Raises ValueError of two values that look like one with a decimal comma.
+    """Raises ValueError for two values that may be one number with a decimal comma.
 
-    They do where only the second has a unit (1,5s), where the first is 0 and the second has one
-    digit (0,5), and in percent (1,25), unless each has its unit or the second ends in 0.
+    Examples are 1,5s (only the second has a unit), 0,5 (a zero, then one digit) and 1,25 in
+    percent. Two values that each have a unit are two, and so are percentages whose second ends
+    in 0.
     """
     match = _TWO.fullmatch(words)
     if match is None:
@@ -120,10 +121,10 @@ def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
                          f" {first}.{second}{default} for one")
 
 
-def _asked_back(word: str, unit: str) -> None:
-    """Raises ValueError of a plain number that may be in another unit; with a unit it is taken.
+def _ask_about_unit(word: str, unit: str) -> None:
+    """Raises ValueError for a plain number that may be in another unit; with its unit it passes.
 
-    14600 segments are the bytes of 10, and a loss of 0.01 is 1 % elsewhere.
+    14600 are the bytes of 10 segments, and other tools write a loss of 1 % as 0.01.
     """
     try:
         value = float(word)

@@ -15,13 +15,14 @@ from typing import Union
 TomlValue = Union[str, float, Sequence["TomlValue"]]
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
-_LONGEST = 100  # characters of a word that others are compared with, which takes their product
+_LONGEST = 100  # characters of words that are compared: the time grows with the product of lengths
 
 
 def is_seen(character: str) -> bool:
-    """Whether it is visible, or a space: no control character, none that hides or reorders text.
+    """Whether a character is visible, or a space.
 
-    Nor half a character, or one that Unicode does not have, which no XML may hold.
+    Not visible are control characters, characters that hide or reorder text, and (XML may not hold
+    them) lone surrogates and characters that Unicode does not define.
     """
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
@@ -76,7 +77,7 @@ def number(value: float | None, digits: int = 1, signed: bool = False) -> str:
 
 
 def format_brief(value: float | None) -> str:
-    """One decimal where it matters."""
+    """A number with one decimal; with none from 99.95 on; UNKNOWN for None."""
     return number(value, 1 if value is None or abs(value) < 99.95 else 0)
 
 
@@ -91,7 +92,7 @@ def between(ends: tuple[float, float] | None, digits: int = 1) -> str:
 
 
 def joined(words: Sequence[str]) -> str:
-    """Words as a sentence lists them: "a, b and c"."""
+    """The words in a sentence: "a, b and c"."""
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -110,7 +111,7 @@ def duration(seconds: float) -> str:
 
 
 def tight(text: str) -> str:
-    """The text with numbers held to their units and to what follows ±: no line breaks there."""
+    """The text with no-break spaces between numbers and their units, and around ±."""
     return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))|(?<=±) | (?=±)",
                   "\u00a0", text)
 
@@ -139,9 +140,9 @@ def _microseconds(value: float) -> str:
 def to_text(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
     """A field as it stands in the file.
 
-    of_float: what was requested keeps every digit, what was measured those to the
-    microsecond. A spreadsheet takes text that begins with = + - or @ for a
-    formula, which may call programs: a quote in front marks it as text.
+    of_float: how to write a float. Requested values keep every digit (format_lossless),
+    measured ones those to the microsecond. A spreadsheet takes text that begins with
+    = + - or @ for a formula, which may call programs: a quote in front marks it as text.
     """
     if value is None:
         return ""
@@ -162,5 +163,5 @@ def _harmless(text: str) -> str:
 
 
 def from_text(text: str) -> str:
-    """What to_text made of a text, back."""
+    """The text that to_text wrote as this cell."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

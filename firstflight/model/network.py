@@ -17,7 +17,7 @@ Happening = Callable[[int], None]  # given when it happens, in ns
 
 
 class Events:
-    """What is due, each with its time; of one time in the order in which it was set.
+    """Events in order of time; those of the same time in the order in which they were set.
 
     Qdiscs wait by timers: the guest has one clock for them all, which is set to the first
     (clockevents_program_event) and handles all that are due by then.
@@ -82,10 +82,10 @@ class SimulatedLink:
         self._set_timers(now)
 
     def _look(self, now: int) -> None:
-        """Either timer: what has come goes in before what is due goes out (netem_dequeue).
+        """Handle either timer: packets enter the queue before due ones leave (netem_dequeue).
 
-        What comes with the last nanosecond finds that gone which was due before, as guests
-        showed by queues that were just long enough.
+        A packet that comes in the last nanosecond finds gone what was due before it: guests
+        showed that with queues that were just long enough.
         """
         travelling, leaving = self.travelling, self.leaving
         for due in (now - 2 * LATE_NS, now):

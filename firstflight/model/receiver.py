@@ -28,10 +28,10 @@ class Receiver:
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int], unit: int, probes: bool = True) -> None:
-        """connected: when it had the SYN-ACK; handshake_us: the RTT that it took that for.
+        """connected: when it received the SYN-ACK; handshake_us: the RTT that it measured then.
 
-        buffers: bytes, at first and at most (tcp_rmem); unit: that the header counts the
-        window in, bytes; probes: as of LossTimer.
+        buffers: bytes, at first and at most (tcp_rmem); unit: bytes in a unit of the header's
+        window; probes: as in LossTimer.
         """
         self.mss = mss
         self.clock = clock
@@ -70,7 +70,7 @@ class Receiver:
         self.last_echo_ms = self.clock.jiffies(connected)
 
     def hear(self, us: int) -> None:
-        """What it sent has been acknowledged after that time (tcp_ack)."""
+        """Note that something it sent was acknowledged after this time (tcp_ack)."""
         self.sent_round_trip.sample(us, new_round=bool(self.sent_round_trip.smoothed_8))
         self.timer.sampled()
 
@@ -308,7 +308,7 @@ class Receiver:
 def window_unit(buffers: tuple[int, int]) -> int:
     """Bytes that a client's packets count the window in (tcp_select_initial_window).
 
-    Of older kernels the SYN has it: theirs may be less, by net.core.rmem_max.
+    An older kernel's may be less, by net.core.rmem_max; its SYN shows it.
     """
     space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
     return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))

@@ -1,4 +1,4 @@
-"""What a server writes and TCP has not sent: skbs, and the send buffer that limits them.
+"""What a server has written and TCP has not sent: skbs, limited by the send buffer.
 
 The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins.
 """
@@ -31,9 +31,10 @@ BUFFER_PER_SEGMENT = buffer_per_segment(MSS)
 
 @dataclass
 class Waiting:
-    """Written and not sent: one skb.
+    """One skb that was written and not sent.
 
-    call_end: where the last of the server's calls ends that end in it, 0 for none.
+    call_end: sequence number at the end of the last of the server's writes that end in this skb;
+    0 if none does.
     """
 
     size: int = 0
@@ -43,9 +44,10 @@ class Waiting:
 
 @dataclass
 class Batch:
-    """Segments that left together as one skb: where those not acknowledged end.
+    """Segments that left together as one skb.
 
-    retransmitted: whether it was, last at sent_at. call_end: as of Waiting.
+    ends: sequence number at the end of each segment that is not acknowledged. sent_at: when the
+    skb left, ns; if it was retransmitted, the last time. call_end: as in Waiting.
     """
 
     ends: deque[int]
@@ -79,7 +81,7 @@ class Writer:
     fin_sent: bool = False
     largest_offer: int = 0
     pushed_at: int = 0
-    calls: deque[int] = field(default_factory=deque)  # of the server's, what each has to write yet
+    calls: deque[int] = field(default_factory=deque)  # bytes left in each write
     starved: bool = False  # SOCK_NOSPACE
     call_acknowledged: bool = False  # the server has not heard of it yet
     last_write: bool = False
@@ -109,7 +111,7 @@ class Writer:
         raise NotImplementedError
 
     def copy(self, now: int) -> list[Sent]:
-        """Copy what is to be written, call by call, as far as the send buffer goes."""
+        """Copy the server's writes, call by call, while the send buffer has room."""
         out: list[Sent] = []
         while self.calls:
             sent, done = self._copy_call(now)
@@ -158,8 +160,8 @@ class Writer:
     def wakes(self, now: int) -> bool:
         """Whether an acknowledgement wakes up a server that has more to write (tcp_check_space).
 
-        A buffer in which there was room is not looked at, unless a time stamp wakes the server up
-        (tcp_poll), for whom selectors then has a writable socket.
+        If there was room, nobody looks at the buffer, unless a time stamp wakes up the server, who
+        polls (tcp_poll) and finds the socket writable.
         """
         self.make_room(now)
         acknowledged, self.call_acknowledged = self.call_acknowledged, False
@@ -217,6 +219,6 @@ class Writer:
         self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:
-        """What is written and not acknowledged takes (sk_wmem_queued)."""
+        """Bytes of memory of what is written and not acknowledged (sk_wmem_queued)."""
         skbs = len(self.waiting) + len(self.batches)
         return self.written - self.acknowledged + skbs * SENDING_OVERHEAD

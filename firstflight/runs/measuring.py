@@ -27,7 +27,7 @@ SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
 MOST_RUNS = 20  # stored ones that are looked at, for the expected time
 KEPT = files.PROJECT / "docs" / "results"  # of whole scenarios: docs/update.py
 FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
-MOST_ROUNDS = 3  # of trials that show reasons, each with what the one before has shown
+MOST_ROUNDS = 3  # of further trials that show reasons; each starts from what the last one showed
 
 
 class Engine(Protocol):
@@ -69,7 +69,7 @@ class JudgedTrial:
 class Measurer(Protocol):
     """Who measures and judges: this machine (OneMachine), or many (runs.cluster).
 
-    name, build, exact, jobs, facts: as of an engine. doing: for the line of progress.
+    name, build, exact, jobs, facts: as in Engine. doing: who measures, for the progress line.
     """
 
     name: str

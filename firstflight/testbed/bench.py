@@ -26,7 +26,7 @@ TOOL_DEADLINE_S = 30.0
 
 
 class WorkerError(Exception):
-    """A tool of the worker's did not do its part."""
+    """A tool of the worker's failed."""
 
 
 class ProgramEnded(WorkerError):
@@ -34,15 +34,15 @@ class ProgramEnded(WorkerError):
 
 
 class Lacking(Exception):
-    """This machine lacks what a trial needs; its text names what would bring it."""
+    """This machine lacks what a trial needs; the message says how to install it."""
 
 
 class Bench(Protocol):
     """One network with its programs. Built from (folder, project, sysctls, alive).
 
-    folder: where files for the engine go. alive: to be called now and then in
-    a trial that takes long, so that the engine knows that nothing hangs.
-    sysctls: by host, what its kernel has.
+    folder: for files that the engine reads. alive: to be called now and then
+    in a long trial, so that the engine knows that nothing hangs. sysctls: those
+    of each host's kernel, by host.
     """
 
     sysctls: dict[str, dict[str, str]]
@@ -51,7 +51,7 @@ class Bench(Protocol):
         """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
 
     def measure(self, trial: Job, observation: Observation) -> None:
-        """Run the trial; what is observed goes into `observation`, also where it raises."""
+        """Run the trial; `observation` takes what is observed, also if this raises."""
 
     def add_recorded(self, observation: Observation) -> None:
         """Add the places of what was recorded: captures by side, files by name."""
@@ -70,7 +70,7 @@ class LineProcess:
         self.name = name
         self.process = process
         self.buffer = b""
-        self.orders = 0  # how many requests it has had
+        self.orders = 0  # requests that were sent
 
     @classmethod
     def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
@@ -107,7 +107,7 @@ class LineProcess:
                look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
         """The answer to the last request; `receive` has the rest.
 
-        One to an earlier request, for which nobody waited long enough, is not taken for it.
+        A late answer to an earlier request is skipped.
         """
         while True:
             answer = self.receive(deadline_s, awaited, look)
@@ -118,7 +118,7 @@ class LineProcess:
                 look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
         """The next line. Raises WorkerError naming what was awaited, ProgramEnded.
 
-        look: done meanwhile; in how many seconds again, None for not any more.
+        look: called while waiting; returns the seconds until its next call, None for no more.
         """
         assert self.process.stdout is not None
         deadline = time.monotonic() + deadline_s

@@ -20,7 +20,7 @@ from vtime.kernel.init import PROGRAM
 from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_within, remove_folder,
                                  remove_within)
 
-WORKER = "firstflight.testbed.worker.worker"  # which is started by its name, here or in a guest
+WORKER = "firstflight.testbed.worker.worker"  # the module to start, on the host or in a guest
 SIDES = ("client", "server")
 PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
 # What a worker's folder may hold on the disk; what was read of files that grow is given back.
@@ -97,7 +97,7 @@ class JobFolder:
         return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
 
     def kept(self) -> set[str]:
-        """Files that grow, and of which the disk keeps what was read."""
+        """Names of growing files of which the disk still keeps what was read."""
         growing = {self.lines_path.name: self.lines,
                    **{f"{side}.pcap": file for side, file in self.captures.items()}}
         return {name for name, file in growing.items() if file.keeps}
@@ -119,10 +119,10 @@ class JobFolder:
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
-    """Deal trials to workers, those of one link shape together, in a fixed order.
+    """Deal trials to workers, those of one network together, in a fixed order.
 
-    Trials that have to be alone each get a worker of their own, one after
-    another: what they leave in a kernel (ports, caches) no other one meets.
+    If one has to be alone, each gets a worker of its own: what a trial leaves in
+    a kernel (ports, caches) affects no other.
     """
     if any(trial.get("alone") for trial in trials):
         return [[trial] for trial in trials]
@@ -142,8 +142,8 @@ class WorkerProcess:
                  cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
         """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
 
-        The deadlines are time without a word, before the network is up and
-        after it; waiting for a processor does not count (testbed/job.py).
+        The deadlines are for silence, before the network is up and after it; time that
+        the worker waits for a processor does not count (Watchdog).
         """
         self.job = job
         self.waiting = {trial["id"]: trial for trial in trials}  # in their order
@@ -177,7 +177,7 @@ class WorkerProcess:
         except ValueError as error:
             raise self._wrong(error) from error
         for line in lines:
-            trial = self._hear(line)
+            trial = self._read_line(line)
             if trial is not None:
                 observed = True
                 yield trial
@@ -192,8 +192,8 @@ class WorkerProcess:
         if not observed and not self.job.is_behind:
             self._judge_silence(ended)
 
-    def _hear(self, text: bytes) -> ObservedTrial | None:
-        """Take note of one line; what was observed of a trial, where it is that."""
+    def _read_line(self, text: bytes) -> ObservedTrial | None:
+        """Take note of one line; the observation of a trial, None if the line is a stage."""
         self.watchdog.end()
         self.lines += 1
         try:
@@ -268,9 +268,9 @@ LOOK_S = 5.0  # between two looks at all processes
 class Watchdog:
     """How long a process group has been silent.
 
-    By the clock alone a guest that is never let to a processor looks like one that hangs. What
-    its processes waited for a processor is not held against it: one that spins, or sleeps for
-    good, is detected, after a longer time where it has to share.
+    By the clock alone, a guest that gets no processor looks like one that hangs. So the time for
+    which its processes waited for a processor does not count. A guest that spins or sleeps for
+    ever is still detected, but later on a busy machine.
     """
 
     def __init__(self, group: int) -> None:
@@ -278,21 +278,21 @@ class Watchdog:
         self.end()
 
     def end(self) -> None:
-        """It was heard of."""
+        """The group has reported something: its silence ends."""
         self.since = self.looked = time.monotonic()
-        self.first: float | None = None  # when what each had waited by then was first looked at
+        self.first: float | None = None  # when the waiting of its processes was first read
         self.delays_s: dict[str, float] = {}
         self.waited_s = 0.0
 
     def seconds(self) -> float:
-        """How long it could have reported something. The first LOOK_S count whole: nobody looks."""
+        """How long it could have reported something; the first LOOK_S count in full."""
         now = time.monotonic()
         if now - self.looked >= LOOK_S:
             self._look(now)
         return now - self.since - self.waited_s
 
     def _look(self, now: float) -> None:
-        """Add up what they waited since the last look, those that are new from their start on."""
+        """Add how long processes waited since the last look; new ones, since they started."""
         self.looked, before, self.delays_s = now, self.delays_s, delays_s(self.group)
         if self.first is None:
             self.first = now

@@ -141,7 +141,7 @@ class Download(TypedDict):
 
 
 class TlsReport(TypedDict):
-    """What the server reports of a handshake (testbed.hosts.tls.Tls.told). Sizes in bytes."""
+    """What the server reports of a handshake (testbed.hosts.tls.Tls.report). Sizes in bytes."""
 
     version: str | None
     cipher: str

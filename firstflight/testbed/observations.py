@@ -12,7 +12,7 @@ from firstflight.base.untrusted import (Schema, by_name, items, known_as, matchi
 from firstflight.testbed.messages import Line
 from vtime.shared_folder import FILE_NAME
 
-LINE_BYTES = 4 << 20  # of one observation: a few hundred, with the samples of others' servers more
+LINE_BYTES = 4 << 20  # of one observation; usually a few hundred, more with samples
 # of one trial at one side; a tap holds some 20 MB (testbed/worker/tap.py)
 CAPTURE_BYTES = 128 << 20
 FILE_BYTES = 256 << 20  # of all files that one trial leaves
@@ -35,7 +35,7 @@ def _span_ms(value: object, where: str) -> float:
 
 
 def _second(value: object, where: str) -> float:
-    """A moment, or a span, in seconds: between 1970 and 9999."""
+    """A point in time between 1970 and 9999, or a duration, in seconds."""
     if not 0 <= (second := number(value, where)) < 253_402_300_800:
         raise ValueError(f"{where} is not a time in seconds")
     return second

@@ -81,7 +81,7 @@ class Exchange:
 
 def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int = 0,
                   response_bytes: int = 0) -> Exchange:
-    """The exchange from `client_port`, or the only one there is if that is 0.
+    """The exchange from `client_port`; 0 for the only one that there is.
 
     client_pcap, server_pcap: the packets of one trial as they stand in a pcap
     file, with or without the file's header. response_bytes: the response that
@@ -92,7 +92,7 @@ def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int =
 
 
 def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str, int], Exchange]:
-    """All exchanges of captures of many, by the client's address and port.
+    """Every exchange in two captures, by the client's address and port.
 
     A port that was used more than once is excluded. Raises CaptureError.
     """
@@ -101,7 +101,7 @@ def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str
 
 
 def clock_phase_ns(exchange: Exchange) -> int | None:
-    """The middle of the phases that the packets leave; None without any."""
+    """The middle of the possible phases (clock_phases_ns); None if there is none."""
     phases = clock_phases_ns(exchange)
     return phases and sum(phases) // 2
 
@@ -118,7 +118,7 @@ def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
 
 
 def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
-    """The same of a host that sent these, all with stamps."""
+    """The phases for the segments of one host, all with time stamps."""
     if not sent:
         return None
     first = sent[0]
@@ -158,15 +158,16 @@ def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -
 
 
 def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
-    """The rate of a token bucket, which lets so many packets through unshaped after a pause.
+    """The rate of a token bucket, kbit/s; None for too few packets.
 
-    A packet then waits for what left before it, not for itself. None for too few.
+    unshaped: how many packets it lets through at once after a pause. Each later one waits for what
+    left before it, not for itself.
     """
     return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
 
 
 def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
-    """The least and the most that the handshake's RTT can be to the server, µs; None without any.
+    """The least and the most RTT that the server can have measured in the handshake, µs, or None.
 
     TCP takes it as a difference of whole µs. Where SYN-ACKs were retransmitted only the time stamp
     that comes back shows it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
@@ -313,9 +314,9 @@ def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
 
 def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
                     counted: slice = slice(1, None)) -> float | None:
-    """What arrived from the first to the last, but for the first, over the time that it took.
+    """The rate at which a run of segments arrived, kbit/s; None for fewer than two.
 
-    counted: which of them took that time.
+    counted: the arrivals that took the time from the first to the last: all but the first.
     """
     if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
         return None

@@ -1,4 +1,4 @@
-"""TLS 1.3 on a connection of server.py's: its messages, and the writes in which they leave.
+"""TLS 1.3 on a connection of server.py: its messages, and the writes in which they leave.
 
 OpenSSL reads from memory and writes into memory (ssl.MemoryBIO): what it hands
 over is sent by server.py, so that the kernel's time stamps remain, in the
@@ -27,8 +27,8 @@ _GROUPS = {23: "P-256", 24: "P-384", 25: "P-521", 29: "X25519", 30: "X448",
 class Secured:
     """How a server speaks TLS.
 
-    record_bytes: most plain text in a record of a response; buffer_bytes: through
-    which the first messages go, 0 where all of them leave in one write.
+    record_bytes: the most plain text in a record of a response; buffer_bytes: size of the
+    buffer through which the first messages go, 0 if all of them leave in one write.
     """
 
     context: ssl.SSLContext
@@ -71,9 +71,9 @@ class Tls:
         self.ssl = self.how.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
     def shake(self, data: bytes) -> tuple[bytes, tuple[int, ...]]:
-        """Go on with the handshake: what is to be sent, and in which writes.
+        """Continue the handshake: the bytes to send, and the size of each write.
 
-        Raises ssl.SSLError; what is to be sent then, `alert` has.
+        Raises ssl.SSLError; `alert` then has the bytes to send.
         """
         self.received += len(data)
         self.incoming.write(data)
@@ -100,7 +100,7 @@ class Tls:
         return self.outgoing.read()
 
     def opened(self, data: bytes) -> bytes:
-        """The plain text of what has come, as far as records are whole. Raises ssl.SSLError."""
+        """The plain text of the records that have come complete. Raises ssl.SSLError."""
         self.incoming.write(data)
         text = b""
         try:
@@ -113,7 +113,7 @@ class Tls:
         return text
 
     def sealed(self, text: memoryview) -> tuple[bytes, tuple[int, ...]]:
-        """A text as records, and how long each is."""
+        """The text in records, and the size of each, bytes."""
         size = self.how.record_bytes
         for start in range(0, len(text), size):
             self.ssl.write(text[start:start + size])
@@ -121,9 +121,9 @@ class Tls:
         return sealed, tuple(records(sealed))
 
     def report(self, response: Sequence[int], window: int) -> TlsReport:
-        """What is reported of the handshake, and of the response: its records, bytes each.
+        """The handshake's part of the server's report.
 
-        window: after the handshake, in segments.
+        response: sizes of the response's records, bytes. window: after the handshake, segments.
         """
         cipher = self.ssl.cipher()
         return {"version": self.ssl.version(), "cipher": cipher[0] if cipher else "",

@@ -124,7 +124,7 @@ class Route:
         return (0, b"") if self.to == "default" else (32, socket.inet_aton(self.to))
 
     def request(self, interface: int) -> bytes:
-        """The request for netlink. interface: the number of the route's."""
+        """The request for netlink. interface: the number of the route's interface."""
         bits, address = self.destination
         metrics = b"".join(
             attribute(_METRICS[name], value.encode()) if isinstance(value, str)
@@ -143,7 +143,7 @@ class Route:
         return _RTMSG.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
 
     def differences(self, answers: Iterable[bytes]) -> list[str]:
-        """What the answers to the question have otherwise than requested; empty if nothing."""
+        """How the kernel's routes differ from this one; empty if they do not."""
         for answer in answers:
             _, bits, _, _, table, *_ = _RTMSG.unpack_from(answer)
             payloads = attributes(answer[_RTMSG.size:])
@@ -155,7 +155,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A host's address on the link, known for ever: nobody has to ask for it (ARP)."""
+    """A permanent entry for a host's address on the link: no ARP is needed."""
 
     to: str
     mac: str
@@ -167,7 +167,7 @@ class Neighbour:
         return f"ip neigh replace {self.to} lladdr {self.mac} dev {self.interface}"
 
     def request(self, interface: int) -> bytes:
-        """The request for netlink. interface: the number of the neighbour's."""
+        """The request for netlink. interface: the number of the neighbour's interface."""
         return (_NDMSG.pack(socket.AF_INET, interface, _NUD_PERMANENT, 0, 0)
                 + attribute(_NDA_DST, socket.inet_aton(self.to))
                 + attribute(_NDA_LLADDR, bytes.fromhex(self.mac.replace(":", ""))))
@@ -191,11 +191,11 @@ def parsed_metrics(raw: bytes) -> Metrics:
 
 @dataclass(frozen=True)
 class RouteOptions:
-    """What else a trial may ask of the star's two routes; nothing by default.
+    """What else a trial may set on the star's two routes; nothing by default.
 
     rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
     quickack: the client acknowledges every segment at once.
-    advertised_mss: that the client announces to the server, 0 for the device's.
+    advertised_mss: the MSS that the client announces, bytes; 0 for the device's.
     """
 
     rto_min_ms: int = 0

@@ -27,7 +27,7 @@ class Queue:
     options: bytes = b""
     requested: tuple[tuple[str, int], ...] = ()
     random = False
-    anew = True  # its memory outlives a transfer: when it dropped last, what a flow may send
+    anew = True  # made anew for a trial: it remembers when it last dropped, what a flow may send
 
     def differences(self, options: bytes) -> Iterator[str]:
         return option_differences(self.kind, dict(self.requested), options)
@@ -48,7 +48,7 @@ class HtbShaper:
     arguments = "default 1"
     options = qdiscs.HTB_GLOBAL
     random = False
-    anew = True  # a kernel changes nothing of one that is there (htb_qdisc_ops)
+    anew = True  # a kernel cannot change one that is there (htb_qdisc_ops)
 
     @property
     def class_arguments(self) -> str:
@@ -60,8 +60,7 @@ class HtbShaper:
         return qdiscs.htb_class(bits(self.rate_kbps) // 8, self.burst_bytes)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """How what a kernel reports differs. options: the qdisc's own, and behind them its class's.
-        """
+        """How the kernel's report differs. options: the qdisc's, then those of its class."""
         if not qdiscs.has_htb_class(options):
             yield "htb has no class, requested one"
             return

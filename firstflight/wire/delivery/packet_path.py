@@ -25,8 +25,8 @@ from firstflight.wire.delivery.qdiscs import CHOOSING, arrival_times, shaper
 # else happens just then.
 TOLERANCE_NS = 1000
 _LATE_NS = 4 * LEAST_TIMER_NS
-# A system call that fails takes a microsecond of a guest's clock (um_udelay). What is due while a
-# program makes some, since a packet came, waits for whole microseconds.
+# A system call that fails takes a microsecond of a guest's clock (um_udelay). If a packet makes a
+# program do several, what is due meanwhile waits for whole microseconds.
 _CALL_NS, _CALLS_NS = 1000, 10_000
 _OUTAGE_NS = 2 * MS  # how far an outage may be from when it was requested
 _ADDRESSES = slice(6, 12)  # of a frame: the sender's, by which its direction is known
@@ -51,7 +51,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Deviation:
-    """A packet that the path did not treat as it has to.
+    """A packet that the path did not treat as it should.
 
     number: in the capture of the host that sent it; of one that nobody sent in the capture of
     the other host. what: in words.
@@ -195,7 +195,7 @@ def _cut(link: Link, since_ns: int) -> tuple[bool, bool]:
 
 
 def _paired(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> list[int | None]:
-    """When each that was sent came, None for never. What nobody sent is a deviation."""
+    """When each sent packet arrived, None for never; one that nobody sent is a deviation."""
     arrived: list[int | None] = [None] * len(sent)
     place = 0
     for number, frame in enumerate(came):
@@ -225,8 +225,8 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
 
 
 def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | None],
-                arrived: list[int | None]) -> None:
-    """Give arrivals to the right ones of packets that are the same, byte for byte, as SYN-ACKs are.
+                      arrived: list[int | None]) -> None:
+    """Match arrivals with packets that are equal byte for byte, as repeated SYN-ACKs are.
 
     The latest goes to the last that can have come by then. times: when they have propagated.
     """
@@ -348,12 +348,12 @@ def _waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | Non
 
 
 def _crowded(times: Sequence[int]) -> set[int]:
-    """Those at which several packets come: all of them are queued before the first can leave."""
+    """Times at which several packets come: all are queued before the first can leave."""
     return {time for pair in pairwise(times) if pair[1] - pair[0] <= TOLERANCE_NS for time in pair}
 
 
 def _connection(frame: Frame) -> bytes:
-    """Its addresses and ports, of IPv4 without options as hosts send it."""
+    """Protocol, addresses and ports of a frame: IPv4 without options, as hosts send it."""
     ports = ETHERNET_BYTES + 20
     return frame.head[ETHERNET_BYTES + 9:ETHERNET_BYTES + 10] + frame.head[26:ports + 4]
 

@@ -22,7 +22,7 @@ _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 
 
 def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
-    """When each packet has propagated, ns; None for one that random loss takes.
+    """When each packet arrives at the bottleneck, ns; None for one that random loss takes.
 
     left_ns: when they left, in that order. table: netem's normal distribution, where
     there is jitter.
@@ -91,10 +91,10 @@ class Shaper(Protocol):
     """Times in ns, sizes in bytes with the Ethernet header."""
 
     def due(self, arrival: int, size: int) -> int:
-        """When a packet leaves that comes at `arrival`, behind all that was taken."""
+        """When a packet leaves that arrives at `arrival`, behind all that went before."""
 
     def take(self, arrival: int, size: int, left: int) -> None:
-        """A packet left at that time."""
+        """Note that a packet left, at the time `left`."""
 
 
 def shaper(link: Link) -> Shaper:
@@ -115,8 +115,8 @@ class Rate:
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
-        self.free = 0  # when the last one has been serialised
-        self.left = 0  # when it left
+        self.free = 0  # when the last packet has been serialised
+        self.left = 0  # when that packet left
 
     def due(self, arrival: int, size: int) -> int:
         arrival = self._noticed(arrival)
@@ -130,7 +130,7 @@ class Rate:
         self.left = left
 
     def _noticed(self, arrival: int) -> int:
-        """When a packet that comes just after a timer is handled."""
+        """When a packet is handled: one that comes just after a timer has to wait."""
         return max(arrival, self.left + LEAST_TIMER_NS) if arrival > self.left else arrival
 
 
