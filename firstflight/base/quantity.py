@@ -106,7 +106,7 @@ class Quantity:
 
     @property
     def metavar(self) -> str:
-        """What --help writes behind the flag: "MS,…"."""
+        """The placeholder for values behind the flag in --help: "MS,…"."""
         unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT",
                 "": "N" if self.whole else "PART"}.get(self.unit, self.unit.upper())
         return f"{unit},…"
@@ -129,7 +129,7 @@ class Quantity:
 
     @property
     def improved(self) -> str:
-        """What an improvement of it is, in a word."""
+        """The word for an improvement: gained or saved."""
         return "gained" if self.more_is_better else "saved"
 
     def with_unit(self, value: str) -> str:

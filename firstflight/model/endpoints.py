@@ -195,14 +195,14 @@ class Ends(Events):
                        partial(self._see, self.server.received, self.echo))
 
     def _ride(self, now: int, segment: Sent) -> None:
-        """What the server sends acknowledges what it has (tcp_event_data_sent)."""
+        """Note that a segment of the server acknowledges what it has (tcp_event_data_sent)."""
         if segment.payload:
             self.server.ask(now)
         else:
             self.server.acknowledge()
 
     def _acknowledging(self) -> tuple[Happening, ...]:
-        """What the server sends acknowledges what the client's further messages were."""
+        """What follows when the server's segment acknowledges the client's further messages."""
         if not self.messages_sent_at:
             return ()
         return (partial(self._hear_server, self.server.received, self.echo),)

@@ -153,11 +153,11 @@ class Receiver:
             self.scheduled = True
 
     def end(self) -> None:
-        """What was taken has the FIN (tcp_fin), which counts as a byte more."""
+        """Note a FIN (tcp_fin), which counts as a byte."""
         self.interactive = self.ended = True
 
     def hurry(self) -> None:
-        """What has come twice is acknowledged at once (tcp_enter_quickack_mode)."""
+        """Acknowledge at once, since data has come twice (tcp_enter_quickack_mode)."""
         self.quick = max(self.quick or 0, self._quick_acks())
         self.interactive, self.patience_ms = False, DELAYED_ACK_MS
 

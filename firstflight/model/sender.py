@@ -64,7 +64,7 @@ class Sender(Windowed):
         return out
 
     def release_written(self, now: int) -> list[Sent]:
-        """What a server writes that was woken up, and behind it what that queue kept back."""
+        """Send what a server writes that was woken up, then what that queue kept back."""
         held, writes = self.throttled, bool(self.calls)
         out = self.copy(now)
         if writes and self.last_write:
@@ -73,7 +73,7 @@ class Sender(Windowed):
         return out + self.release_held(now)
 
     def release_held(self, now: int) -> list[Sent]:
-        """What that queue kept back (tcp_tsq_write)."""
+        """Send what that queue kept back (tcp_tsq_write)."""
         out: list[Sent] = []
         while self.throttled:
             out += self.release_waiting(now)

@@ -95,7 +95,7 @@ class Simulation(Ends):
             self.at(now + FAILED_CALL_NS, self._answer)
 
     def _write(self, sizes: tuple[int, ...], now: int) -> None:
-        """What is not the last that the server writes."""
+        """Write messages that are not the server's last ones."""
         self._send(now, self.sender.write(now, *sizes, last=False))
 
     def _finish_handshake(self, secure: Secure, now: int) -> None:

@@ -67,17 +67,17 @@ class Sent:
 
 
 def bytes_per_s(rate_kbps: float) -> float:
-    """What netem makes of a rate: whole bytes a second."""
+    """A rate as netem has it: whole bytes a second."""
     return rate_kbps if math.isinf(rate_kbps) else bits(rate_kbps) // 8
 
 
 def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
-    """How long a link of that rate takes for a packet."""
+    """How long a link of this rate takes to serialise a packet."""
     return size_bytes * 1000 / bytes_per_s(rate_kbps)
 
 
 def delay_ns(delay_ms: float) -> int:
-    """What netem makes of a delay: whole microseconds, in ticks (PSCHED_TICKS2NS)."""
+    """A delay as netem has it: whole microseconds, in ticks (PSCHED_TICKS2NS)."""
     return ticks(round(delay_ms * 1000)) * TICK_NS
 
 

@@ -83,7 +83,7 @@ class PlainProbe:
         self.socket.sendall(data)
 
     def decoded(self, data: bytes) -> bytes:
-        """What of the response these bytes of the connection hold."""
+        """The part of the response that these bytes of the connection hold."""
         return data
 
 

@@ -60,11 +60,11 @@ class ConnectionTap:
         self.socket.close()
 
     def wait(self, seconds: float) -> None:
-        """Until there may be a packet."""
+        """Wait until there may be a packet."""
         select.select([self.socket], [], [], seconds)
 
     def packets(self) -> Iterator[Packet]:
-        """What has come since."""
+        """The packets that have come since the last call."""
         while True:
             try:
                 data, control, _, address = self.socket.recvmsg(_VIRTIO.size + _SNAP_BYTES, 256)

@@ -23,7 +23,7 @@ class Response(NamedTuple):
     """What came of a response, after its first flight was let through.
 
     response_bytes: on the connection, headers included; ended: whether that was all; size_bytes: of
-    all of it, None where it is not known. location: where it redirects to.
+    the whole response, None if it is not known. location: where it redirects to.
     """
 
     status: int
@@ -137,7 +137,7 @@ class Probed:
 
     @property
     def _other_limit(self) -> str | None:
-        """What besides the server's window ended the flight, or may have; None for nothing."""
+        """What may have ended the flight, other than the server's window; None for nothing."""
         if self.ends_with_the_response:
             return ("the response, all of which is in it"
                     if self.response_bytes == self.payload_bytes else
@@ -150,7 +150,7 @@ class Probed:
 
     @property
     def _bound(self) -> str:
-        """What a flight proves that something else than the window ended."""
+        """What a flight still proves that was not ended by the window."""
         least = max(1, self.segments - self.segments_before)
         grown = (f", since the {self.segments_before} segments of its handshake may have enlarged"
                  " it") if self.segments_before else ""
@@ -273,7 +273,7 @@ def lines(probed: Probed) -> list[str]:
 
 
 def next_command(probed: Probed) -> str | None:
-    """What to measure at this RTT, None where the size is not known; a window only if it is."""
+    """The command that measures at this RTT, with --iw if a window was seen; None without size."""
     if probed.size_bytes is None:
         return None
     windows = f" --iw {probed.segments},{2 * probed.segments}" if probed.is_window else ""

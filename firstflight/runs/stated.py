@@ -146,7 +146,7 @@ def contradicted(report: Report) -> list[str]:
     """The sentences that a run's own data contradict, each with where."""
     return [f"This run contradicts what its scenario states: “{says}” ({where})"
             for finding in report.findings if finding.name == NAME
-            for says, word, where in finding.tables[0].rows if word == CONTRADICTED]
+            for says, result, where in finding.tables[0].rows if result == CONTRADICTED]
 
 
 def _with_numbers(says: str, report: Report) -> str:
@@ -169,8 +169,8 @@ def tested(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
         holds, text = relations.result(compared)
         results.append(holds)
         texts.append(text)
-    word = CONTRADICTED if False in results else OPEN if None in results else HOLDS
-    return word, "; ".join(texts)
+    result = CONTRADICTED if False in results else OPEN if None in results else HOLDS
+    return result, "; ".join(texts)
 
 
 def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:

@@ -55,7 +55,7 @@ class Options(TypedDict, total=False):
 
 
 class NeededOfJob(TypedDict):
-    """What each trial says: kind: of its bench.
+    """What the job of every trial has. kind: of its bench.
 
     network: a net.link.Path of a fetch or a trace, in the words of JSON; of a load run the fields
     of testbed.network.shaping.DumbbellLinks.

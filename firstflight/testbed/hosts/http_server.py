@@ -257,7 +257,8 @@ def main() -> int:
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S",
                         help="in which a request has to come (default %(default)g)")
     parser.add_argument("--secure-port", type=int, metavar="PORT",
-                        help="for TLS 1.3, as told on standard input (default none)")
+                        help="for TLS 1.3, with a certificate chain that standard input names"
+                             " (default none)")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:

@@ -172,9 +172,10 @@ class Browser:
         self.multi.add_handle(handle)
 
     def _version(self, host: int) -> int:
-        """Of HTTP/2 without TLS the first transfer to a host has to know, and no later one.
+        """The version of HTTP for the next transfer to a host, as libcurl numbers it.
 
-        Those use its connection; libcurl 7.88 would begin HTTP/2 on it anew and fail.
+        Without TLS, only the first transfer may assume HTTP/2. Later ones use its connection, on
+        which libcurl 7.88 would begin HTTP/2 again and fail.
         """
         if not self.multiplexes:
             return int(self.curl.CURL_HTTP_VERSION_1_1)

@@ -75,7 +75,7 @@ class KernelLacks(NetworkError):
 
 
 class NodeKernel:
-    """What the kernel has for a node: qdiscs, routes and neighbours, over netlink."""
+    """Reads and sets what the kernel has for a node, over netlink: qdiscs, routes, neighbours."""
 
     def __init__(self, node: Node) -> None:
         self.name = node.name

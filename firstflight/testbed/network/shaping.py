@@ -43,7 +43,7 @@ def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
 
 def dropped_between(before: dict[str, dict[str, int]],
                     after: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """What each side's port dropped from one look at its counters to the next, which go on."""
+    """What each side's port dropped between two readings of its counters."""
     return {side: {why: count - before[port][why] for why, count in after[port].items()}
             for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
 

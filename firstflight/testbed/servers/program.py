@@ -134,7 +134,7 @@ def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
 SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY = 20
 _INFO, _CONTROL, _MEMORY = 2, 4, 7  # INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO
-_EXTENSIONS = sum(1 << each - 1 for each in (_INFO, _CONTROL, _MEMORY))
+_EXTENSIONS = sum(1 << number - 1 for number in (_INFO, _CONTROL, _MEMORY))
 _SEND_BUFFER_AT = 12  # SK_MEMINFO_SNDBUF, the fourth number
 _LISTEN = 1 << 10  # states, by TCP's numbers of them
 _OPEN = 0xFFF & ~(_LISTEN | 1 << 3 | 1 << 6 | 1 << 7)  # not SYN_RECV, TIME_WAIT, CLOSE

@@ -64,7 +64,7 @@ class PageBench(FetchBench):
         observation["objects"] = answer["objects"]
         self._settle()
         observation["initial_windows"] = self._initial_windows(lines)
-        if not all(each["ok"] for each in answer["objects"]) and self.external is not None:
+        if not all(reported["ok"] for reported in answer["objects"]) and self.external is not None:
             self.log = self.external.log()
         self.star.drain(DRAIN_DEADLINE_S)
         observation["drops"] = dropped_between(before, self.star.dropped)
@@ -87,7 +87,7 @@ class PageBench(FetchBench):
                 raise WorkerError(f"no end of the page within {deadline_s:g} s")
             wait_s = wait_s if look_s is None else min(wait_s, look_s)
             ready, _, _ = select.select(
-                [each.process.stdout for each in (self.browser, self.server)], [], [], wait_s)
+                [program.process.stdout for program in (self.browser, self.server)], [], [], wait_s)
             if self.server.process.stdout in ready:
                 lines += self._server_lines_now()
             if self.browser.process.stdout in ready:

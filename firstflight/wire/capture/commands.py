@@ -58,7 +58,7 @@ def _where(what: Command | Complaint, names: Mapping[int, str]) -> str:
 
 
 def _failed(capture: Capture, names: Mapping[int, str], refused: str) -> Iterator[str]:
-    """Commands that ended with an error, and what they wrote; refused: what is told already."""
+    """Commands that failed, and what they wrote. refused: what is reported already."""
     for command in capture.commands:
         if not command.status or _HARMLESS.search(command.words) or command.words in refused:
             continue
@@ -127,9 +127,9 @@ def _initial_windows(capture: Capture, names: Mapping[int, str],
             yield f"{_short(command.words)} ran in {_ROOT}, and the hosts have routes of their" \
                   " own: run it in the host that sends (h1.cmd)"
             continue
-        flights = [flight.segments for each in connections if each.begun_ns > command.time_ns
-                   for sender, flight in ((each.ends.client_node, each.to_server.first_flight),
-                                          (each.ends.server_node, each.to_client.first_flight))
+        flights = [flight.segments for later in connections if later.begun_ns > command.time_ns
+                   for sender, flight in ((later.ends.client_node, later.to_server.first_flight),
+                                          (later.ends.server_node, later.to_client.first_flight))
                    if sender == node and flight and flight.at_once]
         if flights and segments not in flights:
             found = str(min(flights)) if len({*flights}) == 1 else \

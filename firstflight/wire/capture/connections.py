@@ -372,7 +372,7 @@ def _unwrapped(numbers: Numbers, side: Numbers, starts: Numbers) -> Numbers:
 
 
 def _first_copies(number: Numbers, seq: Numbers, rows: Numbers) -> Numbers:
-    """Those of some rows that are no second copy: what a queue duplicates has its number."""
+    """The rows that are no second copy: a duplicate from a queue has the same number."""
     order = numpy.lexsort((rows, seq[rows], number[rows]))
     ordered = rows[order]
     is_first = numpy.ones(len(rows), bool)

@@ -128,8 +128,8 @@ class _Reader:
         self.names = [*names, ""]
         places = {name: place for place, name in enumerate(self.names)}
         self.from_node, self.to_node = (numpy.array([places[node] for node in ends] or [0])[
-            self.link] for ends in ([each.from_node for each in links],
-                                    [each.to_node for each in links]))
+            self.link] for ends in ([direction.from_node for direction in links],
+                                    [direction.to_node for direction in links]))
         # Of an address: the node that first sent from it.
         self.home = numpy.full(len(headers.addresses) + 1, len(names))
         found, first = numpy.unique(self.headers.source, return_index=True)

@@ -137,7 +137,7 @@ def _observe(link: LinkDirection) -> None:
 
 
 def _in_effect(settings: Sequence[DeviceSetting], packets: Packets) -> tuple[DeviceSetting, ...]:
-    """Those under which packets came, each with its last counters."""
+    """The settings under which packets came, each with its last counters."""
     effective: list[DeviceSetting] = []
     begins = [setting.time_ns for setting in settings]
     under = numpy.maximum(numpy.searchsorted(begins, packets.queued_ns, "right") - 1, 0)

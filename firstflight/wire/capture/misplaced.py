@@ -68,7 +68,7 @@ def _note_device(link: LinkDirection, device: Device, state: DeviceState, captur
 # Settings that went ---------------------------------------------------------------------
 
 def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """What limited the device for a while, and later packets passed without it."""
+    """Note a limit that acted for a while, and without which later packets passed."""
     queued_ns = link.packets.queued_ns
     for place, (before, after) in enumerate(pairwise(settings), start=1):
         if not _lost(before, after):
@@ -97,7 +97,7 @@ def _lost(before: DeviceSetting, after: DeviceSetting) -> bool:
 
 
 def _limits(setting: DeviceSetting) -> set[str]:
-    """What it limits: "rate", "delay", "loss"."""
+    """What a setting limits: "rate", "delay", "loss"."""
     return {name for name, is_set in (
         ("rate", not math.isinf(setting.rate_kbps)), ("delay", bool(setting.delay_ms)),
         ("loss", setting.loss_percent != 0)) if is_set}

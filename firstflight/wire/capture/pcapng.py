@@ -84,13 +84,13 @@ class Packets(NamedTuple):
 
     @property
     def is_dropped_at_once(self) -> Flags:
-        """Which were dropped when they came, though the queue had room: by random loss."""
+        """Packets that were dropped on arrival although the queue had room: by random loss."""
         dropped: Flags = self.is_dropped & self.accepted & (self.time_ns == self.queued_ns)
         return dropped
 
     @property
     def is_discarded(self) -> Flags:
-        """Which were still queued when the link was taken down, or the queue removed."""
+        """Packets that were still queued when the link was taken down or the queue removed."""
         discarded: Flags = (self.reason == _UNSPECIFIED) & self.accepted & (
             self.time_ns != self.queued_ns)
         return discarded

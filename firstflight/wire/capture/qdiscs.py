@@ -142,17 +142,17 @@ class DeviceSetting:
 
     @cached_property
     def used(self) -> tuple[Qdisc, ...]:
-        """Those that packets pass; where none has passed any, all."""
+        """The qdiscs that packets passed; all of them if no packet passed any."""
         return tuple(self._used())
 
     @cached_property
     def rate_kbps(self) -> float:
-        """What may leave in all: inf without a limit."""
+        """The rate of all qdiscs together; inf without a limit."""
         return self._rate_kbps(None)
 
     @property
     def burst_bytes(self) -> int:
-        """What may leave at once beyond the rate."""
+        """Bytes that may leave at once, above the rate."""
         return sum(queue.burst_bytes for queue in self.queues)
 
     @cached_property
@@ -224,7 +224,7 @@ def parsed(time_ns: int, messages: bytes) -> DeviceSetting:
 
 
 def _down(queues: Sequence[Qdisc], above: int) -> Iterator[Qdisc]:
-    """Those below one, each before its own."""
+    """The qdiscs below the one with handle `above`, each before its own children."""
     for queue in queues:
         if queue.above == above:
             yield queue

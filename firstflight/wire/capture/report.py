@@ -271,7 +271,7 @@ def _flight(direction: Direction) -> tuple[Cell, Cell]:
 
 def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
                          ) -> Iterable[Finding]:
-    """Those that carried data, failed or lost; of small ones, as iperf3's control, how many."""
+    """Connections that carried data, failed or lost; small ones (iperf3's control) are counted."""
     least = _SMALL * max((connection.main.bytes for connection in connections), default=0)
     kept = [number for number, connection in enumerate(connections) if connection.state in _FAILED
             or connection.retransmitted or connection.main.bytes >= least]
@@ -373,7 +373,7 @@ def _largest_loss(directions: Sequence[LinkDirection]) -> str:
 
 
 def _refused(directions: Sequence[LinkDirection]) -> str:
-    """What policing or a filter dropped as it arrived, where most was; "" for none."""
+    """What policing or a filter dropped on arrival, at the host with most; "" for none."""
     count, reason, receiver = max(
         (link.dropped_behind[reason], reason, link.receiver) for link in directions
         for reason in _SET_ON_ARRIVAL)

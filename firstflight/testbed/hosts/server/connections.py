@@ -56,7 +56,7 @@ class ServedConnection:
     after_handshake: TcpInfo | None = None
 
     def set_up(self, spec: PathSpec) -> None:
-        """What a path asks of the connection itself."""
+        """Set the socket's options that a path requests."""
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
         if spec.send_buffer_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, spec.send_buffer_bytes)
@@ -65,10 +65,10 @@ class ServedConnection:
             self.trace = InfoTrace(round(spec.trace_ms * 1e6))
 
     def note_start(self, at_ns: int) -> None:
-        """What was written, or acknowledged, at that time may have let a response begin to leave.
+        """Note that a write or an acknowledgement may have let a response begin to leave.
 
-        One whose window is taken by what was sent before it, such as tickets,
-        begins when that is acknowledged.
+        If what was sent before a response fills the window, such as tickets, the
+        response begins when that is acknowledged.
         """
         waiting = [response for response in self.unacknowledged if not response.start_ns]
         if not waiting:
@@ -111,7 +111,7 @@ Act = Callable[[ServedConnection], None]
 
 
 class EventLoop:
-    """What is registered is waited for; what is due is done at its time."""
+    """Waits for what is registered, and does what is due at its time."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
@@ -126,7 +126,7 @@ class EventLoop:
         self.selector.register(readable, selectors.EVENT_READ, act)
 
     def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """What has happened, at the latest when something is due.
+        """Wait for what is registered, at most until something is due.
 
         What was due on a connection that is closed wakes nobody: it may be an earlier trial's.
         """

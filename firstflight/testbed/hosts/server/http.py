@@ -128,7 +128,7 @@ class Sending:
 
     @property
     def pending(self) -> memoryview:
-        """What the next write has."""
+        """The bytes of the next write."""
         while self.cuts and self.cuts[0] <= self.sent:
             self.cuts.popleft()
         end = min(self.cuts[0], self.released) if self.cuts else self.released
@@ -164,7 +164,7 @@ Seal = Callable[[memoryview], tuple[bytes, tuple[int, ...]]]
 
 
 def message(payload: bytes, writes: Iterable[int]) -> Sending:
-    """What is to be sent in so many writes, at once."""
+    """A payload that is sent at once, in these writes."""
     return Sending(payload=memoryview(payload), released=len(payload),
                    cuts=deque(accumulate(writes)))
 
