@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from firstflight.base import errors
-from firstflight.base.command_line import heed, run_main
+from firstflight.base.command_line import interrupt_on, run_main
 from firstflight.commands import without_trials
 from firstflight.commands.flags import QUESTIONS, parse
 from firstflight.commands.runners import check_rights
@@ -35,7 +35,7 @@ WITHOUT_TRIALS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def main(argv: Sequence[str]) -> int:
-    heed(signal.SIGTERM, signal.SIGHUP)
+    interrupt_on(signal.SIGTERM, signal.SIGHUP)
     reads_only = list(argv[:1]) == [READ_ONLY]
     argv = argv[reads_only:]
     flags = {word if word.startswith("--=") else word.partition("=")[0] for word in argv}

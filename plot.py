@@ -77,7 +77,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
              "this run folder, whole or not, instead of a scenario's newest")
     parser.add_argument("--figures", type=output_folder, default=files.PROJECT / "figures",
                         metavar="DIR", help="where figures go (default figures)")
-    parser.add_argument("--format", type=command_line.pictures, default=("png",),
+    parser.add_argument("--format", type=command_line.picture_formats, default=("png",),
                         metavar="png,svg,pdf",
                         help="which files to write (default png)")
     arguments = parser.parse_args(argv)

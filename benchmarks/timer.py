@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command, processor
-from firstflight.base.command_line import Parser, positive
+from firstflight.base.command_line import Parser, positive_number
 from firstflight.base.errors import OK, CannotError, FirstFlightError
 from firstflight.base.files import PROJECT
 from firstflight.runs import scenario_file
@@ -161,7 +161,7 @@ def table(ours: Sequence[Timing], others: Sequence[Timing], name: str) -> list[s
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="timer", description="Time a command of run.sh.")
     add = parser.add_argument
-    add("--runs", type=positive, default=5, help="counted runs (default 5)")
+    add("--runs", type=positive_number, default=5, help="counted runs (default 5)")
     add("--before", type=Path, metavar="FOLDER", help="another version, run in turns with this one")
     add("--ns3", action="store_true", help=f"{GRID}, each time next to ns-3")
     add("flags", nargs="*", metavar="FLAG",

@@ -28,7 +28,8 @@ from functools import partial
 from pathlib import Path
 
 from firstflight.base import errors, files
-from firstflight.base.command_line import Parser, file_path, output_file, positive, run_main, say
+from firstflight.base.command_line import (Parser, file_path, output_file, positive_number,
+                                           run_main, say)
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.commands.stored import add_results, with_each
 from firstflight.findings import claims
@@ -84,7 +85,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                              " the chapter (default standard output)")
     parser.add_argument("--readme", type=file_path, default=README, metavar="FILE",
                         help="the file whose chapter on results is updated (default README.md)")
-    parser.add_argument("--measure", type=positive, metavar="HOURS",
+    parser.add_argument("--measure", type=positive_number, metavar="HOURS",
                         help="first measure every scenario that has no whole run of the last HOURS;"
                              " the same command resumes an interrupted one")
     parser.add_argument("--gallery", action="store_true",

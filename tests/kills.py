@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, positive
+from firstflight.base.command_line import Parser, positive_number
 from firstflight.base.errors import FAILED, OK, FirstFlightError
 from firstflight.base.files import PROJECT
 from tests import leftovers
@@ -159,7 +159,7 @@ def table(struck: Counter[tuple[str, str]], faults: Counter[tuple[str, str]]) ->
 
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="kills", description="Kill runs, resume them, count what is lost.")
-    parser.add_argument("--kills", type=positive, default=200,
+    parser.add_argument("--kills", type=positive_number, default=200,
                         help="strikes that meet a run (default 200)")
     parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
     arguments = parser.parse_args(words)

@@ -34,8 +34,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
     time as others; it chooses the processor.
 
     Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;
-    EngineError where the machine ended before it ran the command;
-    firstflight.base.files.WriteError where `into` cannot be written to.
+    EngineError if the machine ended before it ran the command;
+    firstflight.base.files.WriteError if `into` cannot be written to.
     """
     from vtime.command.guest import CommandRequest
     from vtime.session import attend

@@ -66,7 +66,7 @@ def homes() -> set[Path]:
 
 
 def secrets_in(place: Path) -> str:
-    """Why whoever is given a place, without links, would read secrets; "" where not.
+    """Why whoever is given a place, without links, would read secrets; "" if not.
 
     A project's folder in a home is none of these places, nor is one in /opt; ~/.ssh and what else
     there begins with a dot is one.
@@ -92,7 +92,7 @@ def secrets_in(place: Path) -> str:
 
 def refused(folder: Path, given: Iterable[str | Path] = (),
             advice: str = "start it in a folder of its own") -> str:
-    """Why no command is started in a folder; "" where it is one to start in.
+    """Why no command is started in a folder; "" if it is one to start in.
 
     folder, given: paths without links, given: what the user named with --readable.
     """

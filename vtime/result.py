@@ -17,7 +17,7 @@ class Result:
     status: its exit status, as a shell has it; 124 where a timeout ended it, 130 where a second
     Ctrl-C did, 143 where SIGTERM did. output: a file; each line has the seconds of the machine's
     clock, "out" or "err", and what was printed. files: the folder with what it wrote, file_count of
-    them. capture: every packet of every link in pcapng, None where none was requested, or the
+    them. capture: every packet of every link in pcapng, None if none was requested, or the
     command removed it. clock_s: seconds that passed on the machine's clock, wall_s: on the host.
     troubles: lines about what is missing or went wrong, untold_count: how many more there were.
     is_whole: whether all that it wrote and printed is there. spinning: names of its programs that
@@ -56,7 +56,7 @@ class Watcher:
         """The machine has started: it can be interrupted, stopped, and its terminal resized."""
 
     def print(self, is_error: bool, content: bytes) -> str:
-        """The command has printed something; why it cannot be passed on, "" where it can."""
+        """The command has printed something; why it cannot be passed on, "" if it can."""
         return ""
 
     def tick(self, clock_s: float, is_full: bool) -> None:

@@ -41,7 +41,7 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
 
 
 def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
-    """The content of such a file. Raises ValueError where it has more bytes, OSError."""
+    """The content of such a file. Raises ValueError if it has more bytes, OSError."""
     with open_within(folder, place) as file:
         if os.fstat(file.fileno()).st_size <= most_bytes:
             return file.read(most_bytes)  # it may grow meanwhile
@@ -153,7 +153,7 @@ def write_error(folder: Path) -> str:
 
 
 def probe(folder: Path) -> None:
-    """Write a file of some size and remove it. Raises OSError where that does not work.
+    """Write a file of some size and remove it. Raises OSError if that does not work.
 
     The other side may have put a link there, to a file that is none of the folder's.
     """

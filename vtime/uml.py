@@ -189,7 +189,7 @@ def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs "
 
 
 def available(meminfo: Path) -> int | None:
-    """MB that may be taken without swapping (MemAvailable), None where it is not known."""
+    """MB that may be taken without swapping (MemAvailable), None if it is not known."""
     try:
         match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
     except OSError:

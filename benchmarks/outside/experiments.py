@@ -32,7 +32,7 @@ from pathlib import Path
 
 from benchmarks import command
 from firstflight.base import files
-from firstflight.base.command_line import Parser, file_path, positive
+from firstflight.base.command_line import Parser, file_path, positive_number
 from firstflight.base.errors import FAILED, OK, CannotError
 from firstflight.base.files import PROJECT
 from firstflight.runs.scenario_file import parsed
@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
                     description="Run other people's public experiments in virtual time.")
     parser.add_argument("--from", dest="source", type=file_path, metavar="FOLDER",
                         help="where clones of the repositories are kept")
-    parser.add_argument("--jobs", type=positive, default=2, metavar="N",
+    parser.add_argument("--jobs", type=positive_number, default=2, metavar="N",
                         help="experiments side by side (default 2)")
     parser.add_argument("--update", action="store_true",
                         help="with names: write their rows of the document anew")

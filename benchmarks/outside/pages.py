@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks import command
 from benchmarks.outside.transfers import between
-from firstflight.base.command_line import Parser, Progress, positive, whole_numbers
+from firstflight.base.command_line import Parser, Progress, positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK
 from firstflight.net import pcap
 from firstflight.net.headers import headers
@@ -149,11 +149,11 @@ class Tally:
 def main(words: Sequence[str]) -> int:
     parser = Parser({}, prog="pages",
                     description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pages", type=positive, default=200, metavar="N",
+    parser.add_argument("--pages", type=positive_number, default=200, metavar="N",
                         help="how many (default %(default)s)")
-    parser.add_argument("--seed", type=positive, default=1, metavar="N",
+    parser.add_argument("--seed", type=positive_number, default=1, metavar="N",
                         help="seed of the settings (default %(default)s)")
-    parser.add_argument("--jobs", type=positive, default=2, metavar="N",
+    parser.add_argument("--jobs", type=positive_number, default=2, metavar="N",
                         help="guests side by side (default %(default)s)")
     parser.add_argument("--only", type=whole_numbers, metavar="N,…",
                         help="the pages of these numbers (default: all)")

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, positive, whole
+from firstflight.base.command_line import Parser, positive_number, whole_number
 from firstflight.base.errors import FAILED, OK
 from firstflight.base.files import PROJECT
 
@@ -153,9 +153,9 @@ def wrong(question: Question, kind: str, sentence: str, rows: Sequence[Mapping[s
 
 def main(argv: Sequence[str]) -> int:
     parser = Parser(prog="reasons", description="Random questions, and whether their reasons hold.")
-    parser.add_argument("--questions", type=positive, default=200, metavar="N",
+    parser.add_argument("--questions", type=positive_number, default=200, metavar="N",
                         help="how many (default 200)")
-    parser.add_argument("--seed", type=whole, default=1, metavar="N", help="(default 1)")
+    parser.add_argument("--seed", type=whole_number, default=1, metavar="N", help="(default 1)")
     arguments = parser.parse_args(argv)
     draw, counts, faults = random.Random(arguments.seed), Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:

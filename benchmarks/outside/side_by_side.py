@@ -40,7 +40,7 @@ from benchmarks.outside.side_by_side_table import (
     document,
     judged,
 )
-from firstflight.base.command_line import Parser, positive, say
+from firstflight.base.command_line import Parser, positive_number, say
 from firstflight.base.errors import FAILED, OK
 from firstflight.runs.scenario_file import parsed
 from vtime import LinkTimes
@@ -228,7 +228,7 @@ def main(words: Sequence[str]) -> int:
     parser = Parser(prog="side_by_side", description="Scripts in virtual time and on a stock"
                                                      " kernel in real time.")
     parser.add_argument("--keep", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--repeats", type=positive, default=3, metavar="N")
+    parser.add_argument("--repeats", type=positive_number, default=3, metavar="N")
     parser.add_argument("--worlds", type=lambda word: word.split(","),
                         default=["real", "counted", "virtual"], metavar="real,counted,virtual")
     parser.add_argument("--again", choices=("real", "counted", "virtual"),

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, positive, say, whole_numbers
+from firstflight.base.command_line import Parser, positive_number, say, whole_numbers
 from firstflight.base.errors import FAILED, FirstFlightError
 from firstflight.base.files import PROJECT
 from firstflight.runs.results.records import PASS
@@ -170,7 +170,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--rtt", type=whole_numbers, default=[20, 100, 500, 3000], metavar="MS,…")
     parser.add_argument("--bw", type=whole_numbers, default=[56, 1000, 10_000], metavar="KBPS,…")
     parser.add_argument("--iw", type=whole_numbers, default=[3, 10], metavar="N,…")
-    parser.add_argument("--size", type=positive, default=30_000, metavar="BYTES")
+    parser.add_argument("--size", type=positive_number, default=30_000, metavar="BYTES")
     parser.add_argument("--kernel", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--initrd", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)

@@ -40,7 +40,7 @@ from typing import Any, TypeVar
 
 from benchmarks import command
 from firstflight.base import files
-from firstflight.base.command_line import Parser, Progress, positive, whole_numbers
+from firstflight.base.command_line import Parser, Progress, positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK, UsageError
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import FLAGS
@@ -359,9 +359,11 @@ def requested_sysctls(words: Sequence[str]) -> dict[str, str]:
 
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="transfers", description="Random transfers against the model.")
-    parser.add_argument("--transfers", type=positive, default=1000, help="how many (default 1000)")
+    parser.add_argument("--transfers", type=positive_number, default=1000,
+                        help="how many (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="of the settings (default 1)")
-    parser.add_argument("--jobs", type=positive, default=1, help="guests side by side (default 1)")
+    parser.add_argument("--jobs", type=positive_number, default=1,
+                        help="guests side by side (default 1)")
     parser.add_argument("--only", type=whole_numbers, default=[], metavar="N,…",
                         help="these numbers of the seed's")
     parser.add_argument("--keep", type=Path, metavar="FOLDER",

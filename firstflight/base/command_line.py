@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from firstflight.base import __version__
 from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
-                                     kept, one_line)
-from firstflight.base.words import duration, escaped, near_words
+                                     resume_hint, one_line)
+from firstflight.base.words import format_duration, escaped, near_words
 
 EXPORTS = ("json", "md", "csv")  # of findings, findings.render.data
 PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
 
 
-def pictures(text: str) -> tuple[str, ...]:
+def picture_formats(text: str) -> tuple[str, ...]:
     """The formats of a list like png,svg. Raises argparse.ArgumentTypeError."""
     requested = tuple(dict.fromkeys(text.lower().split(",")))
     unknown = [form for form in requested if form not in PICTURES]
@@ -36,29 +36,29 @@ def pictures(text: str) -> tuple[str, ...]:
     return requested
 
 
-_WRITING = "writing"  # where the system names no file
-LATER_S = 0.02  # until a signal that arrived during an import is sent again
+_OUTPUT = "writing"  # in the message of an error that names no file
+RESEND_SIGNAL_S = 0.02  # until a signal that arrived during an import is sent again
 _PROJECT = Path(__file__).resolve().parent.parent.parent
-_heeded: set[int] = set()  # the signals that interrupt the command
+_interrupting: set[int] = set()  # the signals that interrupt the command
 
 
 def say(message: str) -> None:
-    """One message line to standard error; nothing where nobody reads it.
+    """Print one message line to standard error; nothing if nobody reads it.
 
     Invisible characters, which names from a stranger may have, are shown as escapes.
     """
     try:
         print(escaped(message), file=sys.stderr, flush=True)
     except OSError:
-        _forget(2)
+        _discard_output(2)
 
 
-def printed(text: str) -> bool:
+def print_while_read(text: str) -> bool:
     """Print the text; False if the reader has left (`| head -1`): nothing is printed then."""
     try:
         print(escaped(text), flush=True)
     except BrokenPipeError:
-        _forget(1)
+        _discard_output(1)
         return False
     return True
 
@@ -107,13 +107,14 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None,  # type: ignore[override]
                    namespace: Any = None) -> argparse.Namespace:
-        # argparse takes the dashes of --flag=-- away, and gives the flag no value, unchecked.
+        # argparse drops the dashes of --flag=--, and gives the flag no value without a check.
         self.words = list(sys.argv[1:] if args is None else args)
         for word in self.words:
             if word.startswith("-") and word.endswith("=--"):
                 self.error(f"{word}: -- is not a value")
         if self.short and self.words[:1] in (["--help"], ["-h"]) and len(self.words) > 1:
-            self.words[:2] = [f"--help={self.words[1]}"]  # whose dashes argparse takes for a flag's
+            # As one word: else argparse takes `--help --rtt` for two flags.
+            self.words[:2] = [f"--help={self.words[1]}"]
         arguments, unknown = self.parse_known_args(self.words, namespace)
         if unknown:
             self.error(self._hint(unknown))
@@ -143,7 +144,7 @@ class Parser(argparse.ArgumentParser):
     def hint(self, flag: str, value: str = "") -> str:
         """What to type instead of an unknown flag, with the user's own value."""
         if text := self._help_of_command_flag(flag):
-            example = re.match(r"  \S+ ([^\s[]+)", text)  # of a value that it needs
+            example = re.match(r"  \S+ ([^\s[]+)", text)  # the placeholder of a value it needs
             words = f"{flag} {value or example[1]}" if example else flag
             return f"{flag} goes with a command: ./run.sh {words} -- COMMAND"
         if advice := self.advice(flag, value):
@@ -161,7 +162,7 @@ class Parser(argparse.ArgumentParser):
         if isinstance(instead, str):
             return ""
         name, example = instead
-        return f"{name} {value if value and self.takes(name, value) else example}".rstrip()
+        return f"{name} {value if value and self.accepts(name, value) else example}".rstrip()
 
     def _nearest(self, flag: str) -> str:
         """The known flag or synonym that looks most like this one, "" for none."""
@@ -175,7 +176,7 @@ class Parser(argparse.ArgumentParser):
                           re.MULTILINE)
         return found[0] if found else ""
 
-    def takes(self, flag: str, value: str) -> bool:
+    def accepts(self, flag: str, value: str) -> bool:
         """Whether a flag accepts a value."""
         try:
             self._get_values(self._option_string_actions[flag], [value])
@@ -183,10 +184,10 @@ class Parser(argparse.ArgumentParser):
             return False
         return value.isprintable()
 
-    def described(self, word: str) -> str:
+    def help_of(self, word: str) -> str:
         """The help of a flag, typed with or without dashes: unit, range, default, an example.
 
-        Exits with a line where there is no such flag.
+        Exits with a message if there is no such flag.
         """
         flag = next((name for name in (f"--{word.lstrip('-')}", f"-{word.lstrip('-')}")
                      if name in self._option_string_actions), "")
@@ -206,30 +207,33 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.Action):
-    """Prints the short help, or all of it."""
+    """Print the short help, all of it, or that of one flag."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
                  values: Any, option_string: str | None = None) -> None:
         assert isinstance(parser, Parser)
-        if values not in ("", "all"):
-            printed(parser.described(str(values)).rstrip())
+        if values == "":
+            text = parser.short
+        elif values == "all":
+            text = f"{parser.format_help()}\n{parser.others()}"
         else:
-            printed(f"{parser.format_help()}\n{parser.others()}" if values else parser.short)
+            text = parser.help_of(str(values)).rstrip()
+        print_while_read(text)
         sys.exit(0)
 
 
 MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
 
 
-def filled(word: str) -> str:
-    """Reads a word that is not empty: "" would be taken for a flag that is not given."""
+def nonempty(word: str) -> str:
+    """Read a word that is not empty: "" would look like a flag that was not given."""
     if not word.strip():
         raise argparse.ArgumentTypeError("its value is empty")
     return word
 
 
 def file_path(word: str) -> Path:
-    """Reads the path of a file or a folder, there or not."""
+    """Read the path of a file or a folder, which need not exist."""
     try:
         encoded = os.fsencode(word)
     except UnicodeEncodeError:
@@ -242,10 +246,10 @@ def file_path(word: str) -> Path:
 
 
 def output_folder(word: str) -> Path:
-    """Reads the path of a folder that is created if it is missing."""
+    """Read the path of a folder that is created if it is missing."""
     place = file_path(word)
     existing = next(above for above in (place, *place.absolute().parents)
-                    if os.path.exists(above))  # Path.exists raises where it may not look
+                    if os.path.exists(above))  # Path.exists raises in a folder it may not search
     if not existing.is_dir():
         raise argparse.ArgumentTypeError(f"{existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
@@ -254,7 +258,7 @@ def output_folder(word: str) -> Path:
 
 
 def output_file(word: str) -> Path:
-    """Reads the path of a file to write; its folder is created if it is missing."""
+    """Read the path of a file to write; its folder is created if it is missing."""
     place = file_path(word)
     if os.path.isdir(place):
         raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
@@ -263,8 +267,8 @@ def output_file(word: str) -> Path:
     return place
 
 
-def whole(word: str) -> int:
-    """Reads a whole number."""
+def whole_number(word: str) -> int:
+    """Read a whole number."""
     try:
         return int(word)
     except ValueError:
@@ -272,12 +276,12 @@ def whole(word: str) -> int:
 
 
 def whole_numbers(words: str) -> list[int]:
-    """Reads a list like 3,10."""
-    return list(map(whole, words.split(",")))
+    """Read a list like 3,10."""
+    return list(map(whole_number, words.split(",")))
 
 
-def positive(word: str) -> int:
-    """Reads a whole number above 0."""
+def positive_number(word: str) -> int:
+    """Read a whole number above 0."""
     try:
         value = int(word)
     except ValueError:
@@ -292,12 +296,12 @@ def run_main(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
     _open_streams()
     sys.unraisablehook = _unraisable
     try:
-        heed(signal.SIGINT)
+        interrupt_on(signal.SIGINT)
         status = _status_of(program, main)
-        _stop_heeding()
+        _ignore_signals()
     except KeyboardInterrupt as stopped:
-        _stop_heeding()
-        say(f"{program}: interrupted{kept(stopped)}")
+        _ignore_signals()
+        say(f"{program}: interrupted{resume_hint(stopped)}")
         status = INTERRUPTED
     sys.exit(status)
 
@@ -309,26 +313,26 @@ def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
         sys.stdout.flush()
         return status
     except FirstFlightError as error:
-        say(f"{program}: {error}{kept(error)}")
+        say(f"{program}: {error}{resume_hint(error)}")
         return error.exit_status
-    except BrokenPipeError:  # as `| head -1`: who reads has enough
-        _forget(1)
+    except BrokenPipeError:  # the reader has left, as with `| head -1`
+        _discard_output(1)
         return UNREAD
     except OSError as error:
-        _forget(1)
-        what = one_line(f"{error.filename or _WRITING}: {error.strerror}")
-        say(f"{program}: {what}{kept(error)}")
+        _discard_output(1)
+        what = one_line(f"{error.filename or _OUTPUT}: {error.strerror}")
+        say(f"{program}: {what}{resume_hint(error)}")
         return FAILED
     except MemoryError as error:
-        say(f"{program}: this machine has too little memory for it{kept(error)}")
+        say(f"{program}: this machine has too little memory{resume_hint(error)}")
         return CANNOT
-    except Exception as error:  # a mistake of ours: the user gets a line, we the rest
+    except Exception as error:  # our mistake: the user gets one line, the report has the rest
         if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
             say(f"{program}: Python's package {error.name} is missing; ./install.sh installs it")
             return CANNOT
         what = one_line(f"internal error, {type(error).__name__}: {error}")
         crash = write_crash(traceback.format_exc())
-        say(f"{program}: {what}; please report it with {crash}{kept(error)}")
+        say(f"{program}: {what}; please report it with {crash}{resume_hint(error)}")
         return FAILED
 
 
@@ -337,7 +341,7 @@ def _is_ours(module: str) -> bool:
     return any((_PROJECT / f"{module.partition('.')[0]}{end}").exists() for end in ("", ".py"))
 
 
-def heed(*numbers: int, by: Callable[[int, FrameType | None], None] | None = None) -> None:
+def interrupt_on(*numbers: int, by: Callable[[int, FrameType | None], None] | None = None) -> None:
     """Let these signals interrupt the command, except those it was started to ignore (nohup).
 
     by: handles them instead of `interrupt`. Once the command has its status they are ignored: as
@@ -346,7 +350,7 @@ def heed(*numbers: int, by: Callable[[int, FrameType | None], None] | None = Non
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, by or interrupt)
-            _heeded.add(number)
+            _interrupting.add(number)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -360,47 +364,47 @@ def interrupt(number: int, frame: FrameType | None) -> None:
             _send_later(number)
             return
         frame = frame.f_back
-    _stop_heeding()
+    _ignore_signals()
     raise KeyboardInterrupt
 
 
-def _stop_heeding() -> None:
-    for number in _heeded:
+def _ignore_signals() -> None:
+    for number in _interrupting:
         signal.signal(number, signal.SIG_IGN)
 
 
 def _send_later(number: int) -> None:
-    timer = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
+    timer = threading.Timer(RESEND_SIGNAL_S, os.kill, (os.getpid(), number))
     timer.daemon = True
     timer.start()
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
     """Send a signal again that met a finalizer, whose exceptions reach nobody."""
-    if not isinstance(what.exc_value, KeyboardInterrupt) or not _heeded:
+    if not isinstance(what.exc_value, KeyboardInterrupt) or not _interrupting:
         sys.__unraisablehook__(what)
         return
-    for number in _heeded:
+    for number in _interrupting:
         signal.signal(number, interrupt)
-    _send_later(min(_heeded))
+    _send_later(min(_interrupting))
 
 
 def _open_streams() -> None:
     """Open /dev/null for streams that the caller closed: else the next file would become one."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest free number, which is this one
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
-        # What its encoding lacks (PYTHONIOENCODING=ascii, a folder that is not UTF-8) is escaped.
+        # Escape what its encoding lacks (PYTHONIOENCODING=ascii, a folder's name without UTF-8).
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
-    if not shutil.which("env"):  # an empty PATH, or one that leads nowhere
+    if not shutil.which("env"):  # PATH is empty, or its folders do not exist
         os.environ["PATH"] = ":".join(filter(None, (os.environ.get("PATH"), os.defpath)))
 
 
-def _forget(stream: int) -> None:
-    """Point a stream at /dev/null: what could not be written is not tried again at the exit."""
+def _discard_output(stream: int) -> None:
+    """Point a stream at /dev/null, so that Python does not try to flush it again as it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream)
     os.close(nowhere)
@@ -430,8 +434,7 @@ if TYPE_CHECKING:
 
 # Without a terminal: often enough to show progress, seldom enough for a log.
 PLAIN_INTERVAL_S = 30.0
-# The part to be measured before a remaining time is shown: the first trials may be far slower than
-# the rest.
+# No remaining time is shown before this part is measured: the first trials may be far slower.
 LEAST_PART_MEASURED = 0.05
 
 
@@ -451,7 +454,7 @@ class Progress:
         if self.quiet:
             return self
         if sys.stderr.isatty():
-            from tqdm import tqdm  # its import is only worth it where it is seen
+            from tqdm import tqdm  # slow to import, and only needed on a terminal
             self.bar = tqdm(total=self.total, initial=self.done, desc=self.what, unit="trial",
                             leave=False, dynamic_ncols=True)
         elif self.total:
@@ -477,7 +480,7 @@ class Progress:
         """A line for a log; elapsed_s: since the first trial of this process began."""
         measured, rest = self.done - self.before, self.total - self.done
         known = rest and measured >= LEAST_PART_MEASURED * (measured + rest)
-        left = f", about {duration(elapsed_s * rest / measured)} left" if known else ""
+        left = f", about {format_duration(elapsed_s * rest / measured)} left" if known else ""
         doing = f", {self.doing}" if self.doing else ""
         return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
 

@@ -13,15 +13,15 @@ UNREAD = 141  # who read the output has left: 128 + SIGPIPE, as of Unix tools
 MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value of any length
 
 
-KEPT = "; what is measured is kept, the same command resumes"
+RESUME_HINT = "; what is measured is kept, the same command resumes"
 
 
-def note_kept(error: BaseException) -> None:
+def mark_resumable(error: BaseException) -> None:
     """Mark an error: whoever reports it adds that what was measured before is kept."""
-    vars(error)["kept"] = KEPT
+    vars(error)["kept"] = RESUME_HINT
 
 
-def kept(error: BaseException) -> str:
+def resume_hint(error: BaseException) -> str:
     """What to add to a message of an error: KEPT where something was measured, else ""."""
     return str(vars(error).get("kept", ""))
 

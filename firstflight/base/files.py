@@ -91,7 +91,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The file of that name in a folder. Raises FirstFlightError where it would lie elsewhere."""
+    """The file of that name in a folder. Raises FirstFlightError if it would lie elsewhere."""
     if name in ("", ".", "..") or "/" in name or not name.isprintable():
         raise FirstFlightError(f"{name!r} cannot be the name of a file in {folder}")
     return folder / name
@@ -169,7 +169,7 @@ def make_folder(path: Path) -> Path:
 
 
 def new_folder(path: Path) -> bool:
-    """Make a folder; False where the name is taken. Raises WriteError."""
+    """Make a folder; False if the name is taken. Raises WriteError."""
     with _folder(path.parent) as folder:
         try:
             _make(path.name, folder)
@@ -352,7 +352,7 @@ def _fill(descriptor: int, data: bytes) -> None:
 
 
 def _status(name: str, folder: int) -> os.stat_result | None:
-    """What has a name in a folder, a link itself; None where nothing has it."""
+    """What has a name in a folder, a link itself; None if nothing has it."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -360,7 +360,7 @@ def _status(name: str, folder: int) -> os.stat_result | None:
 
 
 def _end_of_link(path: Path, folder: int) -> str:
-    """Where `path` leads, "" where it is no link to follow by its text. Raises WriteError."""
+    """Where `path` leads, "" if it is no link to follow by its text. Raises WriteError."""
     existing = _status(path.name, folder)
     if (existing is None or not stat.S_ISLNK(existing.st_mode)
             or _is_own_descriptor(path.name, folder)):

@@ -48,7 +48,7 @@ class Quantity:
     flag, flag_help: of the command line, "" for none. default: the values where none are
     given, as on the command line: of a question of one's own, and of a trial. why:
     behind the range in the message that refuses a value. more_is_better: an
-    improvement is a gain of it, not a saving. above: the least that is not 0, where 0 is none.
+    improvement is a gain of it, not a saving. above: the least that is not 0, if 0 is none.
     zero: what 0 is, on an axis.
     """
 

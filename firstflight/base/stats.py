@@ -129,7 +129,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its 95 % interval, None where there is none; n: of how many it is the mean."""
+    """A value and its 95 % interval, None if there is none; n: of how many it is the mean."""
 
     value: float
     interval: tuple[float, float] | None = None

@@ -18,7 +18,7 @@ MINUS = "−"
 _LONGEST = 100  # characters of words that are compared: the time grows with the product of lengths
 
 
-def is_seen(character: str) -> bool:
+def is_visible(character: str) -> bool:
     """Whether a character is visible, or a space.
 
     Not visible are control characters, characters that hide or reorder text, and (XML may not hold
@@ -27,16 +27,16 @@ def is_seen(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
-def clean(text: str) -> str:
-    """The text on one line: a space in place of each invisible character."""
+def visible_line(text: str) -> str:
+    """The text on one line: a space replaces each invisible character."""
     return text if text.isprintable() else "".join(
-        character if is_seen(character) else " " for character in text)
+        character if is_visible(character) else " " for character in text)
 
 
 def escaped(text: str) -> str:
-    """The same lines, with the escape of each invisible character, as JSON has it."""
+    """The same lines with each invisible character as JSON's escape."""
     return text if text.isprintable() else "".join(
-        character if is_seen(character) or character in "\n\t" else json.dumps(character)[1:-1]
+        character if is_visible(character) or character in "\n\t" else json.dumps(character)[1:-1]
         for character in text)
 
 
@@ -57,18 +57,18 @@ def format_lossless(value: float) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
-def toml(value: TomlValue) -> str:
-    """A value as a TOML file has it: a string, true or false, a number, or a list of them."""
+def format_toml(value: TomlValue) -> str:
+    """A value as TOML writes it: a string, true or false, a number, or a list of them."""
     if isinstance(value, str):
         return "".join(  # JSON's escapes are TOML's
-            character if is_seen(character) else f"\\U{ord(character):08X}"
+            character if is_visible(character) else f"\\U{ord(character):08X}"
             for character in json.dumps(value, ensure_ascii=False))
     if isinstance(value, Sequence):
-        return f"[{', '.join(map(toml, value))}]"
+        return f"[{', '.join(map(format_toml, value))}]"
     return str(value).lower() if isinstance(value, bool) else format_lossless(value)
 
 
-def number(value: float | None, digits: int = 1, signed: bool = False) -> str:
+def format_number(value: float | None, digits: int = 1, signed: bool = False) -> str:
     """A number with fixed decimals, UNKNOWN for None, and never a negative zero."""
     if value is None:
         return UNKNOWN
@@ -78,39 +78,42 @@ def number(value: float | None, digits: int = 1, signed: bool = False) -> str:
 
 def format_brief(value: float | None) -> str:
     """A number with one decimal; with none from 99.95 on; UNKNOWN for None."""
-    return number(value, 1 if value is None or abs(value) < 99.95 else 0)
+    return format_number(value, 1 if value is None or abs(value) < 99.95 else 0)
 
 
-def count(value: float | None) -> str:
-    """A mean of counts: whole where it is."""
-    return number(value, 0 if value is None or value == int(value) else 1)
+def format_count(value: float | None) -> str:
+    """A mean of counts: no decimal if it is whole, else one."""
+    return format_number(value, 0 if value is None or value == int(value) else 1)
 
 
-def between(ends: tuple[float, float] | None, digits: int = 1) -> str:
+def format_interval(ends: tuple[float, float] | None, digits: int = 1) -> str:
     """An interval: "12.0 … 14.5"."""
-    return f"{number(ends[0], digits)} … {number(ends[1], digits)}" if ends else UNKNOWN
+    if not ends:
+        return UNKNOWN
+    return f"{format_number(ends[0], digits)} … {format_number(ends[1], digits)}"
 
 
-def joined(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """The words in a sentence: "a, b and c"."""
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def span(values: Iterable[float | None], unit: str) -> str:
-    """The range of the known values, from the least to the most."""
+def format_range(values: Iterable[float | None], unit: str) -> str:
+    """The range of the known values: "12.0 to 14.5 ms"; one value if both ends look the same."""
     known = [value for value in values if value is not None]
     low, high = format_brief(min(known)), format_brief(max(known))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
+    """A time in seconds, from 2 min on in minutes, from 2 h on in hours."""
     if seconds < 120:
         return f"{format_brief(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def tight(text: str) -> str:
+def keep_units_together(text: str) -> str:
     """The text with no-break spaces between numbers and their units, and around ±."""
     return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))|(?<=±) | (?=±)",
                   "\u00a0", text)
@@ -123,7 +126,7 @@ def near_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """" (did you mean …?)" where a known word is near, else nothing."""
+    """" (did you mean …?)" if a known word looks like this one, else ""."""
     close = near_words(word, known)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -137,8 +140,8 @@ def _microseconds(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def to_text(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
-    """A field as it stands in the file.
+def to_cell(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
+    """A value as the text of a CSV cell; None is "".
 
     of_float: how to write a float. Requested values keep every digit (format_lossless),
     measured ones those to the microsecond. A spreadsheet takes text that begins with
@@ -162,6 +165,6 @@ def _harmless(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def from_text(text: str) -> str:
-    """The text that to_text wrote as this cell."""
+def from_cell(text: str) -> str:
+    """The text from which to_cell made this cell."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from firstflight.base import command_line, files
-from firstflight.base.command_line import Parser, filled, positive, whole
+from firstflight.base.command_line import Parser, nonempty, positive_number, whole_number
 from firstflight.base.quantity import Quantity
 from firstflight.base.removed import REMOVED
 from firstflight.base.typed import SUFFIXES
@@ -213,15 +213,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--list", action="store_true",
         help="list the scenarios with their claims; with words, those whose files contain them")
-    add("names", nargs="*", metavar="SCENARIO", type=filled,
+    add("names", nargs="*", metavar="SCENARIO", type=nonempty,
         help="what to measure: names of --list, or files of your own, path/to/my.toml"
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
              " response a question of your own)")
-    add("--new", metavar="NAME", type=filled,
+    add("--new", metavar="NAME", type=nonempty,
         help="write NAME.toml here, a scenario with every key explained; it runs as it is")
-    add("--check", metavar="FILE", type=filled,
+    add("--check", metavar="FILE", type=nonempty,
         help="read a scenario, expand it and print how long it takes; measure nothing")
-    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=filled,
+    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=nonempty,
         help="what to measure, as without a flag")
     add("--as-published", action="store_true",
         help="measure published reproductions with the defects of their set-up switched on: the"
@@ -266,7 +266,7 @@ def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> No
             behind = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
             listed = ",".join(word.strip(",") for word in (*values, name, *behind))
             flag = flag or next((each for each in ("--iw", "--rtt", "--bw", "--size", "--loss")
-                                 if parser.takes(each, listed)), "--iw")
+                                 if parser.accepts(each, listed)), "--iw")
             parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
                          f" without spaces, such as {flag} {listed}")
         word, equals, value = name.partition("=")
@@ -401,14 +401,14 @@ def add_question(parser: Parser) -> None:
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
         help="a TCP setting of both hosts that differs from a current distribution's, like"
              " net.ipv4.tcp_slow_start_after_idle=0; may be given several times (default none)")
-    add("--repeat", type=positive, metavar="N",
+    add("--repeat", type=positive_number, metavar="N",
         help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
     add("--sample", type=sample, metavar="1/N|full",
         help="1/N: measure only one in N of a scenario's networks, evenly spread; full: measure"
              " the large sample of a scenario that draws its responses, for narrower intervals")
-    add("--name", metavar="NAME", type=filled,
+    add("--name", metavar="NAME", type=nonempty,
         help="the name of the folder of results and of the figures (default own)")
 
 
@@ -417,7 +417,7 @@ def add_own_server(parser: Parser) -> None:
     add = parser.add_argument_group(
         "a server of your own", "Started in the guest, which reads the machine's programs, writes"
         " to /tmp and /var in its memory and\nreaches no network; docs/STUDIES.md.").add_argument
-    add("--server-command", metavar="COMMAND", type=filled,
+    add("--server-command", metavar="COMMAND", type=nonempty,
         help="the server to measure: a command as in a shell, but run without one; {p} is the port"
              " that it has to listen on (8080, with TLS 8443), {address} the address, {chain} and"
              " {key} the files of --chain (default: --server)")
@@ -442,7 +442,7 @@ def add_questions(parser: Parser) -> None:
     add = parser.add_argument_group("which window for my users, and stored runs").add_argument
     for module in dict.fromkeys(QUESTIONS.values()):
         import_module(module).add_flags(add)
-    add("--probe", metavar="URL", type=filled,
+    add("--probe", metavar="URL", type=nonempty,
         help="measure the initial window of your server from this machine, by one connection to"
              " this URL; the only flag that uses the network. With the right to"
              " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
@@ -458,12 +458,12 @@ def add_how(parser: Parser) -> None:
     add("--engine", choices=("auto", "uml", "host"), default="auto",
         help="uml: guests in virtual time; host: this kernel in real time, as root;"
              " auto: uml where its kernel is built, else host (default auto)")
-    add("--jobs", type=positive, metavar="N",
+    add("--jobs", type=positive_number, metavar="N",
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
     add("--cluster", metavar="ADDRESS", type=cluster.address,
         help="measure on the machines of a Dask cluster, whose scheduler is at tls://host:8786"
              " (docs/INSTALL.md; default: here)")
-    add("--seed", type=whole, default=1, metavar="N",
+    add("--seed", type=whole_number, default=1, metavar="N",
         help="seed of all random numbers (default 1; without random loss there are none)")
     add("--dry-run", action="store_true",
         help="print the trials, the commands and the expected time; measure nothing")
@@ -480,7 +480,7 @@ def add_how(parser: Parser) -> None:
         help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"
              " total_ms(10) < 50': columns of trials.csv, their means over the verified trials,"
              " in parentheses the initial window; may be given several times (default none)")
-    add("--format", type=command_line.pictures, default=("png",), metavar="png,svg,pdf",
+    add("--format", type=command_line.picture_formats, default=("png",), metavar="png,svg,pdf",
         help="which files of each figure to write (default png)")
     add("--quiet", action="store_true",
         help="no progress, only results and what is wrong (default: a bar on a terminal, a line"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 
-from firstflight.base.command_line import file_path, positive
+from firstflight.base.command_line import file_path, positive_number
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as measure
 from firstflight.commands.run import overrides_of
@@ -21,7 +21,7 @@ def add_flags(add: Callable[..., object]) -> None:
         help="a page of many objects: a HAR file, as browsers save it, of which sizes, hosts and"
              " who named what are kept; or a TOML list of [[object]]s with bytes, named_by and"
              " at_byte. Each object is requested when the bytes that name it have come")
-    add("--objects", type=positive, metavar="N",
+    add("--objects", type=positive_number, metavar="N",
         help="a made page: a document that names N objects of --size (default 15 kB), evenly along"
              " its bytes")
     add("--document", type=listed("document_bytes"), metavar="BYTES",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from firstflight.base import errors, files
-from firstflight.base.command_line import printed, say, terminal_width
+from firstflight.base.command_line import print_while_read, say, terminal_width
 from firstflight.base.errors import UsageError
 from firstflight.base.files import WriteError
 from firstflight.base.words import escaped
@@ -104,7 +104,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         keep(lambda: drawing.save(report.name, images, folder, arguments.format))
         keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
-    was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")
+    was_read = print_while_read(f"{rendered}{files_written(written, arguments.full)}\n")
     for error in lost:
         say(f"run.sh: {error}")
     if lost:
@@ -113,7 +113,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         return status
     judged = [condition.holds(run.records) for condition in arguments.fail_if]
     if judged:
-        was_read = printed("\n".join(line for _, line in judged)) and was_read
+        was_read = print_while_read("\n".join(line for _, line in judged)) and was_read
     if any(holds for holds, _ in judged):
         return errors.CONDITION
     return errors.OK if was_read else errors.UNREAD

@@ -15,7 +15,7 @@ from typing import Any
 
 from firstflight.base import files
 from firstflight.base.command_line import say
-from firstflight.base.errors import CannotError, FirstFlightError, kept
+from firstflight.base.errors import CannotError, FirstFlightError, resume_hint
 from firstflight.runs.kinds import AnyTrial, Study
 from firstflight.runs.measuring import Measurer, OneMachine
 from firstflight.runs.results import provenance
@@ -45,7 +45,7 @@ def engine_errors() -> Iterator[None]:
     except EngineCannot as error:
         raise CannotError(str(error)) from error
     except EngineError as error:
-        raise FirstFlightError(f"{error}{kept(error)}") from error
+        raise FirstFlightError(f"{error}{resume_hint(error)}") from error
 
 
 def check_rights(arguments: argparse.Namespace) -> None:

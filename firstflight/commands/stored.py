@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from firstflight.base import errors, files
-from firstflight.base.command_line import Parser, file_path, filled, say, write_crash
+from firstflight.base.command_line import Parser, file_path, nonempty, say, write_crash
 from firstflight.base.errors import FirstFlightError
 from firstflight.runs import runs, scenario_file
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
     """Names, --scenario, --run and --results; of_scenarios, of_run: their help."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("names", nargs="*", metavar="NAME", type=filled, default=[],
+    what.add_argument("names", nargs="*", metavar="NAME", type=nonempty, default=[],
                       help=of_scenarios)
-    what.add_argument("--scenario", nargs="+", metavar="NAME", type=filled,
+    what.add_argument("--scenario", nargs="+", metavar="NAME", type=nonempty,
                       help="the same, as of run.sh")
     what.add_argument("--run", type=file_path, metavar="FOLDER", help=of_run)
     add_results(parser)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from firstflight.base.command_line import file_path, positive, say
+from firstflight.base.command_line import file_path, positive_number, say
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as measure
 from firstflight.commands.runners import check_rights
@@ -32,7 +32,7 @@ def add_flags(add: Callable[..., object]) -> None:
         help="with --users: which field of a log is the RTT, from 1 on; what is in quotes or"
              " brackets is one field. 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in ms (default:"
              " the field that is named so)")
-    add("--trials", type=positive, metavar="N",
+    add("--trials", type=positive_number, metavar="N",
         help=f"with --users: how many users are measured under each window (default {TRIALS})")
 
 

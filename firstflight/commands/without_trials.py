@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from firstflight.base import errors, files
-from firstflight.base.command_line import printed, say
+from firstflight.base.command_line import print_while_read, say
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
 from firstflight.base.words import escaped
 from firstflight.commands import run
@@ -90,7 +90,7 @@ def compare(arguments: argparse.Namespace) -> int:
             written = drawing.save(report.name, drawing.images(report, arguments.format),
                                    arguments.figures, arguments.format)
         rendered = "\n".join([text.text(report), *map(str, written)])
-    was_read = printed(rendered)
+    was_read = print_while_read(rendered)
     return errors.OK if was_read else errors.UNREAD
 
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from firstflight.base.words import between
+from firstflight.base.words import format_interval
 
 REPRODUCED, UNDECIDED = "reproduced", "undecided"
 DIRECTION, NOT_REPRODUCED = "direction", "not reproduced"
@@ -80,7 +80,7 @@ class ComparedNumber:
         """The test that decided, in words."""
         where = {REPRODUCED: "within", UNDECIDED: "partly within",
                  NOT_REPRODUCED: "not within"}[self.result]
-        band = between((self.published - self.allowed, self.published + self.allowed))
+        band = format_interval((self.published - self.allowed, self.published + self.allowed))
         lacking = "no interval: " if self.interval is None else ""
         return f"{lacking}{where} {band} {self.unit}".rstrip()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from firstflight.base.words import number
+from firstflight.base.words import format_number
 from firstflight.findings.claims import Ends
 
 RISES, FALLS, NEVER_RISES, NEVER_FALLS = "rises", "falls", "never rises", "never falls"
@@ -35,7 +35,7 @@ class Known:
 
     @property
     def text(self) -> str:
-        return number(self.value)
+        return format_number(self.value)
 
 
 @dataclass(frozen=True)

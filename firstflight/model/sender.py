@@ -22,7 +22,7 @@ class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
     beyond: int = 0  # segments that probes sent; the packets show those that left alone
-    # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None where that is emptied
+    # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None if that is emptied
     # at once: while the server writes.
     queued: int | None = None
     throttled: bool = False

@@ -30,7 +30,7 @@ _OPTIONS_END, _OPTION_NONE = 0, 1
 class Headers(NamedTuple):
     """The headers of an IP packet.
 
-    protocol: of IP's next header. source, destination: addresses as text; ports 0 where there
+    protocol: of IP's next header. source, destination: addresses as text; ports 0 if there
     are none. payload_bytes: behind the transport's header. body: from the transport's header on,
     as far as it was kept. identification: of IPv4, else 0. The others are TCP's: numbers as they
     stand in the packet, options as bytes.
@@ -133,7 +133,7 @@ def _address(raw: bytes) -> str:
 def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
     """Kind and value of each option (RFC 9293, 3.1), without the padding.
 
-    Raises ValueError where one has no length.
+    Raises ValueError if one has no length.
     """
     place = 0
     while place < len(options) and options[place] != _OPTIONS_END:

@@ -63,7 +63,7 @@ class Link:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Link:
-        """The link that to_json gave these values of. Raises TypeError where it gave others."""
+        """The link that to_json gave these values of. Raises TypeError if it gave others."""
         rate_kbps = values["rate_kbps"]
         return Link(**{**values, "rate_kbps": math.inf if rate_kbps == ENDLESS else rate_kbps,
                        "outage_ms": tuple(values.get("outage_ms", (0.0, 0.0)))})
@@ -208,6 +208,6 @@ class Netem:
 
 
 def numbers_of(options: bytes) -> dict[str, int]:
-    """The kernel's number of each parameter, by field. Raises ValueError where it is no netem."""
+    """The kernel's number of each parameter, by field. Raises ValueError if it is no netem."""
     held = read_options(options)
     return {parameter.name: getattr(held, parameter.option) for parameter in Netem().parameters}

@@ -47,7 +47,7 @@ class NetemOptions(NamedTuple):
     def packed(self, seeded: bool) -> bytes:
         """The options as tc sends them; an attribute whose numbers are all 0 is left out.
 
-        seeded: with the seed. Raises OSError where there is jitter, and no table of the normal
+        seeded: with the seed. Raises OSError if there is jitter, and no table of the normal
         distribution.
         """
         options = _HEAD.pack(self.latency, self.limit, self.loss, 0, self.duplicate, self.jitter)
@@ -67,7 +67,7 @@ class NetemOptions(NamedTuple):
 
 
 def read_options(options: bytes) -> NetemOptions:
-    """The options of a netem, as a kernel reports them. Raises ValueError where they are none."""
+    """The options of a netem, as a kernel reports them. Raises ValueError if they are none."""
     if len(options) < _HEAD.size:
         raise ValueError(f"{len(options)} bytes are not options of netem")
     latency, limit, loss, _, duplicate, jitter = _HEAD.unpack_from(options)
@@ -88,7 +88,7 @@ def read_options(options: bytes) -> NetemOptions:
 
 
 def _number(held: dict[int, bytes], kind: int, form: str, otherwise: int) -> int:
-    """The number that an attribute begins with. Raises ValueError where it is too short."""
+    """The number that an attribute begins with. Raises ValueError if it is too short."""
     if kind not in held:
         return otherwise
     if len(held[kind]) < struct.calcsize(form):

@@ -42,7 +42,7 @@ def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:
 
 
 def messages(received: bytes) -> Iterator[Message]:
-    """Raises ValueError where one is cut."""
+    """Raises ValueError if one is cut."""
     place = 0
     while place + _HEADER.size <= len(received):
         length, kind, flags, number, _ = _HEADER.unpack_from(received, place)
@@ -81,7 +81,7 @@ def text_attribute(kind: int, value: str) -> bytes:
 
 
 def attributes(raw: bytes) -> dict[int, bytes]:
-    """Payloads by type. Raises ValueError where one is cut."""
+    """Payloads by type. Raises ValueError if one is cut."""
     payloads, place = {}, 0
     while place + _ATTRIBUTE.size <= len(raw):
         length, kind = _ATTRIBUTE.unpack_from(raw, place)

@@ -20,7 +20,7 @@ def has_header(pcap: bytes) -> bool:
 def frames(pcap: bytes) -> Iterator[tuple[int, bytes, int]]:
     """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
 
-    pcap: with or without the file's header. Raises ValueError where it is cut or damaged.
+    pcap: with or without the file's header. Raises ValueError if it is cut or damaged.
     """
     position = len(HEADER) if has_header(pcap) else 0
     while position < len(pcap):

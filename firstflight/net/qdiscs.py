@@ -92,7 +92,7 @@ def question() -> bytes:
 
 
 def read_qdisc(answer: bytes) -> InstalledQdisc:
-    """The qdisc or class of one answer to a question. Raises ValueError where it is cut."""
+    """The qdisc or class of one answer to a question. Raises ValueError if it is cut."""
     if len(answer) < _TCMSG.size:
         raise ValueError("a qdisc that is cut")
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
@@ -112,7 +112,7 @@ def read_qdisc(answer: bytes) -> InstalledQdisc:
 class Bucket(NamedTuple):
     """The options of a class of HTB, or of tbf. Rates in bytes a second, bursts in ticks.
 
-    level: of HTB's, above 0 where there are classes below; limit_bytes: of tbf's queue, peak_rate,
+    level: of HTB's, above 0 if there are classes below; limit_bytes: of tbf's queue, peak_rate,
     mtu: of its second bucket, 0 for none.
     """
 
@@ -135,7 +135,7 @@ def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
 
 
 def read_tbf(options: bytes) -> Bucket:
-    """Raises ValueError where they are no tbf's."""
+    """Raises ValueError if they are no tbf's."""
     fields = attributes(options)
     parameters = fields.get(_TBF_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _TBF_LIMITS.size:
@@ -172,7 +172,7 @@ def htb_default(options: bytes) -> int:
 
 
 def read_htb_class(options: bytes) -> Bucket:
-    """Raises ValueError where they are no class's."""
+    """Raises ValueError if they are no class's."""
     fields = attributes(options)
     parameters = fields.get(_HTB_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:

@@ -72,7 +72,7 @@ class Length(Quantity):
 
 
 def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
-    """The packets that a queue of a length holds. Raises UsageError where it is too long.
+    """The packets that a queue of a length holds. Raises UsageError if it is too long.
 
     A length in time or products holds as many full packets, the last of them begun.
     """

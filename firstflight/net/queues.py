@@ -43,7 +43,7 @@ _TICK = 1  # a burst in ticks is rounded twice
 
 
 def reported_options(kind: str, options: bytes) -> dict[str, int]:
-    """The numbers of a qdisc's options by name. Raises ValueError where they are cut."""
+    """The numbers of a qdisc's options by name. Raises ValueError if they are cut."""
     if kind == "tbf":
         bucket = qdiscs.read_tbf(options)
         return {"rate": bucket.rate, "limit_bytes": bucket.limit_bytes,

@@ -39,7 +39,7 @@ def probability(percent: float) -> int:
 def normal_distribution(library: Path = Path("/usr/lib")) -> tuple[int, ...]:
     """The numbers that tc sends for `distribution normal`, 16 bits each.
 
-    Raises OSError where there is no such file.
+    Raises OSError if there is no such file.
     """
     places = [library / TABLE, *library.glob(f"*/{TABLE}")]
     text = next(filter(Path.is_file, places), places[0]).read_text(encoding="ascii")

@@ -334,7 +334,7 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response
 
 
 def _content_length(head: bytes) -> int | None:
-    """How long head and body are together; None where the head has no length."""
+    """How long head and body are together; None if the head has no length."""
     text, _, _ = head.partition(HEAD_END)
     match = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
     return len(text) + len(HEAD_END) + int(match[1]) if match else None

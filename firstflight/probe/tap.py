@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Packet(NamedTuple):
-    """One frame; segment_bytes: of the segments that it merges, 0 where it is a single one.
+    """One frame; segment_bytes: of the segments that it merges, 0 if it is a single one.
 
     seq, ack: absolute; window: unscaled; stamp: of the timestamp option, None without.
     """

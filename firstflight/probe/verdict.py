@@ -56,7 +56,7 @@ class Observed(NamedTuple):
 class Piece(NamedTuple):
     """One segment as it was on the wire: (start, end) in bytes of the response, and when it came.
 
-    stamp_ms: the server's own time, None where its stamps are of no use.
+    stamp_ms: the server's own time, None if its stamps are of no use.
     """
 
     start: int
@@ -75,8 +75,8 @@ class Probed:
 
     payload_bytes, full: None without a capture; full: whether the last segment
     was, and all that a timer sent after it. mss: data of a full segment. window_bytes: that the
-    client offered, None where it is not known. response_bytes: observed on the connection,
-    headers included; size_bytes: of all of it, None where it was not read to its end and
+    client offered, None if it is not known. response_bytes: observed on the connection,
+    headers included; size_bytes: of all of it, None if it was not read to its end and
     its head has no length. segments_before: that the server had sent before the request, of TLS.
     lost: segments of the flight that did not come. unsure: whether what a timer sent may be
     counted with it.
@@ -124,7 +124,7 @@ class Probed:
 
     @property
     def deciding_bytes(self) -> int | None:
-        """The size of a page that no flight to this client can hold; None where it is not known."""
+        """The size of a page that no flight to this client can hold; None if it is not known."""
         return self.window_bytes + self.mss if self.window_bytes else None
 
     @property

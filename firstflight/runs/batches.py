@@ -53,7 +53,7 @@ class TrialBatch:
     def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
         """What a machine made of it, and what it reported of its engine and of itself.
 
-        Raises ValueError where that is not a result of these trials.
+        Raises ValueError if that is not a result of these trials.
         """
         rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
         judged = []
@@ -78,7 +78,7 @@ class TrialBatch:
 
 
 def take(stream: io.BytesIO, size: int) -> bytes:
-    """So many bytes. Raises ValueError where there are fewer."""
+    """So many bytes. Raises ValueError if there are fewer."""
     content = stream.read(size)
     if len(content) != size:
         raise ValueError("its bytes end too early")
@@ -133,7 +133,7 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     """The result of a batch, by an engine of this machine's (TrialBatch.read).
 
     machine: what this one is (runs.results.provenance). folder: for the engine's own
-    files. Raises ValueError where the payload is no batch, and what the engine raises.
+    files. Raises ValueError if the payload is no batch, and what the engine raises.
     """
     try:
         requested = json.loads(gzip.decompress(payload))

@@ -163,7 +163,7 @@ class Kind(ABC):
 
     @abstractmethod
     def report(self, study: Study, run: RunData) -> Report:
-        """All that a run of a study shows. Raises FirstFlightError where a file is missing."""
+        """All that a run of a study shows. Raises FirstFlightError if a file is missing."""
 
     @abstractmethod
     def guest_s(self, trial: Any) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from firstflight.base import files
 from firstflight.base.command_line import Progress, say
-from firstflight.base.errors import FirstFlightError, note_kept
+from firstflight.base.errors import FirstFlightError, mark_resumable
 from firstflight.findings.render import data
 from firstflight.net.segments import capture_file
 from firstflight.runs import earlier, runs, scenario_file
@@ -157,7 +157,7 @@ class MeasureOptions:
 def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
     """Measure what has no record yet; return the whole run.
 
-    Raises FirstFlightError where something cannot be written: that is never
+    Raises FirstFlightError if something cannot be written: that is never
     the fault of a trial, which has no record then.
     """
     request = runs.request(study, measurer.name, measurer.build, requested.seed)
@@ -182,7 +182,7 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         return RunData(run.folder, run.facts, run.records())
     except BaseException as error:
         if run.holds_records():
-            note_kept(error)
+            mark_resumable(error)
         raise
     finally:
         run.close()
@@ -311,7 +311,7 @@ def file_of(folder: Path, trial_id: str, name: str) -> Path:
 
 
 def kept(path: Path) -> bytes:
-    """A file that was kept of a trial. Raises FirstFlightError where it cannot be read."""
+    """A file that was kept of a trial. Raises FirstFlightError if it cannot be read."""
     try:
         return files.content(path)
     except OSError as error:

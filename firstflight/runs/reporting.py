@@ -62,13 +62,13 @@ def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...
                               f"{which} reproduced{more}"))
     emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
     if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
-        tiles.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",
+        tiles.append(Tile(f"{words.format_duration(emulated_s)} in {words.format_duration(wall_s)}",
                           "network time, and the time it took"))
     return tuple(tiles)
 
 
 def failures(records: Sequence[Record]) -> Table | None:
-    """Every trial that does not count, with its reason; None where all count."""
+    """Every trial that does not count, with its reason; None if all count."""
     failed = sorted((record for record in records if not record.counts),
                     key=lambda record: str(record.trial.id))
     if not failed:
@@ -82,7 +82,7 @@ def failures(records: Sequence[Record]) -> Table | None:
 
 
 def settings(facts: Mapping[str, object]) -> Table | None:
-    """The TCP settings of both hosts; None where run.json has none."""
+    """The TCP settings of both hosts; None if run.json has none."""
     hosts = {host: mapping(values) for host, values in
              sorted(mapping(facts.get("sysctls")).items())}
     names = sorted({name for values in hosts.values() for name in values})

@@ -154,7 +154,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
     Of the trials every value that is not its default, with all digits: a
     column that a later version adds does not change what was requested. Neither
     the version of the project nor that of the tools splits a run: run.json
-    has with which it was begun and resumed. Raises UsageError where two
+    has with which it was begun and resumed. Raises UsageError if two
     trials have one name, which is that of their files.
     """
     names = Counter(trial.id for trial in study.trials)
@@ -201,7 +201,7 @@ def newest_whole(name: str, results: Path) -> Path:
 
 
 def load(folder: Path, study: Study) -> RunData:
-    """A stored run. Raises FirstFlightError where it is not whole, or another scenario's.
+    """A stored run. Raises FirstFlightError if it is not whole, or another scenario's.
 
     Where its trials.csv was changed since it was measured, a line reports it.
     """
@@ -229,7 +229,7 @@ def load(folder: Path, study: Study) -> RunData:
 
 
 def scenario_of(folder: Path) -> str:
-    """The name of a stored run's scenario. Raises RecordsError where run.json lacks it."""
+    """The name of a stored run's scenario. Raises RecordsError if run.json lacks it."""
     path = folder / RUN_JSON
     if not os.path.isdir(folder):
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
@@ -253,7 +253,7 @@ def now_text() -> str:
 
 
 def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
-    """An unfinished run; why it is not resumed, "" where that needs no message."""
+    """An unfinished run; why it is not resumed, "" if that needs no message."""
     stored = read_facts(folder)
     if stored.get("state") != RUNNING:
         return ""
@@ -284,7 +284,7 @@ def _doubled(records: Sequence[Record]) -> str:
 
 
 def _difference(before: object, now: Mapping[str, str]) -> str:
-    """In which words two requests differ, "" where they are the same."""
+    """In which words two requests differ, "" if they are the same."""
     if not isinstance(before, dict):
         return "an earlier version began it"
     other = [name for name, value in now.items() if before.get(name) != value]

@@ -24,7 +24,7 @@ from typing import Any
 
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.base.stats import Estimate
-from firstflight.base.words import MINUS, joined, plain
+from firstflight.base.words import MINUS, join_words, plain
 from firstflight.findings import claims, relations
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Rounded, Table
 from firstflight.findings.relations import ALONG, BESIDE, BOTH_WAYS, EXTREMES, Compared, Known
@@ -102,9 +102,9 @@ class Test:
             raise UsageError(f'{where}: is = "{self.relation}" does not go with'
                              f" {'claim' if self.claim else 'columns'}")
         if (self.relation in BESIDE) != (self.than is not None):
-            raise UsageError(f"{where}: than goes with is = {joined(BESIDE)}")
+            raise UsageError(f"{where}: than goes with is = {join_words(BESIDE)}")
         if (self.relation in EXTREMES) != bool(self.at):
-            raise UsageError(f"{where}: at goes with is = {joined(EXTREMES)}")
+            raise UsageError(f"{where}: at goes with is = {join_words(EXTREMES)}")
 
 
 def _tests(value: object, where: str) -> tuple[Test, ...]:
@@ -174,7 +174,7 @@ def tested(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
 
 
 def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
-    """The result of a published claim, or its numbers. Raises LookupError where there is none."""
+    """The result of a published claim, or its numbers. Raises LookupError if there is none."""
     of_it = [statement for finding in findings for statement in finding.statements
              if statement.says.startswith(test.claim)
              and (statement.word if test.relation in claims.WORDS else statement.numbers)]
@@ -193,7 +193,7 @@ def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
 
 
 def _compared(test: Test, findings: Sequence[Finding]) -> list[Compared]:
-    """All comparisons of a test. Raises LookupError where it names what is not there."""
+    """All comparisons of a test. Raises LookupError if it names what is not there."""
     compared = [one for finding in findings for table in finding.tables
                 if table.title.startswith(test.table) and _has_columns(test, table)
                 for one in _in_table(test, _differences(test, table, finding))]
@@ -203,7 +203,7 @@ def _compared(test: Test, findings: Sequence[Finding]) -> list[Compared]:
 
 
 def _differences(test: Test, table: Table, finding: Finding) -> Table:
-    """The table, or its cells less those of another one. Raises LookupError where it has none."""
+    """The table, or its cells less those of another one. Raises LookupError if it has none."""
     if not test.against:
         return table
     others = [other for other in finding.tables if other.title.startswith(test.against)]
@@ -293,7 +293,7 @@ def _known(test: Test, table: Table, row: tuple[Cell, ...], place: int) -> Known
 
 def _value(test: Test, table: Table, row: tuple[Cell, ...], place: int
            ) -> tuple[float, claims.Ends]:
-    """The number of a cell and its interval. Raises LookupError where it has no number."""
+    """The number of a cell and its interval. Raises LookupError if it has no number."""
     try:
         value, ends = _bounded(row[place], test.measured)
     except LookupError:
@@ -303,7 +303,7 @@ def _value(test: Test, table: Table, row: tuple[Cell, ...], place: int
 
 
 def _bounded(cell: Cell, measured: bool) -> tuple[float, claims.Ends]:
-    """A number and what is known of it. Raises LookupError where the cell has none."""
+    """A number and what is known of it. Raises LookupError if the cell has none."""
     cell = cell.value if isinstance(cell, Rounded) else cell
     value = _number(cell)
     if isinstance(cell, Estimate) and not measured:
@@ -322,7 +322,7 @@ def _number(cell: Cell) -> float:
 
 
 def _interval_beside(table: Table, row: tuple[Cell, ...], place: int) -> claims.Ends | None:
-    """The interval of a cell, where the next column has it; None where the value is exact."""
+    """The interval of a cell, where the next column has it; None if the value is exact."""
     column, following = table.columns[place], table.columns[place + 1:place + 2]
     if not following or (following[0].name, following[0].group) != (INTERVAL, column.group) or \
             column.name == INTERVAL:

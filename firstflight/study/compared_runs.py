@@ -123,9 +123,9 @@ def _difference(rows: Sequence[Row]) -> Difference:
 def _sentence(name: str, rows: Sequence[Row]) -> str:
     whole = _difference(rows)
     more = whole.absolute
-    interval = (f" ({words.between(more.interval)}, over {more.n} {_what_was_drawn(rows)})"
+    interval = (f" ({words.format_interval(more.interval)}, over {more.n} {_what_was_drawn(rows)})"
                 if more.interval else "")
-    return (f"{name}: {words.number(more.value, signed=True)} ms{interval} in the mean of"
+    return (f"{name}: {words.format_number(more.value, signed=True)} ms{interval} in the mean of"
             f" {whole.cells} cells{'.' if interval else ', with nothing drawn more than once.'}")
 
 

@@ -68,7 +68,7 @@ class JobFolder:
     def new_lines(self) -> list[bytes]:
         """The whole lines that the worker has written since the last call, a piece at a time.
 
-        Raises ValueError where one is too long.
+        Raises ValueError if one is too long.
         """
         piece = self.lines.read(PIECE_BYTES)
         self.is_behind = len(piece) == PIECE_BYTES
@@ -80,7 +80,7 @@ class JobFolder:
     def observation(self, line: Observation) -> ObservedTrial:
         """A trial's line (observations.OBSERVATION) together with its packets and files.
 
-        Raises ValueError, OSError where it names what is no file of this folder, or too large.
+        Raises ValueError, OSError if it names what is no file of this folder, or too large.
         """
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
@@ -103,7 +103,7 @@ class JobFolder:
         return {name for name, file in growing.items() if file.keeps}
 
     def check_storage(self) -> None:
-        """Raises StorageError where the folder is full, or the worker could not write."""
+        """Raises StorageError if the folder is full, or the worker could not write."""
         why = shared_folder.write_error(self.path)
         try:
             shared_folder.probe(self.path)
@@ -168,7 +168,7 @@ class WorkerProcess:
         """What has been observed since the last call, until all trials are.
 
         Raises EngineCannot where the worker's kernel cannot do it, StorageError
-        where it cannot record, EngineError where it gave up, stopped or hangs.
+        if it cannot record, EngineError if it gave up, stopped or hangs.
         """
         ended = self.process.poll() is not None  # before reading, so that nothing is missed
         observed = False

@@ -149,7 +149,7 @@ def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
 def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
     """The handshake at the client less what its two packets take to serialise.
 
-    None where a packet of the handshake was lost, or there was none.
+    None if a packet of the handshake was lost, or there was none.
     """
     if exchange.handshake_ms is None or exchange.handshake_was_lost:
         return None
@@ -384,7 +384,7 @@ class Offered:
 
 
 def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | None:
-    """The windows of a connection, by the packets at its server; None where none was offered.
+    """The windows of a connection, by the packets at its server; None if none was offered.
 
     scale: of the client's SYN, bits; mss: bytes of a full segment.
     """

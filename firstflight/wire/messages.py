@@ -38,7 +38,7 @@ class Messages:
 
 
 def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
-    """What the packets show; None where there is no whole request, or no answer to it.
+    """What the packets show; None if there is no whole request, or no answer to it.
 
     before: so many requests come before the one that counts, a packet each; over TLS none.
     """

@@ -40,7 +40,7 @@ _CLOCK_MS = 2.0
 class Retransmission:
     """A segment retransmitted: why, as far as the wire shows.
 
-    cause: one of those above, "" where packets were lost, None where
+    cause: one of those above, "" if packets were lost, None where
         nothing explains it.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from firstflight.base.words import to_text
+from firstflight.base.words import to_cell
 from firstflight.findings.findings import Report
 from firstflight.runs.results.records import columns_of
 from firstflight.study.fetches.verify.record import Record
@@ -56,7 +56,7 @@ def text() -> str:
     """Every column of every record, as trials.csv has it; a line each."""
     lines = []
     for record in records():
-        seen = [f"{name}={to_text(getattr(record, name))}" for name in columns_of(Record)
+        seen = [f"{name}={to_cell(getattr(record, name))}" for name in columns_of(Record)
                 if not hasattr(record.trial, name) and hasattr(record, name)]
         lines.append("\n  ".join((record.trial.id, *seen)))
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from firstflight.base.words import format_lossless, number
+from firstflight.base.words import format_lossless, format_number
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.net.tc import normal_distribution
@@ -95,7 +95,7 @@ def what(row: Row) -> str:
 
 def table(rows: Sequence[Row], exchange: Exchange) -> Iterator[str]:
     def ms(time_ns: int) -> str:
-        return number((time_ns - exchange.at_client[0].time_ns) / MS, DIGITS)
+        return format_number((time_ns - exchange.at_client[0].time_ns) / MS, DIGITS)
 
     yield "| row | left, ms | to | arrived, ms | bytes | what | why it left then |"
     yield "|--:|--:|---|--:|--:|---|---|"
@@ -154,11 +154,13 @@ def path_check(trial: stored.Stored, rows: Sequence[Row]) -> Iterator[str]:
     left_ms, free_ms, came_ms = ((time_ns - begun_ns) / MS for time_ns in (
         first.time_ns, before.arrived_ns[-1], row.arrived_ns[0]))
     takes_ms = serialised_ms(first.frame_bytes, link.rate_kbps)
-    yield (f"Row {row.number}, for example: its first packet left at {number(left_ms, DIGITS)} ms"
+    yield (f"Row {row.number}, for example: its first packet left at"
+           f" {format_number(left_ms, DIGITS)} ms"
            f" and was at the link {format_lossless(link.delay_ms)} ms later."
-           f" Row {before.number} was on the link until {number(free_ms, DIGITS)} ms."
-           f" {first.frame_bytes} bytes then take {number(takes_ms, DIGITS)} ms, so it has to arrive at"
-           f" {number(free_ms + takes_ms, DIGITS)} ms. It arrived at {number(came_ms, DIGITS)} ms.")
+           f" Row {before.number} was on the link until {format_number(free_ms, DIGITS)} ms."
+           f" {first.frame_bytes} bytes then take {format_number(takes_ms, DIGITS)} ms, so it has"
+           f" to arrive at {format_number(free_ms + takes_ms, DIGITS)} ms. It arrived at"
+           f" {format_number(came_ms, DIGITS)} ms.")
     yield ""
     for way, delivery in zip(("client", "server"), path):
         yield (f"- To the {way}: {delivery.sent} packets, of which the queue dropped"

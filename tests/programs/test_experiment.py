@@ -237,7 +237,7 @@ def test_a_closed_terminal_interrupts_and_nohup_prevents_it(number: signal.Signa
         assert (signal.getsignal(number) is command_line_of_all.interrupt) is heeded
     finally:
         signal.signal(number, usual)
-        command_line_of_all._heeded.discard(number)
+        command_line_of_all._interrupting.discard(number)
 
 
 def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
@@ -303,7 +303,7 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: py
         (tmp_path / name / "run.json").write_text(
             json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
     drawn: list[object] = []
-    monkeypatch.setattr(without_trials, "printed",
+    monkeypatch.setattr(without_trials, "print_while_read",
                         lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
     requested = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
     assert experiment.main(requested) == errors.UNREAD and drawn

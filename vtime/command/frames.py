@@ -85,7 +85,7 @@ class Room:
         self.bytes, self.files = most_bytes, most_files
 
     def refuses(self, entry: Entry) -> str:
-        """Why an entry does not fit; "" where it does, and it is counted then."""
+        """Why an entry does not fit; "" if it does, and it is counted then."""
         if entry.size > self.bytes:
             return f"its {entry.size} bytes are more than may still come back (--limit)"
         if self.files < 1:

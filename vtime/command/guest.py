@@ -301,7 +301,7 @@ class CommandGuest:
         return "live"
 
     def _send(self, kind: bytes, content: bytes = b"") -> None:
-        """A frame to the guest, once it reads frames; nothing where it has ended."""
+        """A frame to the guest, once it reads frames; nothing if it has ended."""
         self.outlet.waiting += Frame(kind, 0, content).packed()
         self._flush()
 
@@ -324,7 +324,7 @@ class CommandGuest:
         return False
 
     def stop(self, status: int, why: str) -> bool:
-        """End the command, not what it wrote; True where that was done before."""
+        """End the command, not what it wrote; True if that was done before."""
         if self.stopped is not None:
             return True
         self.stopped = time.monotonic()
@@ -347,7 +347,7 @@ class CommandGuest:
             bool(select.select([0], [], [], wait_s)[0])
 
     def _typed(self) -> bool:
-        """Carry what is typed; True where the guest is to end now."""
+        """Carry what is typed; True if the guest is to end now."""
         content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
         if not content:
             self.is_live = False
@@ -367,7 +367,7 @@ class CommandGuest:
     # Output
 
     def attend(self, carry: Carry) -> CommandEnd:
-        """Carry input and output until the guest has ended. Raises EngineError where it died."""
+        """Carry input and output until the guest has ended. Raises EngineError if it died."""
         reader = Reader()
         while True:
             over = self.process.poll() is not None  # before reading, so that nothing is missed
@@ -445,7 +445,7 @@ class CommandGuest:
                 self._read_console()
 
     def _full(self) -> str:
-        """Why its folder can no longer be written to, "" where it can."""
+        """Why its folder can no longer be written to, "" if it can."""
         try:
             probe(self.shared)
         except OSError as error:
@@ -453,7 +453,7 @@ class CommandGuest:
         return ""
 
     def _check_room(self) -> None:
-        """Raises EngineError where the guest's folder holds more than it may.
+        """Raises EngineError if the guest's folder holds more than it may.
 
         The guest's own limits do not count: the command is root there.
         """

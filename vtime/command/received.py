@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from firstflight.base import files
 from firstflight.base.errors import one_line
 from firstflight.base.files import WriteError
-from firstflight.base.words import is_seen
+from firstflight.base.words import is_visible
 from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
 from vtime.command.guest import CommandEnd
 
@@ -130,7 +130,7 @@ class Received:
 
 
 def refusal(entry: Entry) -> str:
-    """Why an entry may not be written anywhere, "" where it may."""
+    """Why an entry may not be written anywhere, "" if it may."""
     path = PurePosixPath(os.fsdecode(entry.name))
     if len(entry.name) > MOST_NAME:
         return "its name is too long"
@@ -148,7 +148,7 @@ def has_controls(name: bytes) -> bool:
 
     Of bytes that are no UTF-8, those that are controls in the older sets of characters.
     """
-    return any(not is_seen(character) and character not in _OTHER_LETTERS
+    return any(not is_visible(character) and character not in _OTHER_LETTERS
                for character in os.fsdecode(name))
 
 

@@ -17,8 +17,9 @@ from types import FrameType
 
 import vtime
 from firstflight.base import files, typed
-from firstflight.base.command_line import (Parser, file_path, heed, output_folder, positive, say,
-                                           whole)
+from firstflight.base.command_line import (Parser, file_path, interrupt_on, output_folder,
+                                           positive_number, say,
+                                           whole_number)
 from firstflight.base.errors import FAILED, OK, CannotError, UsageError
 from firstflight.base.files import WriteError
 from firstflight.commands.runners import engine_errors
@@ -174,7 +175,8 @@ class Terminal(vtime.Watcher):
             if (guest.interrupt() if number == signal.SIGINT
                     else guest.stop(128 + number, signal.strsignal(number) or "stopped")):
                 raise KeyboardInterrupt
-        heed(signal.SIGTERM, signal.SIGHUP, *([] if self.terminal else [signal.SIGINT]), by=handle)
+        interrupt_on(signal.SIGTERM, signal.SIGHUP, *([] if self.terminal else [signal.SIGINT]),
+                     by=handle)
 
     def print(self, is_error: bool, content: bytes) -> str:
         """Print to our own output. Where nobody reads it, or it is full, only the file gets it."""
@@ -226,9 +228,9 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--memory", type=megabytes, default=CommandRequest.memory_mb)
     add("--timeout", type=limits, default=(None, None))
-    add("--seed", type=whole, default=CommandRequest.seed)
-    add("--repeat", type=positive, metavar="N")
-    add("--jobs", type=positive, metavar="N")
+    add("--seed", type=whole_number, default=CommandRequest.seed)
+    add("--repeat", type=positive_number, metavar="N")
+    add("--jobs", type=positive_number, metavar="N")
     add("--packet-cost", type=nanoseconds, default=LinkTimes.packet_cost_ns)
     add("--readable", action="append", default=[], type=file_path)
     add("--env", action="append", default=[])

@@ -18,7 +18,7 @@ from types import FrameType
 
 import vtime
 from firstflight.base import files
-from firstflight.base.command_line import heed, printed, say
+from firstflight.base.command_line import interrupt_on, print_while_read, say
 from firstflight.base.errors import FAILED, INTERRUPTED, OK, FirstFlightError
 from firstflight.base.files import WriteError
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, RUN,
@@ -187,7 +187,7 @@ def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str
     arguments.jobs = min(guests(arguments.jobs) if arguments.jobs else 1, arguments.repeat)
     folder = new_folder(arguments.results, "commands")
     runs = Runs(arguments, words, hints, kernel, environment, folder)
-    heed(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)
+    interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)
     began = time.monotonic()
     try:
         with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -227,7 +227,7 @@ def show(runs: Runs, wall_s: float) -> int:
              "virtual_s": [round(run.result.clock_s, 9) for run in ended],
              "wall_s": round(wall_s, 3), "connections": as_json(connections),
              "lines": as_json(lines)}
-    printed(text.rstrip("\n"))
+    print_while_read(text.rstrip("\n"))
     status = runs.status
     try:
         files.save(folder, SPREAD_JSON, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from firstflight.base.words import clean
+from firstflight.base.words import visible_line
 
 # A number that stands alone. What is skipped: addresses, versions, names such as s1-eth2.
 _NUMBER = re.compile(
@@ -204,7 +204,7 @@ def lines_of(row: Row) -> Iterator[str]:
     """A row of the table: its name, then median, range and each value."""
     unit = f" {row.unit}" if row.unit else ""
     present = row.present
-    yield clean(row.name)
+    yield visible_line(row.name)
     each = " ".join("–" if value is None else short(value) for value in row.values)
     yield (f"    median {short(row.median)}{unit}, range {short(min(present))}–"
            f"{short(max(present))}; each: {each}")

@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from firstflight.base.words import count, format_brief, number
+from firstflight.base.words import format_count, format_brief, format_number
 from firstflight.findings.charts import GroupChart, StepChart, is_wide
 from firstflight.findings.difference import Difference
 from firstflight.findings.drawing import bars, style
@@ -102,8 +102,8 @@ def draw_steps(chart: StepChart) -> Figure:
         # Nothing added is a line: still a row with its number.
         axes.barh(row, step.value - value, STEP_HEIGHT, left=value, facecolor=colour, hatch=hatch,
                   edgecolor=style.INK, linewidth=0.8)
-        added = f" ({number(step.value - value, 0, signed=True)})" if row else ""
-        axes.text(max(step.value, value) + 0.01 * high, row, f"{count(step.value)}{added}",
+        added = f" ({format_number(step.value - value, 0, signed=True)})" if row else ""
+        axes.text(max(step.value, value) + 0.01 * high, row, f"{format_count(step.value)}{added}",
                   va="center", fontsize=style.SMALL,
                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         if row + 1 < len(chart.steps):
@@ -111,7 +111,7 @@ def draw_steps(chart: StepChart) -> Figure:
                       color=style.FAINT, linewidth=0.8)
     if chart.most is not None:
         axes.axvline(chart.most, color=style.INK, linewidth=1.0, linestyle="--", zorder=0.5)
-        style.write(axes, chart.most, 0.1, f"all {count(chart.most)}")
+        style.write(axes, chart.most, 0.1, f"all {format_count(chart.most)}")
     axes.set_xlim(0, high)
     axes.set_ylim(len(chart.steps) - 0.5, -0.5)
     style.fix_ticks(axes.xaxis, style.even_ticks(0, high), (0, high))

@@ -18,7 +18,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from firstflight.base.words import number, format_brief
+from firstflight.base.words import format_number, format_brief
 from firstflight.findings.charts import GridChart, Square, SquareChart, SquareMap
 from firstflight.findings.drawing import style
 
@@ -170,7 +170,7 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
     needed = NARROWEST_INCHES + LETTER_INCHES * max(0, len(chart.unit) - len("ms"))
     unit = f" {chart.unit}" if chart.unit and wide >= needed else ""
     before, behind = ("(", ")") if square.unsure else ("", "")
-    percent = number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
+    percent = format_number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
     higher = 0.14 if square.left_out else 0.0
     word = "excluded" if wide >= NARROWEST_INCHES else "excl."
     left_out = [(f"{square.left_out} {word}", -0.36, style.SMALL, style.ALARM)]
@@ -242,7 +242,7 @@ LOOKS = {
 def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
     """What the colours mean; the rest is in the numbers of the squares."""
     if chart.scale == "improved":
-        most = number(_full_percent(chart), 0)
+        most = format_number(_full_percent(chart), 0)
         return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5,
                       label=label) for shade, label in (
             (0.0, f"{most} % worse, or more"), (0.5, "no difference"),
@@ -305,8 +305,8 @@ def _draw_diagonal(axes: Axes, chart: GridChart, product: float, label: str) -> 
     axes.plot([left, right], [product / left, product / right], color="white", linewidth=0.8,
               linestyle="--")
     place = left * (right / left) ** LABEL_AT
-    across, up = (AXES_INCHES[number] / math.log10(values[-1] / values[0])
-                  for number, values in enumerate((chart.x, chart.y)))
+    across, up = (AXES_INCHES[place] / math.log10(values[-1] / values[0])
+                  for place, values in enumerate((chart.x, chart.y)))
     axes.text(place, product / place, style.literal(label), color="white", fontsize=style.SMALL,
               rotation=-math.degrees(math.atan2(up, across)), rotation_mode="anchor",
               ha="left", va="bottom", clip_on=True)

@@ -28,7 +28,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
-from firstflight.base.words import MINUS, clean
+from firstflight.base.words import MINUS, visible_line
 from firstflight.findings.charts import Chart, is_wide
 from firstflight.findings.claims import Ends
 
@@ -202,7 +202,7 @@ def literal(text: str) -> str:
     Of invisible characters only the ends of lines are left: a file with a control character is
     no valid SVG.
     """
-    return "\n".join(map(clean, text.split("\n"))).replace("$", r"\$")
+    return "\n".join(map(visible_line, text.split("\n"))).replace("$", r"\$")
 
 
 # Axes --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Union
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
-from firstflight.base.words import escaped, to_text
+from firstflight.base.words import escaped, to_cell
 from firstflight.findings.charts import Chart, Line, LineChart, Plot
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded,
                                            Statement, Table)
@@ -140,7 +140,7 @@ def _csv_of(rows: Iterable[Iterable[Json]]) -> str:
 
 def _harmless(cell: Json) -> Json:
     """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
-    return to_text(cell) if isinstance(cell, str) else cell
+    return to_cell(cell) if isinstance(cell, str) else cell
 
 
 def _lines(table: Table) -> Iterator[tuple[Json, ...]]:

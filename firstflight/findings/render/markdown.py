@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from firstflight.base.errors import FirstFlightError
-from firstflight.base.words import clean
+from firstflight.base.words import visible_line
 from firstflight.findings import claims
 from firstflight.findings.claims import in_full
 from firstflight.findings.findings import Finding, Report, Statement, Table
@@ -128,12 +128,12 @@ def _row(cells: Iterable[str]) -> str:
 
 def escaped(text: str) -> str:
     """Text of others that stays text: no HTML, no formula, no link, no end of a cell."""
-    return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", clean(text))
+    return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", visible_line(text))
 
 
 def code(text: str) -> str:
     """A path as it stands, in letters of one width."""
-    return f"`{clean(text).replace('`', ' ')}`"
+    return f"`{visible_line(text).replace('`', ' ')}`"
 
 
 # docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 
 from firstflight.base import files
-from firstflight.base.words import clean, tight
+from firstflight.base.words import visible_line, keep_units_together
 from firstflight.findings.claims import in_full
 from firstflight.findings.findings import ON_THE_WIRE, Finding, Report, Table
 from firstflight.findings.render.text import answer_of
@@ -88,14 +88,14 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, finalize=_clean)
-    environment.filters.update(tight=tight, written=written, groups=_groups,
+    environment.filters.update(tight=keep_units_together, written=written, groups=_groups,
                                in_full=in_full)
     environment.globals.update(shortened=shortened)
     return environment
 
 
 def _clean(value: Any) -> Any:
-    return clean(value) if type(value) is str else value  # Markup is our own
+    return visible_line(value) if type(value) is str else value  # Markup is our own
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:

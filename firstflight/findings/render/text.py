@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base.errors import FirstFlightError
-from firstflight.base.words import clean, duration
+from firstflight.base.words import visible_line, format_duration
 from firstflight.findings import claims
 from firstflight.findings.claims import in_full
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Report, Statement, Table
@@ -36,7 +36,7 @@ def text(report: Report, width: int = WIDTH) -> str:
 
 def lines_of(whole: str) -> str:
     """Lines without invisible characters, the last one ended."""
-    return "\n".join(clean(line).rstrip() for line in whole.split("\n")) + "\n"
+    return "\n".join(visible_line(line).rstrip() for line in whole.split("\n")) + "\n"
 
 
 def _finding(finding: Finding, width: int) -> str:
@@ -187,7 +187,7 @@ def _head(report: Report) -> str:
         parts.append(f"{report.verified} of {report.count} trials verified")
     emulated_s, wall_s = (report.facts.get(name) for name in ("emulated_s", "wall_s"))
     if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)) and emulated_s:
-        parts.append(f"{duration(emulated_s)} of network in {duration(wall_s)}")
+        parts.append(f"{format_duration(emulated_s)} of network in {format_duration(wall_s)}")
     return " · ".join(parts)
 
 

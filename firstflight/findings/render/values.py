@@ -28,7 +28,7 @@ from typing import Any
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
-from firstflight.base.words import MINUS, UNKNOWN, between, clean, number
+from firstflight.base.words import MINUS, UNKNOWN, format_interval, visible_line, format_number
 from firstflight.findings import claims
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Table,
                                            bars, listed, words)
@@ -50,20 +50,20 @@ def _value(value: str | int | float | Estimate | Interval | None, digits: int,
     if value is None:
         return UNKNOWN
     if isinstance(value, str):
-        return clean(value)
+        return visible_line(value)
     if isinstance(value, bool):
         return str(value).lower()  # as in trials.csv
     if isinstance(value, int):
         return f"{value:{'+' if signed else ''}d}".replace("-", MINUS)
     if isinstance(value, Interval):
-        return between((value.low, value.high), digits)
+        return format_interval((value.low, value.high), digits)
     if isinstance(value, Estimate):
-        text = number(value.value, digits, signed)
+        text = format_number(value.value, digits, signed)
         if value.interval is None:
             return text
         low, high = value.interval
-        return f"{text} ± {number((high - low) / 2, digits)}"
-    return number(value, digits, signed)
+        return f"{text} ± {format_number((high - low) / 2, digits)}"
+    return format_number(value, digits, signed)
 
 
 def head(column: Column) -> str:
@@ -147,7 +147,7 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
         for statement in finding.statements:
             if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
                 quotable = statement.numbers[int(parts[2]) - 1]
-                return number(bare(quotable), quotable.digits)
+                return format_number(bare(quotable), quotable.digits)
     if finding is not None and len(parts) in (3, 4):
         for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
             return _formed(cell, parts[3], words) if parts[3:] else written(cell, column)
@@ -174,7 +174,7 @@ def _formed(cell: Cell, form: str, words: str) -> str:
         return above if value > 0 else below
     if not form.isdecimal():
         raise FirstFlightError(f"{{{words}}}: {form!r} is not a form for {value:g}")
-    return number(abs(value), int(form))
+    return format_number(abs(value), int(form))
 
 
 def bare(cell: Cell) -> Any:

@@ -10,7 +10,7 @@ _ADDRESS = re.compile(rf"(tls|tcp)://{_HOST}:(?P<port>\d{{1,5}})/?", re.ASCII)
 
 
 def address(word: str) -> str:
-    """Reads the address of a scheduler. Raises argparse.ArgumentTypeError where it is none."""
+    """Reads the address of a scheduler. Raises argparse.ArgumentTypeError if it is none."""
     match = _ADDRESS.fullmatch(word)
     if match is None or not 0 < int(match["port"]) <= 65_535:
         raise argparse.ArgumentTypeError(

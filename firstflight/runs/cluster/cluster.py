@@ -138,7 +138,7 @@ class Cluster:
     def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
         """The host that measured each batch, and its result, in order.
 
-        Raises EngineError where a batch failed RETRIES times more, or the cluster is lost.
+        Raises EngineError if a batch failed RETRIES times more, or the cluster is lost.
         """
         measure = node.measure
 
@@ -190,7 +190,7 @@ class ManyMachines:
                folder: Path) -> Iterator[JudgedTrial]:
         """The judged trials, in the order in which one guest would measure them all.
 
-        Raises FirstFlightError where what comes back is no result.
+        Raises FirstFlightError if what comes back is no result.
         """
         sent = list(batches.deal(study, trials, captured, self.jobs,
                                  bool(self.kernel["kernel_known"])))

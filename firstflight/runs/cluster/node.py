@@ -63,7 +63,7 @@ class Node:
             process.kill()  # its guest goes with it
 
     def why_not(self) -> str:
-        """Why this machine cannot measure, or not with the same tools; "" where it can."""
+        """Why this machine cannot measure, or not with the same tools; "" if it can."""
         code = self.folder / CODE
         for command, advice in (
                 ([str(code / "install.sh"), "--check", "--no-kernel"],
@@ -105,7 +105,7 @@ def last_line(text: str) -> str:
 
 
 def why_refused(name: str, dask_worker: Worker) -> str:
-    """Why the plugin of that name measures nothing; "" where it does. Dask gives the worker."""
+    """Why the plugin of that name measures nothing; "" if it does. Dask gives the worker."""
     return dask_worker.plugins[name].refused
 
 

@@ -53,6 +53,6 @@ class Cells(Generic[R]):
                 if record.counts and (value := value_of(record, metric)) is not None]
 
     def mean(self, metric: str) -> float | None:
-        """The mean of these; None where there is none."""
+        """The mean of these; None if there is none."""
         numbers = self.numbers(metric)
         return math.fsum(numbers) / len(numbers) if numbers else None

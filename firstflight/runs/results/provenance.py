@@ -13,7 +13,7 @@ from firstflight.base import __version__
 
 
 def of_this_machine(project: Path) -> dict[str, Mapping[str, object]]:
-    """Facts for run.json that hold for the whole run; "" where one cannot be had."""
+    """Facts for run.json that hold for the whole run; "" if one cannot be had."""
     return {
         "machine": machine(),
         "tools": tools(),
@@ -39,7 +39,7 @@ def tools() -> dict[str, str]:
 
 
 def nginx() -> str:
-    """The server of --server nginx, with the OpenSSL that it runs with; "" where it is missing."""
+    """The server of --server nginx, with the OpenSSL that it runs with; "" if it is missing."""
     try:
         done = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=True,
                               timeout=10, env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"})

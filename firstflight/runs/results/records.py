@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
-from firstflight.base.words import format_lossless, from_text, to_text
+from firstflight.base.words import format_lossless, from_cell, to_cell
 from firstflight.findings.quantities import QUANTITIES
 
 PASS = "pass"
@@ -60,7 +60,7 @@ class Record:
     measured_at: str = field(default="", compare=False, kw_only=True)
 
     def validate(self) -> None:
-        """Raises ValueError where it lacks what a record like it has."""
+        """Raises ValueError if it lacks what a record like it has."""
 
     @property
     def counts(self) -> bool:
@@ -85,7 +85,7 @@ class Record:
 
     @property
     def why_not(self) -> str:
-        """Why it does not count; "" where it does."""
+        """Why it does not count; "" if it does."""
         return "" if self.counts else (self.error or self.verdict_reason
                                        or "no reason was recorded")
 
@@ -145,7 +145,7 @@ def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
 def read_records(path: Path, kind: type[R]) -> list[R]:
     """All whole rows of a trials.csv; a torn last line is dropped.
 
-    Raises RecordsError where the file is missing, lacks a column that has no
+    Raises RecordsError if the file is missing, lacks a column that has no
     default, or holds a value that is none.
     """
     rows, records = rows_of(whole_lines(path)), []
@@ -243,7 +243,7 @@ def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[s
 def _text_of(pattern: str, name: str) -> Callable[[str], str]:
     """Text, of a pattern if there is one."""
     if not pattern:
-        return remembered(from_text)
+        return remembered(from_cell)
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -277,5 +277,5 @@ class RowWriter:
 
     def row(self, record: Record) -> list[str]:
         trial = record.trial
-        return [to_text(getattr(trial, column), format_lossless) if requested else
-                to_text(getattr(record, column, None)) for column, requested in self.columns]
+        return [to_cell(getattr(trial, column), format_lossless) if requested else
+                to_cell(getattr(record, column, None)) for column, requested in self.columns]

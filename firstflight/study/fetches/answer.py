@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base.stats import Estimate
-from firstflight.base.words import between, number, format_brief, span
+from firstflight.base.words import format_interval, format_number, format_brief, format_range
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
 from firstflight.study.fetches.figures import kinds
@@ -87,7 +87,8 @@ def _single(cells: Sequence[CellSetting]) -> str:
     sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
             if len(cells) == 1 and first is not None and first.response_flights else "")
     return (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
-            f" {span(times, 'ms')}{sent}. Only one window was measured: compare with others by"
+            f" {format_range(times, 'ms')}{sent}."
+            " Only one window was measured: compare with others by"
             f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
 
 
@@ -131,7 +132,7 @@ def _without_equal(table: Table) -> Table:
 def _effect(change: WindowChange) -> str:
     saved = change.saved.absolute
     if not change.effect:
-        interval = (f" (95 % interval of the saving {between(saved.interval)} ms)"
+        interval = (f" (95 % interval of the saving {format_interval(saved.interval)} ms)"
                     if saved.interval is not None else "")
         return f"changes nothing{interval}" if not interval else f"has no sure effect{interval}"
     size = _size(change)
@@ -141,7 +142,7 @@ def _effect(change: WindowChange) -> str:
 def _size(change: WindowChange) -> str:
     """What is saved or lost, without its sign: "34.6 ± 3.2 ms (20 %)"."""
     return (f"{format_brief(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
-            f" ({number(abs(change.saved.percent.value), 0)} %)")
+            f" ({format_number(abs(change.saved.percent.value), 0)} %)")
 
 
 def _half(saved: Estimate) -> str:
@@ -202,4 +203,4 @@ def _figure(panel: BarFigure) -> tuple[Cell, ...]:
 
 
 def _span(values: Sequence[float | None], unit: str) -> str:
-    return span(values, unit) if any(value is not None for value in values) else ""
+    return format_range(values, unit) if any(value is not None for value in values) else ""

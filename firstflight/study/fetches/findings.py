@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from firstflight.base.words import span
+from firstflight.base.words import format_range
 from firstflight.findings.findings import Finding, Report, Tile
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
@@ -115,5 +115,5 @@ def _further(scenario: Scenario, analysis: Analysis, before: Sequence[Finding],
 def _tiles(panels: Iterable[BarFigure]) -> list[Tile]:
     percents = [bar.difference.percent.value for panel in panels if panel.metric.unit == "ms"
                 for bar in panel.bars if not panel.is_baseline(bar)]
-    return ([Tile(span(percents, "%"), "of the time saved by a larger window")]
+    return ([Tile(format_range(percents, "%"), "of the time saved by a larger window")]
             if percents else [])

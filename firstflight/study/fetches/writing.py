@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from firstflight.base.words import toml
+from firstflight.base.words import format_toml
 from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import OWN_SERVER
@@ -62,4 +62,4 @@ def _lines(values: Mapping[str, Any], commented: bool = False) -> Iterator[str]:
     for key, value in values.items():
         comment = (f"{keys[key].flag_help}: {keys[key].range}" if key in keys
                    else _COMMENTS.get(key, "") if commented else "")
-        yield f"{key} = {toml(value)}" + (f"  # {comment}" if comment else "")
+        yield f"{key} = {format_toml(value)}" + (f"  # {comment}" if comment else "")

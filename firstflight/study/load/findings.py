@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from firstflight.base.stats import Estimate
-from firstflight.base.words import MINUS, number, plain
+from firstflight.base.words import MINUS, format_number, plain
 from firstflight.findings.charts import Chart
 from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED,
                                          UNDECIDED)
@@ -245,7 +245,7 @@ VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
 
 def estimated(estimate: Estimate, digits: int = 0) -> str:
     """"1205 ± 3"."""
-    value = number(estimate.value, digits)
+    value = format_number(estimate.value, digits)
     if estimate.interval is None:
         return value
-    return f"{value} ± {number((estimate.interval[1] - estimate.interval[0]) / 2, digits)}"
+    return f"{value} ± {format_number((estimate.interval[1] - estimate.interval[0]) / 2, digits)}"

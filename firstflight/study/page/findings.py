@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from firstflight.base.quantity import in_words
-from firstflight.base.words import joined, plain, format_brief
+from firstflight.base.words import join_words, plain, format_brief
 from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.runs.kinds import RunData
@@ -175,14 +175,14 @@ def _change(setting: Setting) -> str:
     """What the window that changes most does to one page, in a sentence."""
     base, *others = setting.counting
     if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
-        windows = joined([str(times.window) for times in setting.counting])
+        windows = join_words([str(times.window) for times in setting.counting])
         return (f"No window changes the page: with {windows} it takes"
                 f" {format_brief(base.page.value)} ms")
     fastest = setting.fastest
     if fastest is base:
         if unsure := _unsure(setting):
             return unsure
-        slower = joined([f"{format_brief(times.page.value - base.page.value)} ms later with"
+        slower = join_words([f"{format_brief(times.page.value - base.page.value)} ms later with"
                          f" {times.window}" for times in others])
         return (f"{base.window} segments are the fastest: the page is there after"
                 f" {format_brief(base.page.value)} ms, and {slower}")
@@ -190,7 +190,7 @@ def _change(setting: Setting) -> str:
         return unsure
     saved = base.page.value - fastest.page.value
     document = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
-    which = "" if len(others) == 1 else ", the fastest of " + joined(
+    which = "" if len(others) == 1 else ", the fastest of " + join_words(
         [str(times.window) for times in setting.counting])
     return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
             f" {format_brief(saved)} ms earlier, after {format_brief(fastest.page.value)}"
@@ -206,7 +206,7 @@ def _unsure(setting: Setting) -> str:
              if (difference := setting.saved(times.window)) is not None}
     if not saved or any(each.interval is None or each.sign for each in saved.values()):
         return ""
-    named = joined([f"{format_brief(abs(each.value))} ±"
+    named = join_words([f"{format_brief(abs(each.value))} ±"
                     f" {format_brief((each.interval[1] - each.interval[0]) / 2)} ms"
                     f" {'earlier' if each.value > 0 else 'later'} with {window}"
                     for window, each in saved.items() if each.interval])
@@ -241,17 +241,17 @@ def notes(setting: Setting, name: str) -> list[str]:
     said = []
     drops = [times.mean("queue_drops") or 0.0 for times in counting]
     if any(drops):
-        said.append(f"{place}the queue drops " + joined(
+        said.append(f"{place}the queue drops " + join_words(
             [f"{format_brief(dropped).removesuffix('.0')} packets with {times.window}"
              if dropped else f"none with {times.window}"
              for dropped, times in zip(drops, counting)]) + ".")
-    idle = joined([f"{format_brief(times.mean('idle_ms'))} of"
+    idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
                    f" {format_brief(times.page.value)} ms with {times.window}"
                    for times in counting])
     said.append(f"{place}the link to the client sends nothing for {idle}.")
     full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
     if full:
-        windows = joined([str(times.window) for times in full])
+        windows = join_words([str(times.window) for times in full])
         said.append(f"{place}with {windows} the link is never free for long from the first byte on"
                     f" ({format_brief((1 - full[-1].idle_share) * 100)} % of the time it sends):"
                     " its bandwidth is the limit.")

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, timezone
 from urllib.parse import urlsplit
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import joined
+from firstflight.base.words import join_words
 from firstflight.study.page.objects import MOST_HOSTS, PageObject
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
@@ -98,7 +98,7 @@ def _named_at(namer: _Entry, start_ms: float) -> int:
 
 def _note(left_out: Mapping[str, int]) -> str:
     parts = [f"{count} {why}" for why, count in left_out.items() if count]
-    return f"Of the HAR's entries are left out: {joined(parts)}." if parts else ""
+    return f"Of the HAR's entries are left out: {join_words(parts)}." if parts else ""
 
 
 # One entry -----------------------------------------------------------------------------

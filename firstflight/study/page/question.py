@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import format_lossless, joined, plain, toml
+from firstflight.base.words import format_lossless, join_words, plain, format_toml
 from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import ScenarioFile, names, parsed
@@ -56,7 +56,8 @@ def file(name: str, page: RequestedPage, requested: Overrides) -> ScenarioFile:
     for other, words in requested.given.items():
         if other not in (*_LISTS, *_SINGLE, "repeat", "sysctl"):
             raise UsageError(f"{words} does not go with {flag}, which takes"
-                             f" {joined([FLAGS[known].flag for known in _LISTS + _SINGLE[:-1]])}")
+                             " "
+                             + join_words([FLAGS[known].flag for known in _LISTS + _SINGLE[:-1]]))
     for known in _SINGLE:
         if len(given.get(known, ())) > 1:
             raise UsageError(f"{FLAGS[known].flag}: {flag} takes one value of this flag")
@@ -85,8 +86,8 @@ def _text(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: 
     lines, what, note = _page(page, given)
     claim = (f"What {'do' if len(windows) > 1 else 'does'} {_windows(windows)} change of a page of"
              f" {what}?")
-    head = [f"# {claim}", "", 'kind = "page"', f"title = {toml(_title(windows, what))}",
-            'source = "a page of your own"', *([f"note = {toml(note)}"] if note else []), ""]
+    head = [f"# {claim}", "", 'kind = "page"', f"title = {format_toml(_title(windows, what))}",
+            'source = "a page of your own"', *([f"note = {format_toml(note)}"] if note else []), ""]
     if requested.sysctls:
         head += ["[sysctls]", *map(_sysctl, requested.sysctls), ""]
     sweep = ["[[sweep]]", 'name = "own"', 'page = "own"']
@@ -95,17 +96,17 @@ def _text(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: 
         sweep.append(f"{known} = {format_lossless(value)}  # {FLAGS[known].flag_help}")
     if "uplink_kbps" in given:
         sweep.append(f"uplink = {format_lossless(given['uplink_kbps'][0])}")
-    sweep += [f"{known} = {toml(given.get(known) or FLAGS[known].defaults)}"
+    sweep += [f"{known} = {format_toml(given.get(known) or FLAGS[known].defaults)}"
               f"  # {FLAGS[known].flag_help}" for known in _LISTS]
-    sweep.append(f"connections = {toml(page.connections)}  # to a host, over HTTP/1.1")
+    sweep.append(f"connections = {format_toml(page.connections)}  # to a host, over HTTP/1.1")
     if "server" in given:
-        sweep.append(f"server = {toml(given['server'][0])}")
+        sweep.append(f"server = {format_toml(given['server'][0])}")
     sweep += [f"repeat = {requested.repeat or REPEAT_BY_CHANCE}  # where losses are drawn", ""]
     figures = [("times", "times", _title(windows, what)),
                ("waterfall", "waterfall", f"Each object of the page, {_windows(windows)}")]
     for name, kind, title in figures:
-        sweep += ["[[figure]]", f'name = "{name}"', f'kind = "{kind}"', f"title = {toml(title)}",
-                  'sweep = "own"', ""]
+        sweep += ["[[figure]]", f'name = "{name}"', f'kind = "{kind}"',
+                  f"title = {format_toml(title)}", 'sweep = "own"', ""]
     return "\n".join([*head, *lines, "", *sweep])
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy
 
-from firstflight.base.words import number
+from firstflight.base.words import format_number
 from firstflight.findings.charts import (BarChart, GridChart, Square, SquareChart, SquareMap,
                                          bar_page)
 from firstflight.findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
@@ -156,8 +156,9 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
     sentence = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
             f" milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as the paper"
             " compared: each window in a week of its own. The window alone, with the same responses"
-            f" under both, saves {number(float(str(rows[0][-1])))} of the"
-            f" {number(panel.base_ms - panel.experiment_ms)} ms by which the two weeks differ.")
+            f" under both, saves {format_number(float(str(rows[0][-1])))} of the"
+            f" {format_number(panel.base_ms - panel.experiment_ms)} ms by which the two weeks"
+            " differ.")
     return Finding("two_weeks", "What the window does, and what the two weeks do", (
         Table("Share × mean, added up over the buckets of a panel", (
             Column("panel", is_text=True), Column("near"), Column("of"),

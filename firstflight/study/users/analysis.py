@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.resampling import Numbers, statistics
-from firstflight.base.words import between
+from firstflight.base.words import format_interval
 from firstflight.findings.difference import Difference
 from firstflight.net.segments import MSS
 from firstflight.study.compare import Row, difference, resampled_users
@@ -189,7 +189,7 @@ def _too_little(best: Outcome, base: Outcome) -> str:
     if absolute.sign > 0:
         return f"no window saves as much as {100 * NOISE_PART:g} % of the time: {saved}"
     return (f"no window saves more than noise: {saved}, 95 % interval"
-            f" {between(absolute.interval)} ms")
+            f" {format_interval(absolute.interval)} ms")
 
 
 # Numbers -----------------------------------------------------------------------------

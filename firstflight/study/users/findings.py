@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from firstflight.base.words import between, number, plain
+from firstflight.base.words import format_interval, format_number, plain
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table, Tile)
@@ -59,7 +59,8 @@ def users_findings(scenario: Scenario, users: UserSample,
          *([Statement("What does the assumed bandwidth decide?", depends)] if depends else []),
          *([Statement("Is the list of windows long enough?", edge)] if edge else []),
          Statement("By which rule?", RULE),
-         Statement("What cannot change?", f"{number(whole.fits_percent)} % of the responses fit in"
+         Statement("What cannot change?",
+                   f"{format_number(whole.fits_percent)} % of the responses fit in"
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users))),
         chart=_chart(scenario, users, advised, measured) if len(users.initcwnd) > 1 else None,
@@ -78,7 +79,7 @@ def first_answer(users: UserSample, records: Sequence[Record]) -> str:
     best = next(outcome for outcome in chosen.outcomes if outcome.initcwnd == chosen.initcwnd)
     absolute = best.saved.absolute
     saved = (f", which saves {absolute.value:.1f} ms (95 % interval"
-             f" {between(absolute.interval)} ms)"
+             f" {format_interval(absolute.interval)} ms)"
              if absolute.sign else f": {chosen.why}")
     return (f"so far, by {chosen.users} of {len(users.rtt_ms)} rows: {chosen.initcwnd}"
             f" segments{saved}; more are measured")
@@ -132,8 +133,9 @@ def _doubts(users: UserSample) -> list[str]:
                       f" a recommendation ({FEW_USERS} or more).")
     median_ms = float(numpy.median(numpy.repeat(users.rtt_ms, users.times)))
     if not LEAST_MEDIAN_MS <= median_ms <= MOST_MEDIAN_MS:
-        doubts.append(f"No Internet path has a median round trip of {number(median_ms, 2)} ms: is"
-                      " this field the RTT, and in this unit?")
+        doubts.append("No Internet path has a median round trip of"
+                      f" {format_number(median_ms, 2)} ms: is this field the RTT,"
+                      " and in this unit?")
     return doubts
 
 

@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import number
+from firstflight.base.words import format_number
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.study.users.requested import QUANTITY_NAMES
 
@@ -149,7 +149,7 @@ def group_of(text: str | None) -> str:
 
 def summary(users: UserTable) -> str:
     """How many rows were read, what the RTT is, and how many were left out, in one sentence."""
-    low, median, high = (number(float(value)) for value in
+    low, median, high = (format_number(float(value)) for value in
                          numpy.nanpercentile(users.rtt_ms, (0, 50, 100)))
     left = "; ".join(f"{count} {why}" for why, count in users.skipped.items())
     return (f"{users.count} rows read as {users.format}"

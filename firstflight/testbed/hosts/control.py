@@ -44,7 +44,7 @@ class Orders:
     def take(self) -> list[dict[str, Any]]:
         """The whole lines that have come; to be called where there is something to read.
 
-        Raises ValueError where one is no JSON.
+        Raises ValueError if one is no JSON.
         """
         more = os.read(STANDARD_INPUT, 1 << 16)
         self.ended = not more

@@ -16,7 +16,7 @@ UNLIMITED_RATE = 2**64 - 1
 
 
 class TcpInfo(NamedTuple):
-    """The fields used of struct tcp_info (include/uapi/linux/tcp.h), 0 where a kernel has none.
+    """The fields used of struct tcp_info (include/uapi/linux/tcp.h), 0 if a kernel has none.
 
     Windows and counts in segments but for names that end in bytes, times in
     microseconds.

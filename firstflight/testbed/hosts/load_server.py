@@ -127,7 +127,7 @@ class LoadServer:
 
 
 def parse_request(request: bytes) -> tuple[int, str] | None:
-    """(bytes, id) of `GET /<bytes>?id=<name> HTTP/1.1`, None where it is not one."""
+    """(bytes, id) of `GET /<bytes>?id=<name> HTTP/1.1`, None if it is not one."""
     words = request.partition(b"\r\n")[0].split(b" ")
     if len(words) != 3 or words[0] != b"GET" or not request.endswith(b"\r\n\r\n"):
         return None

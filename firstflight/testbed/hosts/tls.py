@@ -134,7 +134,7 @@ class Tls:
 
 
 def group_of(message: bytes) -> str:
-    """The key exchange that a ServerHello chooses, "" where it is none (RFC 8446, 4.1.3)."""
+    """The key exchange that a ServerHello chooses, "" if it is none (RFC 8446, 4.1.3)."""
     if len(message) < 44 or message[0] != _HANDSHAKE or message[5] != _SERVER_HELLO:
         return ""
     at = 44 + message[43] + 3  # the session's id, cipher, compression

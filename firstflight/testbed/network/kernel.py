@@ -132,7 +132,7 @@ class NodeKernel:
                 if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
     def install_routes(self, *requested: Route) -> None:
-        """Install routes. Raises NetworkError where the kernel reports another one."""
+        """Install routes. Raises NetworkError if the kernel reports another one."""
         requests = {route.command: (links.RTM_NEWROUTE,
                                     route.request(self.index(route.interface)))
                     for route in requested}
@@ -142,7 +142,7 @@ class NodeKernel:
                 raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
 
     def install_neighbours(self, *neighbours: Neighbour) -> None:
-        """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
+        """Make neighbours known for ever. Raises NetworkError if the kernel refuses."""
         requests = {neighbour.command: (links.RTM_NEWNEIGH,
                                         neighbour.request(self.index(neighbour.interface)))
                     for neighbour in neighbours}
@@ -161,7 +161,7 @@ class NodeKernel:
         return self.netlink.index(interface)
 
     def change(self, *requests: links.Request) -> None:
-        """Change links or addresses. Raises NetworkError where the kernel refuses."""
+        """Change links or addresses. Raises NetworkError if the kernel refuses."""
         self._ask({words: (kind, body) for words, kind, body in requests}, links.RTM_GETROUTE,
                   Route.question())
 
@@ -186,7 +186,7 @@ def pin_sysctls(host: Node, pinned: dict[str, str],
 
     Those that a scenario requests come on top of the pinned ones. Of the
     latter, one that this kernel does not have is left out. Raises KernelLacks
-    where it lacks one that was requested, NetworkError where it refuses a value
+    if it lacks one that was requested, NetworkError if it refuses a value
     or keeps another one.
     """
     with network_of(host.pid):

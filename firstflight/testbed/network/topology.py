@@ -106,7 +106,7 @@ class Star:
     def install(self, path: Path) -> None:
         """Install the path on both ports of the switch.
 
-        Raises NetworkError where the kernel's read-back differs,
+        Raises NetworkError if the kernel's read-back differs,
         KernelLacks where it has no netem.
         """
         if path == self.installed and not remembers(path):
@@ -159,7 +159,7 @@ class Star:
         """Let both hosts know each other; or not, as in a network that has just begun.
 
         arp_ms: who asks for an address (ARP) asks again after so long, three times
-        in all (neigh_max_probes); 0 where nobody has to. Raises NetworkError.
+        in all (neigh_max_probes); 0 if nobody has to. Raises NetworkError.
         """
         neighbours = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
                       (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))

@@ -72,7 +72,7 @@ class ExternalServers:
     def prepare(self, trial: Job) -> Path | None:
         """Have the server of a trial run; the root to trust, None for plain HTTP.
 
-        Raises Lacking where it is missing, WorkerError where it does not start.
+        Raises Lacking where it is missing, WorkerError if it does not start.
         """
         tls, requested = trial.get("tls"), trial.get("own")
         files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
@@ -137,7 +137,7 @@ class ExternalServers:
                watch: Watch) -> Response:
         """What is known of the connection that counts, in the place of a server's own report.
 
-        Raises WorkerError where the server has ended meanwhile.
+        Raises WorkerError if the server has ended meanwhile.
         """
         if not fetch["ok"] and self.running is not None:
             self.running.check()

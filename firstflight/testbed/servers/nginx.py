@@ -85,7 +85,7 @@ class Settings:
 
 
 def program() -> str | None:
-    """Where nginx is, None where it is missing."""
+    """Where nginx is, None if it is missing."""
     return shutil.which(NAME, path=_PATH)
 
 

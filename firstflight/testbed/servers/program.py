@@ -36,7 +36,7 @@ PROBE_S = 1.0  # for an answer to one question whether it is ready
 
 
 class Program:
-    """One running server. Raises WorkerError where it does not start, or ends too soon."""
+    """One running server. Raises WorkerError if it does not start, or ends too soon."""
 
     def __init__(self, name: str, host: Host, command: Sequence[str], log: Path,
                  folder: Path) -> None:
@@ -59,7 +59,7 @@ class Program:
         self.check()
 
     def check(self) -> None:
-        """Raises WorkerError where it has ended."""
+        """Raises WorkerError if it has ended."""
         status = self.process.poll()
         if status is not None:
             how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
@@ -81,7 +81,7 @@ class Program:
 
     @property
     def last_words(self) -> str:
-        """The end of its log on one line, behind a colon; "" where it wrote nothing."""
+        """The end of its log on one line, behind a colon; "" if it wrote nothing."""
         lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
         words = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
         return f"; it said: {words}" if words else "; it said nothing"

@@ -48,7 +48,7 @@ class Direction:
     """What one side of a connection sent.
 
     bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. goodput_kbps:
-    of its data, from the first until all is acknowledged; None where that takes no time.
+    of its data, from the first until all is acknowledged; None if that takes no time.
     """
 
     bytes: int = 0
@@ -63,7 +63,7 @@ class Direction:
 class ObservedConnection:
     """One connection as it was observed. Times in ns since the epoch.
 
-    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None where it was not
+    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None if it was not
     observed. state: "" for one that was opened and closed, else what was missing.
     """
 
@@ -88,7 +88,7 @@ class ObservedConnection:
 
 def observed(connections: Sequence[Ends], packets: TcpPackets, links: Sequence[LinkDirection],
              data: Numbers) -> list[ObservedConnection | None]:
-    """All connections; None where neither host is known. links: all; data: the file's bytes."""
+    """All connections; None if neither host is known. links: all; data: the file's bytes."""
     stream = _Stream(packets, links, data, len(connections))
     down, up = stream.directions()
     result: list[ObservedConnection | None] = []
@@ -256,7 +256,7 @@ class _Stream:
         return numpy.where(first < len(self.row), times[done] - times[first], 0)
 
     def _first_flights(self, mss: Numbers, segments: Numbers) -> list[Flight | None]:
-        """Each host's first flight; None where it sent no data."""
+        """Each host's first flight; None if it sent no data."""
         places = numpy.arange(len(self.row))
         fresh = self.is_data & (self.end > self.highest_before)
         begin = self._first(fresh)

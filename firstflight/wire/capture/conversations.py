@@ -30,7 +30,7 @@ class Ends(NamedTuple):
     """Who a TCP connection is between.
 
     client: who sent the first SYN, or the end with the higher port; server: the other; also: other
-    names that a NAT gave one of them. The nodes are those of the hosts, "" where none is known.
+    names that a NAT gave one of them. The nodes are those of the hosts, "" if none is known.
     """
 
     client: End

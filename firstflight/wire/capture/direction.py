@@ -18,7 +18,7 @@ class LinkDirection:
     """One direction of a link between two devices, or a queue that leads to no link.
 
     device: number of the sender's; since_ns: when it first was up; down_ns: since when and until
-    when either end was down after that. sender, receiver: names of devices, the latter "" where it
+    when either end was down after that. sender, receiver: names of devices, the latter "" if it
     is no link; from_node, to_node: of the hosts or switches that have them. settings: those under
     which packets came to its queue. packets: all that came, in the order in which they left or were
     dropped, places: where they are in the capture. wire_bytes: with the headers that segments have
@@ -28,7 +28,7 @@ class LinkDirection:
     chooses (AQM); random_drops: random loss; discarded: still queued when the link was taken down,
     or its queue replaced; dropped_behind: by its receiver on arrival, by the kernel's reason.
     least_ms, longest_ms: from coming to the queue to leaving it, propagation included, under the
-    last setting; None where no packet came under it. highest_kbps: over a second, None for shorter
+    last setting; None if no packet came under it. highest_kbps: over a second, None for shorter
     ones. most_queued: packets. judged: packets that were compared one by one with what the queues
     have to do; worst_us: the largest difference of one that is right. unjudged: why none was, or
     "". short_delays: those that are whole numbers of µs or ns, below a millisecond or a
@@ -80,7 +80,7 @@ class LinkDirection:
 
     @property
     def set_since_ns(self) -> int:
-        """When the last setting began; 0 where there was no other."""
+        """When the last setting began; 0 if there was no other."""
         return self.setting.time_ns if len(self.settings) > 1 else 0
 
     @property
@@ -99,7 +99,7 @@ class LinkDirection:
 
 
 def highest_kbps(times: Numbers, sizes: Numbers) -> float | None:
-    """The highest rate of packets that left, over a second; None where they took less."""
+    """The highest rate of packets that left, over a second; None if they took less."""
     if not len(times) or times[-1] - times[0] < WINDOW_NS:
         return None
     return most_bytes(times, sizes, WINDOW_NS) * 8e6 / WINDOW_NS

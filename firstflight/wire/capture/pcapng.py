@@ -52,7 +52,7 @@ class Packets(NamedTuple):
     device: its number. time_ns: when it left or was dropped, queued_ns: when it came to the queue,
     since the epoch by the guest's clock. number: in the order of coming to a queue of any device;
     0 for one that never came to one. frame: in the file, from 1, as Wireshark counts. accepted: the
-    root qdisc took it. reason: why the kernel dropped it, 0 where it left. segments: how many TCP
+    root qdisc took it. reason: why the kernel dropped it, 0 if it left. segments: how many TCP
     segments it is, as offloads make them; 0 for one. frame_bytes: on the wire, Ethernet header
     included. place, kept: where its first bytes begin in the file's, and how many there are.
     """
@@ -110,7 +110,7 @@ class DeviceState(NamedTuple):
     namespace: number of its network namespace; is_root: of the one in which the command was
     started. peer: number of the device at the other end of a veth pair, None without one. kind:
     as `ip -d link` prints it. master: the bridge that it is a port of, or "". queue_packets: its
-    txqueuelen, None where the file does not have it.
+    txqueuelen, None if the file does not have it.
     """
 
     time_ns: int
@@ -130,7 +130,7 @@ class Device:
     """A device and how it was set, from the first time on.
 
     settings: of its queue, after each change. refused: why the kernel refused qdiscs and classes.
-    asking: the command that changes its queue next, "" where none is known.
+    asking: the command that changes its queue next, "" if none is known.
     """
 
     number: int
@@ -142,7 +142,7 @@ class Device:
 
     @property
     def state(self) -> DeviceState | None:
-        """The last one in which it was up, else the last one; None where nothing is known of it.
+        """The last one in which it was up, else the last one; None if nothing is known of it.
 
         Of one that was never up and whose queue was set, no more than its name.
         """

@@ -37,7 +37,7 @@ class Qdisc:
 
     handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets, drops: counted by the
     kernel, of what left and what was dropped. above: handle of what hands it packets. rate_kbps:
-    inf for none; limit_packets, limit_bytes: None where it has none. loss_percent: None where it is
+    inf for none; limit_packets, limit_bytes: None if it has none. loss_percent: None if it is
     no single number. also: what else is set, in tc's words.
     """
 
@@ -98,8 +98,8 @@ def rate_words(kbps: float) -> str:
 class DeviceSetting:
     """All qdiscs and classes of a device from one time on: from the root down.
 
-    way: the same for wire.delivery, None where `unknown` names what that does not model. command:
-    that made it so, "" where none is known.
+    way: the same for wire.delivery, None if `unknown` names what that does not model. command:
+    that made it so, "" if none is known.
     """
 
     time_ns: int
@@ -166,7 +166,7 @@ class DeviceSetting:
 
     @property
     def loss_percent(self) -> float | None:
-        """None where it is no single number, for each packet alone."""
+        """None if it is no single number, for each packet alone."""
         losses = [queue.loss_percent for queue in self.used]
         is_chain = all(len(self.below(queue)) <= 1 for queue in (None, *self.used))
         return None if None in losses or any(losses) and not is_chain else sum(
@@ -179,7 +179,7 @@ class DeviceSetting:
 
     @property
     def queue_words(self) -> str:
-        """The shortest of its queues that can fill, "" where none has a limit."""
+        """The shortest of its queues that can fill, "" if none has a limit."""
         held = [queue for queue in self.used if not self.is_below_netem(queue)]
         packets = [q.limit_packets for q in held if q.limit_packets is not None]
         sizes = [q.limit_bytes for q in held if q.limit_bytes is not None]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 
-from firstflight.base.words import duration, span
+from firstflight.base.words import format_duration, format_range
 from firstflight.findings.findings import (Answer, Cell, Column, Fact, Finding, Report, Statement,
                                            Table)
 from firstflight.wire.capture.commands import said_of_commands
@@ -331,7 +331,7 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
     sent, came = sum(flow.sent for flow in pings), sum(flow.came for flow in pings)
     if came:
         took = [ms for flow in pings if flow.came for ms in (flow.least_ms, flow.longest_ms)]
-        sentence += f" Pings took {span(took, 'ms')}."
+        sentence += f" Pings took {format_range(took, 'ms')}."
     if sent > came:
         sentence += f" {sent - came} of {sent} pings were not answered."
     return sentence
@@ -361,7 +361,7 @@ def _outcome(directions: Sequence[LinkDirection]) -> str:
 
 
 def _largest_loss(directions: Sequence[LinkDirection]) -> str:
-    """The link that lost most, how, and what was set there; "" where no packet was lost."""
+    """The link that lost most, how, and what was set there; "" if no packet was lost."""
     link = max(directions, key=lambda link: link.drops)
     if not link.drops:
         return ""
@@ -394,7 +394,8 @@ def _provenance(facts: Mapping[str, object], capture: Capture, excluded: Mapping
             Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
     virtual_s, wall_s = facts.get("virtual_s"), facts.get("wall_s")
     if isinstance(virtual_s, float) and isinstance(wall_s, float):
-        lines.append(Fact("time", f"{duration(virtual_s)} of virtual time in {duration(wall_s)}"))
+        lines.append(Fact("time", f"{format_duration(virtual_s)} of virtual time in"
+                                  f" {format_duration(wall_s)}"))
     lines.append(Fact("packets", f"{capture.packets.size}, each once for each device that sent it"))
     if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:
         lines.append(Fact("excluded", ", ".join(rest)))

@@ -20,7 +20,7 @@ class Spaces:
                 self.names.setdefault(int(number), []).append((int(since_ns), name.strip()))
 
     def name(self, state: DeviceState) -> str:
-        """The name of a device's namespace, "" where it has none."""
+        """The name of a device's namespace, "" if it has none."""
         given = self.names.get(state.namespace, [])
         return max([(since_ns, name) for since_ns, name in given if since_ns <= state.time_ns]
                    or given[:1] or [(0, "")])[1]

@@ -371,7 +371,7 @@ _EXAMPLES = 3  # deviations in one reason
 
 def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
              ) -> Iterable[Compared]:
-    """Each packet, and as many dropped as the qdiscs counted; nothing where it is not judged.
+    """Each packet, and as many dropped as the qdiscs counted; nothing if it is not judged.
 
     path: to client and to server, None in real time. drops: by side, then by cause, which is
     "queue", "random", or EITHER where the counters do not distinguish them; {} where nobody

@@ -32,7 +32,7 @@ def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[dict[str
             output.write_text(f"      0.001000 out rate {given['seed'] * 1.5} Mbit/s\n")
             return Result(status, output, into / "files", 0, None, 1.0, 1.0, (), 0, True, (), 0)
         monkeypatch.setattr(vtime, "run", run)
-        monkeypatch.setattr(repeated, "heed", lambda *numbers, by: None)
+        monkeypatch.setattr(repeated, "interrupt_on", lambda *numbers, by: None)
         monkeypatch.setattr(records, "made_from", lambda kernel: {})
         return called
     return use

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from firstflight.base import __version__, command_line
-from firstflight.base.command_line import (Parser, pictures, positive, run_main, whole_numbers,
-                                           write_crash)
+from firstflight.base.command_line import (Parser, picture_formats, positive_number, run_main,
+                                           whole_numbers, write_crash)
 from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
-                                     UsageError, note_kept, one_line)
+                                     UsageError, mark_resumable, one_line)
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def no_space(name: str | None = None) -> OSError:
     (no_space(), FAILED, "x: writing: No space left on device\n"),
     (no_space("a/b"), FAILED, "x: a/b: No space left on device\n"),
     (no_space("a/" * 9999), FAILED, f"x: {one_line('a/' * 9999 + ': No space left on device')}\n"),
-    (MemoryError(), CANNOT, "x: this machine has too little memory for it\n")])
+    (MemoryError(), CANNOT, "x: this machine has too little memory\n")])
 def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, said: str,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(raising(error)) == status
@@ -70,7 +70,7 @@ def test_where_something_was_measured_before_an_error_that_is_told(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     ended(raising(error))
     assert "is kept" not in capsys.readouterr().err
-    note_kept(error)
+    mark_resumable(error)
     ended(raising(error))
     assert capsys.readouterr().err.endswith(
         "; what is measured is kept, the same command resumes\n")
@@ -143,19 +143,19 @@ def test_a_parser_says_one_line_and_knows_the_version(capsys: pytest.CaptureFixt
 
 def test_lists_and_counts_are_read_or_refused_by_what_they_should_be() -> None:
     assert whole_numbers("3,10") == [3, 10]
-    assert positive("1") == 1
+    assert positive_number("1") == 1
     for read, word, said in ((whole_numbers, "3,x", "'x' is not a whole number"),
-                             (positive, "0", "'0' is not a whole number above 0"),
-                             (positive, "x", "'x' is not a whole number above 0")):
+                             (positive_number, "0", "'0' is not a whole number above 0"),
+                             (positive_number, "x", "'x' is not a whole number above 0")):
         with pytest.raises(argparse.ArgumentTypeError) as refused:
             read(word)
         assert str(refused.value) == said
 
 
 def test_formats_of_figures() -> None:
-    assert pictures("svg,PNG,svg") == ("svg", "png")
+    assert picture_formats("svg,PNG,svg") == ("svg", "png")
     with pytest.raises(argparse.ArgumentTypeError, match="^'gif' is none of png, svg, pdf$"):
-        pictures("png,gif")
+        picture_formats("png,gif")
 
 
 def test_a_mistake_of_ours_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.base.files import WriteError
-from firstflight.base.words import format_lossless, to_text
+from firstflight.base.words import format_lossless, to_cell
 from firstflight.runs.results import record_file, records
 from firstflight.runs.results.record_file import RecordFile
 from firstflight.runs.results.records import (FAIL, PASS, RecordsError, columns_of, read_records,
@@ -83,12 +83,12 @@ def test_what_is_written_is_read(path: Path) -> None:
     (None, ""), (True, "true"), (False, "false"), (1.0, "1"), (0.1234567, "0.123457"),
     (1e-9, "0"), (1500, "1500"), ("two\nlines", "two lines")])
 def test_fields_as_text(value: object, text: str) -> None:
-    assert to_text(value) == text
+    assert to_cell(value) == text
 
 
 def test_what_was_asked_keeps_every_digit_and_what_was_measured_the_microsecond() -> None:
-    assert to_text(0.1 + 0.2, format_lossless) == "0.30000000000000004"
-    assert to_text(0.1 + 0.2) == "0.3"
+    assert to_cell(0.1 + 0.2, format_lossless) == "0.30000000000000004"
+    assert to_cell(0.1 + 0.2) == "0.3"
 
 
 def test_what_was_asked_is_read_back_as_it_was() -> None:

@@ -10,20 +10,20 @@ from firstflight.base import command_line, words
 
 
 def test_what_is_not_to_be_seen_becomes_a_space() -> None:
-    assert words.clean("a\x1b[2Jb\nc\td\u202ee\ud800f\x9bg\ufffeh") == "a [2Jb c d e f g h"
-    assert words.clean("10\u00a0ms – “x” ≤ −1 … →") == "10\u00a0ms – “x” ≤ −1 … →"
-    assert words.clean("a\u061cb\u00adc\U000e0041d\ufff9e") == "a b c d e"
+    assert words.visible_line("a\x1b[2Jb\nc\td\u202ee\ud800f\x9bg\ufffeh") == "a [2Jb c d e f g h"
+    assert words.visible_line("10\u00a0ms – “x” ≤ −1 … →") == "10\u00a0ms – “x” ≤ −1 … →"
+    assert words.visible_line("a\u061cb\u00adc\U000e0041d\ufff9e") == "a b c d e"
 
 
 def test_what_is_printed_shows_the_escapes_of_invisible_characters(
         capsys: pytest.CaptureFixture[str]) -> None:
     assert words.escaped("a\tb\nc\u202ed\x9b\u2028é") == "a\tb\nc\\u202ed\\u009b\\u2028é"
     command_line.say("run.sh: \x1b[2J\u0085x")
-    assert command_line.printed("claim \u202e") and capsys.readouterr() == (
+    assert command_line.print_while_read("claim \u202e") and capsys.readouterr() == (
         "claim \\u202e\n", "run.sh: \\u001b[2J\\u0085x\n")
     tomllib = pytest.importorskip("tomllib")
     hidden = "x\u202e\x7f\U000e0041"
-    assert tomllib.loads(f"a = {words.toml(hidden)}")["a"] == hidden
+    assert tomllib.loads(f"a = {words.format_toml(hidden)}")["a"] == hidden
 
 
 @pytest.mark.parametrize("value, written", [
@@ -46,7 +46,7 @@ def test_every_digit_and_no_exponent(value: float, written: str) -> None:
     (0.06, 1, True, "+0.1"), (1234.5, 0, False, "1234"), (2.345, 2, False, "2.35"),
     (-0.04, 1, True, "+0.0")])
 def test_fixed_decimals(value: float | None, digits: int, signed: bool, written: str) -> None:
-    assert words.number(value, digits, signed) == written
+    assert words.format_number(value, digits, signed) == written
 
 
 @pytest.mark.parametrize("value, written", [
@@ -57,21 +57,21 @@ def test_a_decimal_where_it_matters(value: float | None, written: str) -> None:
 
 @pytest.mark.parametrize("value, written", [(3.0, "3"), (3.25, "3.2"), (None, "–")])
 def test_a_mean_of_counts(value: float | None, written: str) -> None:
-    assert words.count(value) == written
+    assert words.format_count(value) == written
 
 
 def test_an_interval_and_a_span() -> None:
-    assert words.between((12.0, 14.53)) == "12.0 … 14.5"
-    assert words.between((-1.0, 2.0), 0) == "−1 … 2" and words.between(None) == "–"
-    assert words.span([5.0, None, 2.0, 120.4], "ms") == "2.0 to 120 ms"
-    assert words.span([2.01, 2.04], "ms") == "2.0 ms"
+    assert words.format_interval((12.0, 14.53)) == "12.0 … 14.5"
+    assert words.format_interval((-1.0, 2.0), 0) == "−1 … 2" and words.format_interval(None) == "–"
+    assert words.format_range([5.0, None, 2.0, 120.4], "ms") == "2.0 to 120 ms"
+    assert words.format_range([2.01, 2.04], "ms") == "2.0 ms"
 
 
 @pytest.mark.parametrize("seconds, written", [
     (3.21, "3.2 s"), (119.9, "120 s"), (120, "2 min"), (7190, "120 min"), (7200, "2.0 h"),
     (9000, "2.5 h")])
 def test_a_duration(seconds: float, written: str) -> None:
-    assert words.duration(seconds) == written
+    assert words.format_duration(seconds) == written
 
 
 @pytest.mark.parametrize("text, tight", [
@@ -79,7 +79,7 @@ def test_a_duration(seconds: float, written: str) -> None:
     ("1 ± 2 s", "1\u00a0±\u00a02\u00a0s"), ("5 msgs and 6 s/x", "5 msgs and 6 s/x"),
     ("10 segments, 3 kbit/s", "10\u00a0segments, 3\u00a0kbit/s"), ("a ms", "a ms")])
 def test_numbers_hold_to_their_units(text: str, tight: str) -> None:
-    assert words.tight(text) == tight
+    assert words.keep_units_together(text) == tight
 
 
 def test_a_known_word_that_is_near() -> None:

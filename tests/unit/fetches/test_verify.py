@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.base.words import to_text
+from firstflight.base.words import to_cell
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, columns_of, value_of
 from firstflight.study.fetches.verify.evidence import Evidence
@@ -33,7 +33,7 @@ def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
 def test_a_good_trial_fills_every_column(good: Stored) -> None:
     record = with_drops(good, 0, 0).judge()
     assert record.verdict == PASS
-    empty = {column for column in columns_of(Record) if to_text(value_of(record, column)) == ""}
+    empty = {column for column in columns_of(Record) if to_cell(value_of(record, column)) == ""}
     empty -= OF_TLS
     assert empty <= {"head", "acts_as", "error", "failed_checks", "verdict_reason",
                      "retransmission_cause", "part",

@@ -9,7 +9,7 @@ from hypothesis import given, strategies
 
 from firstflight.base import files
 from firstflight.base.errors import UsageError
-from firstflight.base.words import toml
+from firstflight.base.words import format_toml
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides, Study
 from firstflight.study.page import objects, scenario
@@ -32,7 +32,7 @@ def study(page: str = MADE, sweep: str = SWEEP, figure: str = FIGURE,
 
 def listed(*rows: dict[str, Any]) -> str:
     return '[[page]]\nname = "p"\n' + "".join("[[page.object]]\n" + "".join(
-        f"{key} = {toml(value) if not isinstance(value, bool) else str(value).lower()}\n"
+        f"{key} = {format_toml(value) if not isinstance(value, bool) else str(value).lower()}\n"
         for key, value in row.items()) for row in rows)
 
 

@@ -71,7 +71,7 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
         highest = max(bars, key=lambda bar: bar.percent.value)
         ours = ComparedNumber(highest.percent.value, claim.highest_percent, WITHIN_POINTS,
                               highest.difference.known(highest.percent))
-        return Statement(claim.says, f"{words.number(ours.measured)} %, in bar"
+        return Statement(claim.says, f"{words.format_number(ours.measured)} %, in bar"
                          f" {prefix}{_name(panel, highest)}", claims.judge([ours]).word)
     by_label = {bar.label: bar for bar in bars}
     if claim.most:
@@ -80,15 +80,17 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
         words_of_others = [claims.larger(_percent_ends(highest), _percent_ends(bar))
                            for bar in others]
         second = max(others, key=lambda bar: bar.percent.value)
-        return Statement(claim.says, f"{words.number(highest.percent.value)} % in bar {prefix}"
-                         f"{_name(panel, highest)}, at most {words.number(second.percent.value)} %"
-                         f" in the {len(others)} others, in bar {prefix}{_name(panel, second)}",
+        return Statement(claim.says,
+                         f"{words.format_number(highest.percent.value)} % in bar {prefix}"
+                         f"{_name(panel, highest)}, at most"
+                         f" {words.format_number(second.percent.value)} % in the {len(others)} others,"
+                         f" in bar {prefix}{_name(panel, second)}",
                          next(word for word in (claims.NOT_REPRODUCED, claims.UNDECIDED,
                                                 claims.DIRECTION) if word in words_of_others))
     first, second = (by_label[label] for label in claim.larger or claim.equal)
     measured = " and ".join(
-        f"{words.number(bar.difference.percent.value)} %"
-        f" ({words.number(bar.difference.absolute.value)} {panel.metric.unit}) in bar"
+        f"{words.format_number(bar.difference.percent.value)} %"
+        f" ({words.format_number(bar.difference.absolute.value)} {panel.metric.unit}) in bar"
         f" {prefix}{_name(panel, bar)}" for bar in (first, second))
     if claim.larger:
         return Statement(claim.says, measured,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from firstflight.base import stats
 from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
-from firstflight.base.words import format_brief, number, plain
+from firstflight.base.words import format_brief, format_number, plain
 from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
@@ -146,7 +146,7 @@ def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
         tables.append(grid.table(
             f"{metric.improved.capitalize()}, {title}", changes, lambda change: (
                 f"{metric.with_unit(format_brief(change.absolute.value))}"
-                f" {number(change.percent.value, 0)} %")))
+                f" {format_number(change.percent.value, 0)} %")))
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
     left_out, sentence = _left_out(len(every), grid.varied), _range_of(metric, maps)

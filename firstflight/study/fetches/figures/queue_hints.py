@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firstflight.base.words import number
+from firstflight.base.words import format_number
 from firstflight.net.queue_length import AUTO
 from firstflight.net.segments import HEADER_BYTES
 from firstflight.study.fetches.scenario.trial import Trial
@@ -29,15 +29,15 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
     if min(by_ratio) < SHORT_BDP and drops:
         lines.append(f"The queue of {trial.queue_packets} packets is"
                      f" {100 * min(by_ratio):.2g} % of the path's bandwidth-delay product"
-                     f" ({number(bdp, 0)} packets), and dropped packets of {len(drops)}"
+                     f" ({format_number(bdp, 0)} packets), and dropped packets of {len(drops)}"
                      f" transfer{'' if len(drops) == 1 else 's'}: compare with --queue 1bdp.")
     if max(by_ratio) > LONG_BDP:
         trial, bdp = by_ratio[max(by_ratio)]
         response = trial.response_bytes / trial.mss / bdp
         if response > LONG_BDP:
-            lines.append(f"The queue of {trial.queue_packets} packets is {number(max(by_ratio), 0)}"
+            lines.append(f"The queue of {trial.queue_packets} packets is {format_number(max(by_ratio), 0)}"
                          " times the path's bandwidth-delay product, the response"
-                         f" {number(response, 0)} times: compare with --queue 1bdp.")
+                         f" {format_number(response, 0)} times: compare with --queue 1bdp.")
     return lines
 
 

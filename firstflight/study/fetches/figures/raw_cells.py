@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from firstflight.base import stats
-from firstflight.base.words import number, plain
+from firstflight.base.words import format_number, plain
 from firstflight.findings.findings import Column, Finding, Table
 from firstflight.runs.results.cells import Cells
 from firstflight.study.fetches.figures.bar_figure import NoPanel
@@ -101,8 +101,8 @@ def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
 
 def _grid(initcwnd: int, rows: Sequence[PublishedCell]) -> Table:
     texts = {(row.rtt_ms, row.bandwidth_kbps):
-             f"{number(row.measured_ms, 0)}/{number(row.published_ms, 0)}{row.mark or ' '}"
-             for row in rows}
+             f"{format_number(row.measured_ms, 0)}/{format_number(row.published_ms, 0)}"
+             f"{row.mark or ' '}" for row in rows}
     bandwidths = list(dict.fromkeys(bandwidth for _, bandwidth in texts))
     return Table(f"IW{initcwnd}", (Column("RTT", "ms"), *(
         Column(plain(bandwidth), "kbit/s") for bandwidth in bandwidths)), tuple(
@@ -118,5 +118,6 @@ def _differences(cells: PublishedCells) -> list[str]:
         return []
     without = "Without it the" if cells.raw.extra_rtts else "The"
     median_ms = stats.weighted_quantile(deviations_ms, [1.0] * len(deviations_ms), 0.5)
-    return [f"{without} {len(deviations_ms)} comparable cells differ by {number(median_ms)} ms"
-            f" (median) and by {number(max(deviations_ms))} ms at most."]
+    return [f"{without} {len(deviations_ms)} comparable cells differ by"
+            f" {format_number(median_ms)} ms (median) and by"
+            f" {format_number(max(deviations_ms))} ms at most."]

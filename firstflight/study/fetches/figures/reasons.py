@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-from firstflight.base.words import joined, number
+from firstflight.base.words import join_words, format_number
 from firstflight.study.fetches.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
                                                      change_between, mean, settings, where,
                                                      without_repeat)
@@ -208,12 +208,13 @@ def is_round_trips(change: WindowChange) -> bool:
 
 
 def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
-    text = (f"{_flights(change)}, and the link is idle {number(idle_saved_ms(change), 1)} ms less")
+    text = (f"{_flights(change)}, and the link is idle"
+            f" {format_number(idle_saved_ms(change), 1)} ms less")
     for limit in MAY_ADD:
         lifted, more_ms = what_ifs.change(change, (limit,)), tolerance_ms(change)
         if (lifted is not None and lifted.saved_ms > change.saved_ms + more_ms and
                 lifted.saved.experiment.value < change.saved.experiment.value - more_ms):
-            text += f"; with {limit.without} it would save {number(lifted.saved_ms, 1)} ms"
+            text += f"; with {limit.without} it would save {format_number(lifted.saved_ms, 1)} ms"
     return Reason("round trips", text, "round trips")
 
 
@@ -256,15 +257,15 @@ def _of_nothing(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
              if (lifted := what_ifs.change(change, (limit,))) is not None]
     protecting = [(limit, lifted) for limit, lifted in alone if sign(lifted) < 0]
     if protecting:
-        cases = joined([f"with {limit.without} {window} segments take"
-                                 f" {number(-lifted.saved_ms, 1)} ms longer"
+        cases = join_words([f"with {limit.without} {window} segments take"
+                                 f" {format_number(-lifted.saved_ms, 1)} ms longer"
                                  for limit, lifted in protecting])
         names = _names([limit for limit, _ in protecting])
         return [Reason(names, f"the {names} protect{'s' * (len(protecting) == 1)}: {cases}",
                        f"protects: {names}")]
     if sign(all_lifted) <= 0:
         return [_same_flights(change)]
-    gain = f"without any limit {window} segments save {number(all_lifted.saved_ms, 1)} ms"
+    gain = f"without any limit {window} segments save {format_number(all_lifted.saved_ms, 1)} ms"
     enough = [limit for limit, others in zip(limits, _put_back(limits) or [()])
               if (back := what_ifs.change(change, others)) is not None and sign(back) <= 0]
     if enough:
@@ -296,7 +297,7 @@ def _causes(slower: WindowChange, tried: Iterable[Limits], what_ifs: WhatIfs) ->
 
 def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) -> Reason:
     window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
-    cases = joined([f"with {_without(limits)} {_effect(window, base, lifted)}"
+    cases = join_words([f"with {_without(limits)} {_effect(window, base, lifted)}"
                              for limits in causes
                              if (lifted := what_ifs.change(change, limits)) is not None])
     names = " or ".join(_names(limits) for limits in causes)
@@ -310,7 +311,7 @@ def _not_found(change: WindowChange, tried: Sequence[Limits], what_ifs: WhatIfs)
              if (lifted := what_ifs.change(change, limits)) is not None]
     if not cases:
         return []
-    return [Reason("not found", f"no single reason was found: {joined(cases)}",
+    return [Reason("not found", f"no single reason was found: {join_words(cases)}",
                    "not found")]
 
 
@@ -318,13 +319,13 @@ def _effect(window: int, base: int, lifted: WindowChange) -> str:
     saved_ms = lifted.saved_ms
     if sign(lifted) == 0:
         return f"{window} segments take as long as {base}"
-    return (f"{window} segments save {number(saved_ms, 1)} ms" if saved_ms > 0 else
-            f"{window} segments take {number(-saved_ms, 1)} ms longer")
+    return (f"{window} segments save {format_number(saved_ms, 1)} ms" if saved_ms > 0 else
+            f"{window} segments take {format_number(-saved_ms, 1)} ms longer")
 
 
 def _names(limits: Iterable[Limit]) -> str:
-    return joined([limit.name for limit in limits])
+    return join_words([limit.name for limit in limits])
 
 
 def _without(limits: Limits) -> str:
-    return joined([limit.without for limit in limits])
+    return join_words([limit.without for limit in limits])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base.stats import Estimate
-from firstflight.base.words import between, format_brief
+from firstflight.base.words import format_interval, format_brief
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.study.fetches.figures.bar_figure import BarFigure
@@ -53,7 +53,7 @@ def effect(panel: BarFigure, bar: Bar) -> str:
 def sentence_of_figure(panel: BarFigure) -> list[str]:
     """What each bar has beyond the lossless one; [] where none has."""
     parts = [f"{format_brief(beyond.value)} {panel.metric.unit} at {panel.named(bar)}"
-             f" ({between(beyond.interval)}, {effect(panel, bar)})"
+             f" ({format_interval(beyond.interval)}, {effect(panel, bar)})"
              for bar in panel.bars if (beyond := beyond_lossless(panel, bar))]
     return [f"Beyond what is {panel.metric.improved} without loss: {'; '.join(parts)}."
             ] if parts else []

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from firstflight.base.words import format_brief, span
+from firstflight.base.words import format_brief, format_range
 from firstflight.findings import claims
 from firstflight.findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
                                          WITHIN_POINTS)
@@ -169,9 +169,9 @@ def figure_sentence(panel: BarFigure) -> str:
     windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
     text = (f"{windows} {saved}"
             f" {' to '.join(ends)},"
-            f" {span([bar.difference.percent.value for bar in bars], '%')}"
+            f" {format_range([bar.difference.percent.value for bar in bars], '%')}"
             f"{' (a minus is a loss)' if low.difference.absolute.value < 0 else ''}")
-    known = [span(values, its_unit) for values, its_unit in (
+    known = [format_range(values, its_unit) for values, its_unit in (
         ([bar.published.absolute for bar in bars], unit),
         ([bar.published.percent for bar in bars], "%"))
         if any(value is not None for value in values)]

@@ -34,7 +34,7 @@ class PathSpec:
     if there is no other, else after gap_ms. head: bytes of each write of the
     headers, which are as long as all of them, () for headers that leave with the
     body. until_close: no Content-Length; the end of the connection is the body's.
-    send_buffer_bytes: SO_SNDBUF, 0 where it is not set. think_ms: before anything leaves.
+    send_buffer_bytes: SO_SNDBUF, 0 if it is not set. think_ms: before anything leaves.
     """
 
     body_bytes: int
@@ -62,7 +62,7 @@ def parse_request(head: bytes) -> tuple[str, str, bool]:
 
 
 def parse_path(path: str) -> PathSpec | None:
-    """What a path asks for, None where it is not a number in range."""
+    """What a path asks for, None if it is not a number in range."""
     parts = urlsplit(path)
     name = parts.path.lstrip("/")
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
@@ -174,7 +174,7 @@ def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes
     """The response to a request, starting now.
 
     request: as parse_request has it; wanted: what its path asks
-    for, None where there is no such thing; offset: of the response's first byte
+    for, None if there is no such thing; offset: of the response's first byte
     on its connection; seal: what makes the bytes on the wire of it, None where
     they are its own.
     """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import to_text
+from firstflight.base.words import to_cell
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import PASS, SKIPPED
 from firstflight.runs.scenario_file import find
@@ -171,7 +171,7 @@ def test_a_question_about_ones_own_server() -> None:
     assert job["own"]["command"] == ["serve", "a  b", "--port={p}"]
     assert job["paths"] == ["/20000"] and "tls" not in job
     assert "libcurl http://10.0.0.2:8080/20000" in commands_of(job)
-    text = to_text(trial.own_server)
+    text = to_cell(trial.own_server)
     assert json.loads(text)["command"] == COMMAND["command"], "a column keeps its blanks"
 
 
