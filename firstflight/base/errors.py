@@ -9,28 +9,28 @@ VERDICT = 3  # measured, but a verdict failed
 CANNOT = 4  # this machine cannot; the message says what to do
 CONDITION = 5  # measured and verified, and a condition of --fail-if holds
 INTERRUPTED = 130
-UNREAD = 141  # who read the output has left: 128 + SIGPIPE, as of Unix tools
-MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value of any length
+UNREAD = 141  # the reader of the output has left: 128 + SIGPIPE, as Unix tools end
+MESSAGE_CHARACTERS = 500  # a message may quote a file, which may hold a value of any length
 
 
 RESUME_HINT = "; what is measured is kept, the same command resumes"
 
 
 def mark_resumable(error: BaseException) -> None:
-    """Mark an error: whoever reports it adds that what was measured before is kept."""
-    vars(error)["kept"] = RESUME_HINT
+    """Let the message of an error end with RESUME_HINT: something was measured before it."""
+    vars(error)["resume_hint"] = RESUME_HINT
 
 
 def resume_hint(error: BaseException) -> str:
-    """What to add to a message of an error: KEPT where something was measured, else ""."""
-    return str(vars(error).get("kept", ""))
+    """The end of an error's message: RESUME_HINT if mark_resumable marked it, else ""."""
+    return str(vars(error).get("resume_hint", ""))
 
 
 def one_line(text: str) -> str:
-    """The text on one line of at most MESSAGE_CHARACTERS, without its middle where it is longer.
+    """The text on one line of at most MESSAGE_CHARACTERS; a longer one loses its middle.
 
-    Characters that move a terminal's cursor or hide text are shown as escapes: many
-    messages quote a stranger's file.
+    Many messages quote a stranger's file, so characters that move a terminal's cursor or hide
+    text are shown as escapes.
     """
     if len(text) > MESSAGE_CHARACTERS:
         text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"

@@ -1,16 +1,16 @@
-"""The one way to write a file: whole or as before, its reader's own, through nobody else's link.
+"""The only way in which the project writes files.
 
-A path is walked folder by folder, each held open while the next is looked up in it. What is made
-is made new, and goes to the invoking user (SUDO_UID) by its descriptor. Two kinds of paths differ:
+A file is written whole or stays as it was, and nobody else's link can redirect it. A path is walked
+folder by folder, and each folder stays open while the next is looked up in it. What is new belongs
+to the user who called sudo (SUDO_UID). There are two kinds of paths:
 
 - One that the user gave. `sudo ./run.sh` writes as root into folders that others may write to as
-  well, so links are followed only where they are root's, our own, or the invoking user's and name
-  a neighbour. `write` replaces a regular file only; a FIFO or a character device (a terminal,
-  /dev/null) is written into; a disk, a socket or a folder is refused.
-- One below a folder that is open (`Folder`, `save`): a stranger may have filled that folder, with
-  links of "our own" that lead anywhere. None is followed, and one that is in the place of what is
-  written is replaced. (openat2 would be one call for the whole path; the walk works on every
-  kernel, and makes the folders that are missing.)
+  well. So a link is followed only if root or this process owns it, or if the invoking user owns
+  it and it names a neighbour. `write` replaces regular files only; it writes into a FIFO or a
+  character device (a terminal, /dev/null), and refuses a disk, a socket or a folder.
+- One below an open folder (`Folder`, `save`). A stranger may have filled that folder with links
+  that this process owns and that lead anywhere. None is followed; a link with the name of the new
+  file is replaced. (openat2 is one call for a path; walking works on every kernel.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_LINE_CHARACTERS = 1 << 20  # nginx's longest request and headers together h
 
 
 def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """All of a file. Raises OSError, also for what is not a regular file or too large."""
+    """The content of a file. Raises OSError, also if it is too large or no regular file."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > most_bytes:
             raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MB", str(path))
@@ -43,7 +43,7 @@ def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
 
 
 def lines(file: BinaryIO) -> Iterator[str]:
-    """The lines of a text, whichever of the three ends they have. Raises OSError for a long one."""
+    r"""The lines of a text, ended by \n, \r or \r\n. Raises OSError for a line that is too long."""
     text = io.TextIOWrapper(file, "utf-8-sig", errors="replace")
     while line := text.readline(MOST_LINE_CHARACTERS + 1):
         if len(line) > MOST_LINE_CHARACTERS:
@@ -53,7 +53,7 @@ def lines(file: BinaryIO) -> Iterator[str]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file to be read. Raises OSError, also for what is not a regular file."""
+    """A file open for reading. Raises OSError, also if it is no regular file."""
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "a file name cannot contain NUL", str(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -81,7 +81,7 @@ class WriteError(FirstFlightError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Makes a WriteError of whatever error there is while `path` is written."""
+    """Turn an OSError while `path` is written into a WriteError with advice."""
     try:
         yield
     except OSError as error:
@@ -91,7 +91,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The file of that name in a folder. Raises FirstFlightError if it would lie elsewhere."""
+    """The path of a name in a folder. Raises FirstFlightError if it would lie elsewhere."""
     if name in ("", ".", "..") or "/" in name or not name.isprintable():
         raise FirstFlightError(f"{name!r} cannot be the name of a file in {folder}")
     return folder / name
@@ -100,7 +100,8 @@ def inside(folder: Path, name: str) -> Path:
 def write(path: Path, content: bytes | str) -> Path:
     """Write a file whole; return the path. Raises WriteError.
 
-    A link leads to what is written. A FIFO or a character device is written into.
+    If `path` is a link, the file that it leads to is written. A FIFO or a character device is
+    written into.
     """
     data = content.encode() if isinstance(content, str) else content
     place = path
@@ -127,9 +128,9 @@ def save(folder: Path, place: str, content: bytes | str) -> Path:
 
 
 def save_all(folder: Path, contents: Mapping[str, bytes | str]) -> list[Path]:
-    """Save files below a folder, by their places: one that cannot be written stops no other.
+    """Save files below a folder, by their path there; return their paths.
 
-    Returns their paths. Raises WriteError at the end, with the names of all those.
+    If some cannot be written the others still are, and a WriteError names the lost ones.
     """
     paths, lost = [], {}
     for place, content in contents.items():
@@ -143,7 +144,7 @@ def save_all(folder: Path, contents: Mapping[str, bytes | str]) -> list[Path]:
 
 
 def append(path: Path) -> FileIO:
-    """A file open for appending, made where it is missing; unbuffered. Raises WriteError."""
+    """A file open for appending, unbuffered, created if it is missing. Raises WriteError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
     with _folder(path.parent, path.name) as folder:
         try:
@@ -156,14 +157,14 @@ def append(path: Path) -> FileIO:
 
 
 def write_all(file: FileIO, content: bytes) -> None:
-    """Write to an unbuffered file, which may take less than it is given. Raises OSError."""
+    """Write all of it to an unbuffered file, in several calls if need be. Raises OSError."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest):]
 
 
 def make_folder(path: Path) -> Path:
-    """A folder with those above it, made where they are missing. Raises WriteError."""
+    """Create a folder, and those above it, if they are missing. Raises WriteError."""
     with _folder(path):
         return path
 
@@ -179,7 +180,7 @@ def new_folder(path: Path) -> bool:
 
 
 def open_folder(path: Path | str, within: int | None = None) -> int:
-    """A folder's descriptor, to lock it or to give it away. Raises OSError for what is none.
+    """A folder's descriptor, to lock it or to change its owner. Raises OSError if it is no folder.
 
     within: the descriptor of the folder that a relative path starts from.
     """
@@ -187,7 +188,7 @@ def open_folder(path: Path | str, within: int | None = None) -> int:
 
 
 def empty_folder(path: Path) -> Path:
-    """A folder with nothing in it, whatever was there. Raises WriteError."""
+    """Create an empty folder; what was there is removed. Raises WriteError."""
     remove(path)
     with _folder(path.parent, path.name) as folder:
         os.mkdir(path.name, dir_fd=folder)
@@ -195,19 +196,18 @@ def empty_folder(path: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that is in it; what cannot go, stays."""
+    """Remove a file, a link, or a folder with all its content; what cannot be removed stays."""
     with suppress(WriteError, OSError), _folder(path.parent, make=False) as folder:
         try:
             os.unlink(path.name, dir_fd=folder)
-        except (IsADirectoryError, PermissionError):  # Linux and POSIX differ in it
-            # Not shutil.rmtree: it calls itself for each folder in a folder, and a guest's may be
-            # thousands deep.
+        except (IsADirectoryError, PermissionError):  # EISDIR on Linux, EPERM by POSIX
+            # shutil.rmtree recurses, and a guest may have nested thousands of folders.
             subprocess.run(["rm", "-rf", "--", f"/proc/self/fd/{folder}/{path.name}"],
                            pass_fds=[folder], stderr=subprocess.DEVNULL, check=False)
 
 
 def link(path: Path, to: str) -> None:
-    """Let a link name its neighbour `to`. Raises WriteError."""
+    """Make a link to its neighbour `to`, or change where it leads. Raises WriteError."""
     with _folder(path.parent, path.name) as folder:
         existing = _status(path.name, folder)
         if existing is not None and not stat.S_ISLNK(existing.st_mode):
@@ -218,12 +218,12 @@ def link(path: Path, to: str) -> None:
 class Folder:
     """A folder that the user gave, held open: below it no link is followed, whoever made it.
 
-    Places are paths below it. Folders on the way are made where they are missing. Every method
-    raises WriteError. Use as a context manager.
+    A `place` is a path below it; missing folders on the way are created. Every method raises
+    WriteError. Use as a context manager.
     """
 
     def __init__(self, path: Path) -> None:
-        """path: made where it is missing. Raises WriteError."""
+        """Open the folder, or create it. Raises WriteError."""
         self.path = path
         with _folder(path) as folder:
             self.number = os.dup(folder)
@@ -241,14 +241,14 @@ class Folder:
 
     @contextmanager
     def replacing(self, place: str) -> Iterator[FileIO]:
-        """A new file, unbuffered, that gets its name once all of it is on the disk."""
+        """A new, unbuffered file. It gets its name once all of it is on the disk."""
         with writing(self.path / place):
             name, folder = self._found(place)
             with _replacing(name, folder) as file:
                 yield file
 
     def make(self, place: str, replace_link: bool = False) -> None:
-        """Make a folder, where there is none. replace_link: also where a link has its name."""
+        """Create a folder if it is missing. replace_link: also if a link has its name."""
         with writing(self.path / place):
             name, folder = self._found(place)
             existing = _status(name, folder)
@@ -262,7 +262,7 @@ class Folder:
             _link(*self._found(place), to)
 
     def _found(self, place: str) -> tuple[str, int]:
-        """The name of a place, and the descriptor of its folder, until the next call."""
+        """The name of a place and its folder's descriptor, which the next call may close."""
         *above, name = PurePosixPath(place).parts or ("..",)
         if place.startswith("/") or ".." in (*above, name):
             raise OSError(errno.EINVAL, f"it would lie outside {self.path}")
@@ -284,13 +284,13 @@ def _write(path: Path, folder: int, data: bytes) -> None:
     """Write `path`, which is no link, in its folder. Raises OSError, WriteError."""
     existing = _status(path.name, folder)
     if existing is not None and _is_own_descriptor(path.name, folder):
-        sys.stdout.flush()  # what was printed before comes before
+        sys.stdout.flush()  # keep the order of what was printed before
         _fill(os.dup(int(path.name)), data)
     elif existing is None or stat.S_ISREG(existing.st_mode):
         with _replacing(path.name, folder) as replacing:
             write_all(replacing, data)
     elif stat.S_ISFIFO(existing.st_mode) or stat.S_ISCHR(existing.st_mode):
-        # Without waiting for who may read a FIFO: that could take for ever.
+        # O_NONBLOCK: opening a FIFO would wait for a reader, perhaps for ever.
         file = os.open(path.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY,
                        dir_fd=folder)
         try:
@@ -308,7 +308,7 @@ def _write(path: Path, folder: int, data: bytes) -> None:
 
 @contextmanager
 def _renamed(name: str, folder: int) -> Iterator[str]:
-    """A name of its own for what then gets `name`; nothing has it afterwards. Raises OSError."""
+    """A temporary name for a file or link that is then renamed to `name`. Raises OSError."""
     aside = f".first-flight-{secrets.token_hex(8)}"
     try:
         yield aside
@@ -333,13 +333,13 @@ def _replacing(name: str, folder: int) -> Iterator[FileIO]:
 
 def _new_file(aside: str, folder: int) -> tuple[int, bool]:
     """A new file, and whether it has a name: without one a killed process leaves nothing behind."""
-    with suppress(OSError):  # of a file system that has no such files
+    with suppress(OSError):  # some file systems have no O_TMPFILE
         return os.open(".", os.O_WRONLY | os.O_TMPFILE, 0o666, dir_fd=folder), False
     return os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), True
 
 
 def _link(name: str, folder: int, to: str) -> None:
-    """Make a link, or replace a file or a link by it. Raises OSError."""
+    """Make a link; it replaces a file or link of this name. Raises OSError."""
     with _renamed(name, folder) as aside:
         os.symlink(to, aside, dir_fd=folder)
         if os.geteuid() == 0 and "SUDO_UID" in os.environ:
@@ -352,7 +352,7 @@ def _fill(descriptor: int, data: bytes) -> None:
 
 
 def _status(name: str, folder: int) -> os.stat_result | None:
-    """What has a name in a folder, a link itself; None if nothing has it."""
+    """The status of a name in a folder, of a link itself; None if nothing has the name."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -360,7 +360,7 @@ def _status(name: str, folder: int) -> os.stat_result | None:
 
 
 def _end_of_link(path: Path, folder: int) -> str:
-    """Where `path` leads, "" if it is no link to follow by its text. Raises WriteError."""
+    """The target of `path`; "" if it is no link, or one in /proc/self/fd. Raises WriteError."""
     existing = _status(path.name, folder)
     if (existing is None or not stat.S_ISLNK(existing.st_mode)
             or _is_own_descriptor(path.name, folder)):
@@ -373,7 +373,7 @@ def _end_of_link(path: Path, folder: int) -> str:
 
 
 def _is_own_descriptor(name: str, folder: int) -> bool:
-    """Whether it is /proc/self/fd/N, as /dev/stdout is: what is open already, under no name."""
+    """Whether this is /proc/self/fd/N, where /dev/stdout leads: a file that is open already."""
     return name.isdecimal() and os.path.samestat(os.fstat(folder), os.stat("/proc/self/fd"))
 
 
@@ -381,7 +381,7 @@ def _is_own_descriptor(name: str, folder: int) -> bool:
 
 @contextmanager
 def _folder(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
-    """The descriptor of a folder, while `name` in it is written. Raises WriteError."""
+    """A folder's descriptor; errors while it is open name `name` in it. Raises WriteError."""
     with writing(inside(path, name) if name else path):
         folder = _walk(path, make)
         try:
@@ -392,7 +392,7 @@ def _folder(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
 
 
 def _walk(path: Path, make: bool) -> int:
-    """Open a folder step by step, making what is missing. Raises OSError, WriteError."""
+    """Open a folder step by step. make: create those missing. Raises OSError, WriteError."""
     steps, links = list(reversed((Path.cwd() / path).parts)), 0
     above = os.open(steps.pop(), _PLACE)
     try:
@@ -429,7 +429,7 @@ def _step(name: str, folder: int, make: bool) -> int:
 
 
 def _below(name: str, folder: int) -> int:
-    """Open a folder in a folder, making it where it is missing. Raises OSError for a link."""
+    """Open a folder in a folder, or create it. Raises OSError for a link."""
     while True:
         try:
             return os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=folder)
@@ -444,7 +444,7 @@ def _below(name: str, folder: int) -> int:
 
 
 def _make(name: str, folder: int) -> None:
-    """A new folder, the invoking user's."""
+    """Create a folder that belongs to the invoking user. Raises OSError."""
     os.mkdir(name, dir_fd=folder)
     descriptor = open_folder(name, folder)
     try:
@@ -454,9 +454,9 @@ def _make(name: str, folder: int) -> None:
 
 
 def _target(place: int, step: str, path: Path) -> str:
-    """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError.
+    """Where a link leads, by its descriptor. Raises WriteError if it may not be followed.
 
-    The invoking user's is, where it names its neighbour, as `latest` does: it leads nowhere else.
+    The invoking user's may if it names a neighbour, as `latest` does: it stays in the folder.
     """
     target, owner = os.readlink("", dir_fd=place), os.fstat(place).st_uid
     if owner in (0, os.geteuid()) or (
@@ -469,20 +469,20 @@ def _target(place: int, step: str, path: Path) -> str:
 # Owners ------------------------------------------------------------------------------
 
 def _give(descriptor: int) -> None:
-    """After sudo, what this process has just made belongs to whoever called it."""
+    """Give a new file or folder to the user who called sudo."""
     if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(descriptor).st_uid == 0:
         os.fchown(descriptor, *_invoking())
 
 
 def _invoking() -> tuple[int, int]:
-    """The user and the group that called sudo."""
+    """The user and the group who called sudo."""
     return int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
 
 
 def _check_ours(descriptor: int, path: Path) -> None:
-    """Let root write only where root, the invoking user or the project's owner could.
+    """Check that root writes only to what root, the invoking user or the project's owner owns.
 
-    Whoever owns the project has root run what they like already. Raises WriteError.
+    The project's owner already decides what root runs here. Raises WriteError.
     """
     if os.geteuid() != 0:
         return

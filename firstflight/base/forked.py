@@ -1,7 +1,7 @@
 """Work shared out among processes that begin as copies of this one.
 
-Not by concurrent.futures: where this process is killed, the processes of its pools wait for
-ever, and they take nothing that cannot be pickled. multiprocessing.Process is as many lines.
+concurrent.futures is not used: if this process is killed, the processes of its pools wait for
+ever, and they take only tasks that can be pickled. multiprocessing.Process takes as many lines.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
     shares = [tasks[number::count] for number in range(count)]
     children = [_begin(share) for share in shares[1:]]
     try:
-        finished = [_done(shares[0])]
-        finished += [_received(pipe) or _done(share)
+        finished = [_do(shares[0])]
+        finished += [_receive(pipe) or _do(share)
                      for share, (_, pipe) in zip(shares[1:], children)]
     finally:
         for pid, pipe in children:
-            os.kill(pid, signal.SIGKILL)  # it is not waited for yet, so this is still its number
+            os.kill(pid, signal.SIGKILL)  # nobody has waited for it yet, so the number is its own
             os.close(pipe)
             os.waitpid(pid, 0)
     return [finished[place % count][place // count] for place in range(len(tasks))]
 
 
-def _done(share: Sequence[Callable[[], T]]) -> list[T]:
+def _do(share: Sequence[Callable[[], T]]) -> list[T]:
     return [task() for task in share]
 
 
 def _begin(share: Sequence[Callable[[], T]]) -> tuple[int, int]:
-    """A copy of this process that does a share: its number, and where its result can be read."""
+    """Fork a process that does a share: its number, and a pipe with its result."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
         os.close(writing)
         return pid, reading
-    try:  # a copy: whatever happens, it prints nothing and nobody else's cleaning up is done here
+    try:  # the child: whatever happens, it prints nothing and runs no clean-up of its parent
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(_done(share), pipe)
+            pickle.dump(_do(share), pipe)
     finally:
         os._exit(0)
 
 
-def _received(pipe: int) -> Any:
+def _receive(pipe: int) -> Any:
     """The results of a share; None if they are incomplete."""
     try:
         with os.fdopen(os.dup(pipe), "rb") as reading:

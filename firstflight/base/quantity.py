@@ -1,4 +1,4 @@
-"""What a quantity is: its range, its words for people, its flag; and those that are words.
+"""What a quantity is: its range, its words for people, its flag; some have words as values.
 
 findings/quantities.py has a line for each.
 """
@@ -16,20 +16,19 @@ from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.base.words import nearest, plain
 
-_MOST_WINDOW = 65_535  # segments: that of initcwnd
+_MOST_WINDOW = 65_535  # segments: the most that `ip route` takes as initcwnd
 
-
-# Units that have larger ones, and these, each a thousand times the one before.
+# By the smallest unit, that unit and larger ones, each a thousand times the one before.
 LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
 
 
 def _is_round(value: object) -> TypeGuard[float]:
-    """Whether it is a number that three digits write exactly."""
+    """Whether this is a number of at most three significant digits."""
     return isinstance(value, (int, float)) and float(f"{value:.3g}") == value
 
 
 def in_words(value: Any, unit: str) -> str:
-    """A value with its unit, or a larger one where three digits write it: "300 kB"."""
+    """A value with its unit; a round number may have a larger unit: "300 kB"."""
     units, power = LARGER_UNITS.get(unit, (unit,)), 0
     if not _is_round(value):
         return f"{plain(value)} {unit}".rstrip()
@@ -42,14 +41,13 @@ def in_words(value: Any, unit: str) -> str:
 class Quantity:
     """One quantity.
 
-    what: in a sentence, with its article. unit: "" for a plain number.
+    what: its name in a sentence, with an article. unit: "" for a plain number.
     lowest, highest: the range of what may be requested, both ends included.
-    head: of a table's column. label: on an axis, and where there is room.
-    flag, flag_help: of the command line, "" for none. default: the values where none are
-    given, as on the command line: of a question of one's own, and of a trial. why:
-    behind the range in the message that refuses a value. more_is_better: an
-    improvement is a gain of it, not a saving. above: the least that is not 0, if 0 is none.
-    zero: what 0 is, on an axis.
+    head: the heading of its column. label: its name on an axis, and where there is room.
+    flag, flag_help: on the command line, "" for none. default: the values if none are given, as
+    typed on the command line. why: ends the message that refuses a value. more_is_better: an
+    improvement gains some of it instead of saving some. above: if 0 means none, the least other
+    value. zero: what an axis shows for 0.
     """
 
     name: str
@@ -87,11 +85,11 @@ class Quantity:
         return int(value) if self.whole else float(value)
 
     def listed(self, words: str) -> list[Any]:
-        """A list as typed on a command line, unchecked. Raises ValueError with an example."""
+        """The values of a typed list; their range is not checked. Raises ValueError."""
         return [self.parsed(word) for word in typed.expand_range(words, self.unit, self.whole)]
 
     def parsed(self, word: str) -> Any:
-        """One value of it. Raises ValueError."""
+        """One value as typed. Raises ValueError with an example."""
         value = typed.number(word, self.unit)
         if self.whole and value != int(value):
             raise ValueError(f"{word!r} is not a whole number"
@@ -137,7 +135,7 @@ class Quantity:
         return f"{value} {self.unit}".rstrip()
 
     def ticks(self, values: Sequence[str | float]) -> tuple[list[str], str]:
-        """Values as an axis has them, and its name: "300 kB", "1 Gbit/s" where they are round."""
+        """The labels of an axis, and its name. If all values are round: "300 kB", "1 Gbit/s"."""
         if self.unit not in LARGER_UNITS or not all(map(_is_round, values)):
             return [plain(value) for value in values], self.axis
         return [in_words(value, self.unit) for value in values], self.axis.removesuffix(
@@ -164,7 +162,7 @@ class Word(Quantity):
                              f" known: {', '.join(self.known)}{f' ({gone})' if gone else ''}")
         if self.known:
             return str(value)
-        # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
+        # TCP_CA_NAME_MAX is 16 with the final zero. Only the kernel knows which names exist.
         if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
             raise UsageError(f"{where}: {value!r} is not the name of an algorithm")
         return value
@@ -205,7 +203,7 @@ class Sizes(Quantity):
 
 @dataclass(frozen=True)
 class Windows(Quantity):
-    """Initial windows that act as others, as "10=7,16=8", "" for none."""
+    """Initial windows that act like other ones, as "10=7,16=8"; "" for none."""
 
     def check(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(

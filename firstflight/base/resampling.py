@@ -23,7 +23,7 @@ ROUNDED = 1 - 1e-12  # of a share: the last digit of a sum of weights may be rou
 @lru_cache(maxsize=2)  # the figures of a population share them
 def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
     """How often each client is drawn in each resample, shape (resamples, clients)."""
-    generator = numpy.random.default_rng(1)  # the same intervals whenever they are requested
+    generator = numpy.random.default_rng(1)  # a fixed seed: the same intervals every time
     drawn = numpy.empty((resamples, clients), numpy.uint16)
     chances = numpy.full(clients, 1 / clients)
     for rows in portions(resamples, clients):

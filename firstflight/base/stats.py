@@ -1,7 +1,6 @@
 """Weighted means and quantiles, and bootstrap confidence intervals.
 
-numpy is imported only where it is used: a run without intervals does not
-wait for it.
+numpy is imported only by the functions that use it: a run without intervals does not wait for it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 2000  # the ends of a 95 % interval then rest on 50 resamples each
-AT_ONCE = 1 << 20  # numbers drawn at once, whatever the size of the sample
+AT_ONCE = 1 << 20  # numbers drawn at once: it bounds the memory, whatever the sample's size
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -74,9 +73,8 @@ def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Se
                     ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """Resampled means of both values of pairs that were measured under the same random numbers.
 
-    A pair is drawn whole: its two values vary together, and so their
-    difference less than either. Returns the means of the first and of the
-    second values, shape (resamples,) each.
+    A pair is drawn whole: its two values vary together, so that their difference varies less than
+    either. Returns the means of the first and of the second values, shape (resamples,) each.
     """
     import numpy
 
@@ -85,7 +83,7 @@ def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Se
         sample = numpy.asarray(pairs, dtype=float)
         chances = numpy.full(len(sample), 1 / len(sample))
         for rows in portions(resamples, len(sample)):
-            # How often each pair is drawn, in place of which: far less to look up.
+            # How often each pair is drawn, not which: far fewer look-ups.
             counts = generator.multinomial(len(sample), chances, size=rows.stop - rows.start)
             means[rows] += weight * (counts @ sample) / len(sample)
     total: float = sum(weights)
@@ -93,7 +91,7 @@ def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Se
 
 
 def portions(rows: int, columns: int) -> Iterator[slice]:
-    """Slices of so many rows, each of some AT_ONCE numbers: the memory that drawing takes."""
+    """Slices that cut so many rows into parts of about AT_ONCE numbers."""
     share = max(1, AT_ONCE // columns)
     return (slice(start, min(start + share, rows)) for start in range(0, rows, share))
 
@@ -129,7 +127,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its 95 % interval, None if there is none; n: of how many it is the mean."""
+    """A mean of n values and its 95 % interval, None if it has none."""
 
     value: float
     interval: tuple[float, float] | None = None
@@ -137,7 +135,7 @@ class Estimate:
 
     @property
     def sign(self) -> int:
-        """1 or -1 where the interval excludes 0, else 0."""
+        """1 or -1 if the interval excludes 0, else 0."""
         if self.interval is None:
             return 0
         return 1 if self.interval[0] > 0 else -1 if self.interval[1] < 0 else 0

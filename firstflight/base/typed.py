@@ -1,7 +1,7 @@
 """Values as people type them on a command line: "50ms", "10Mbit", "100kB", "1%", "10..40:10".
 
-Each is read in the unit of its quantity (findings/quantities.py); a plain number has that
-unit already. k and M are powers of 1000, Ki and Mi of 1024.
+Each value is read in the unit of its quantity (findings/quantities.py), which is also the unit of
+a plain number. k and M are powers of 1000, Ki and Mi of 1024.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from firstflight.base.words import plain
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIME_MS = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "msec": 1.0, "s": 1e3, "sec": 1e3, "min": 6e4,
             "h": 3.6e6}
-# By a quantity's unit: what a suffix, in lower case, multiplies by.
+# By a quantity's unit, then by suffix in lower case: the factor of that suffix.
 SUFFIXES: Mapping[str, Mapping[str, float]] = {
     "ms": _TIME_MS,
     "s": {"m": 60.0, **{suffix: factor / 1e3 for suffix, factor in _TIME_MS.items()}},

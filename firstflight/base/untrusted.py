@@ -1,8 +1,8 @@
-"""Reads what a guest has written, or what lies in a folder: data with limits, else ValueError.
+"""Reads JSON that a guest wrote, or that lies in a stranger's folder.
 
-One reader for both. `read` takes text to values that are what a schema allows: types, sizes,
-depth, keys. A schema is a function of a value and the words that name it (Schema), made of the
-functions below. Whoever uses the values afterwards meets no other type than the schema's.
+`read` returns values that a schema allows, by type, size, depth and keys; for anything else it
+raises ValueError. A schema is a function of a value and of the words that name it in a message;
+the functions below make schemas. So the code that uses the values meets only the schema's types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS = 20
 
 
 def read(line: bytes, schema: Schema[T], most_bytes: int) -> T:
-    """The value of a JSON text. Raises ValueError that names what is wrong with it."""
+    """The value of a JSON text. Raises ValueError with what is wrong."""
     if len(line) > most_bytes:
         raise ValueError(f"it has {len(line)} bytes, and may have {most_bytes}")
     try:
@@ -33,7 +33,7 @@ def read(line: bytes, schema: Schema[T], most_bytes: int) -> T:
 
 
 def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
-    """A stranger's words as a message may have them: printable, on one line, of limited length."""
+    """A stranger's text for a message: printable, on one line, at most so many characters."""
     content = content[:4 * most]
     text = content.decode(errors="replace") if isinstance(content, bytes) else content
     words = " ".join(text.split())
@@ -65,7 +65,7 @@ def yes_or_no(value: object, where: str) -> bool:
 
 
 def text(most: int, cut: bool = False) -> Schema[str]:
-    """cut: what is longer, or not printable, is shown as `quoted` does, and no fault."""
+    """cut: text that is too long or not printable is shortened as `quoted` does, not refused."""
     def check(value: object, where: str) -> str:
         if isinstance(value, str) and cut:
             return quoted(value, most)
@@ -77,7 +77,7 @@ def text(most: int, cut: bool = False) -> Schema[str]:
 
 
 def any_text(most: int) -> Schema[str]:
-    """Whatever characters it has: for what is checked by who reads it."""
+    """Text with any characters: its reader checks them."""
     def check(value: object, where: str) -> str:
         if not isinstance(value, str) or len(value) > most:
             raise ValueError(f"{where} is not text of at most {most} characters")
@@ -96,7 +96,7 @@ def matching(pattern: str) -> Schema[str]:
 
 
 def maybe(schema: Schema[T]) -> Schema[T | None]:
-    """The same, or null."""
+    """A value of the schema, or null."""
     return lambda value, where: None if value is None else schema(value, where)
 
 
@@ -111,7 +111,7 @@ def items(schema: Schema[T], most: int) -> Schema[list[T]]:
 
 def by_name(schema: Schema[T], most: int, name: Schema[str] = text(100)
             ) -> Schema[dict[str, T]]:
-    """A table of values of one kind, whatever their names."""
+    """A table with any names, whose values all follow one schema."""
     def check(value: object, where: str) -> dict[str, T]:
         if not isinstance(value, dict) or len(value) > most:
             raise ValueError(f"{where} is not a table of at most {most}")
@@ -122,7 +122,7 @@ def by_name(schema: Schema[T], most: int, name: Schema[str] = text(100)
 
 def table(needed: Mapping[str, Schema[object]], more: Mapping[str, Schema[object]] | None = None
           ) -> Schema[dict[str, object]]:
-    """A table of these keys and no others; `more` are those that it may lack."""
+    """A table with the keys of `needed`, perhaps those of `more`, and no others."""
     known = {**needed, **(more or {})}
 
     def check(value: object, where: str) -> dict[str, object]:
@@ -140,12 +140,12 @@ def table(needed: Mapping[str, Schema[object]], more: Mapping[str, Schema[object
 
 
 def known_as(kind: type[T], schema: Schema[dict[str, object]]) -> Schema[T]:
-    """The same table, known by the TypedDict that has these keys and types."""
+    """The schema of a table, typed as the TypedDict with the same keys and types."""
     return cast("Schema[T]", schema)
 
 
 def anything(depth: int = MOST_DEPTH) -> Schema[object]:
-    """Any value of so many lists and tables within each other, its numbers in range."""
+    """Any value with at most `depth` levels of lists and tables, and its numbers in range."""
     def check(value: object, where: str) -> object:
         if isinstance(value, (list, dict)):
             if not depth:
@@ -159,8 +159,10 @@ def anything(depth: int = MOST_DEPTH) -> Schema[object]:
 
 
 def described(known: Mapping[str, Schema[object]]) -> Schema[dict[str, object]]:
-    """A table that may lack any of these keys, or have null, and may have others: of another
-    version. What is null is left out."""
+    """A table that another version may have written: it may lack keys, and have others.
+
+    Values that are null are left out.
+    """
     def check(value: object, where: str) -> dict[str, object]:
         if not isinstance(value, dict):
             raise ValueError(f"{where or 'it'} is not a table")
@@ -172,7 +174,7 @@ def described(known: Mapping[str, Schema[object]]) -> Schema[dict[str, object]]:
 # JSON --------------------------------------------------------------------------------
 
 def _integer(digits: str) -> int:
-    """A number of a million digits would take Python minutes to read."""
+    """Read a whole number of at most _DIGITS digits: Python takes minutes for a million."""
     if len(digits) > _DIGITS:
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)

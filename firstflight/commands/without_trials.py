@@ -112,9 +112,9 @@ def probe(arguments: argparse.Namespace) -> int:
         raise FirstFlightError(f"--probe: {address} {client.THIS_MACHINE}")
     try:
         observed = client.observe(url)
-    except client.NotAllowed as error:
+    except client.ProbeNotAllowed as error:
         raise CannotError(f"--probe: {address} {error}") from error
-    except client.NoAnswer as error:
+    except client.ProbeFailed as error:
         raise FirstFlightError(f"--probe: {address} {error}") from error
     response = observed.response
     if response.status // 100 == 3:

@@ -20,4 +20,5 @@ def attach(to: socket.socket, program: Sequence[Instruction]) -> None:
 
 
 def detach(filtered: socket.socket) -> None:
+    """Remove a socket's filter."""
     filtered.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)

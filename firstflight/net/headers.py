@@ -30,10 +30,10 @@ _OPTIONS_END, _OPTION_NONE = 0, 1
 class Headers(NamedTuple):
     """The headers of an IP packet.
 
-    protocol: of IP's next header. source, destination: addresses as text; ports 0 if there
-    are none. payload_bytes: behind the transport's header. body: from the transport's header on,
-    as far as it was kept. identification: of IPv4, else 0. The others are TCP's: numbers as they
-    stand in the packet, options as bytes.
+    protocol: IP's number of the transport, such as TCP. source, destination: addresses as text.
+    from_port, to_port: 0 for a transport without ports. payload_bytes: behind the transport's
+    header. body: the captured bytes from the transport's header on. identification: of IPv4, 0 for
+    IPv6. The other fields are TCP's: absolute numbers, options as bytes.
     """
 
     protocol: int
@@ -51,8 +51,8 @@ class Headers(NamedTuple):
     options: bytes = b""
 
 
-def network(head: bytes) -> tuple[int, int]:
-    """The packet's EtherType, and where the header of that begins."""
+def network_header(head: bytes) -> tuple[int, int]:
+    """The EtherType behind VLAN tags, and the offset of the network header."""
     place = 12
     for _ in range(3):
         kind = int.from_bytes(head[place:place + 2], "big")
@@ -63,20 +63,20 @@ def network(head: bytes) -> tuple[int, int]:
 
 
 def headers(head: bytes, frame_bytes: int) -> Headers | None:
-    """The headers of a frame. head: its first bytes; frame_bytes: of all of it.
+    """The headers of a frame; head has its first bytes, frame_bytes is the length of all of it.
 
-    None for what is no IP, for fragments, and for what was cut before the transport's header.
+    None if it is not IP, is a fragment, or was cut before the end of its headers.
     """
     if head[12:14] == _IPV4_TYPE:  # nearly every packet
         return ip_headers(head, ETHERNET_BYTES, IPV4, frame_bytes)
-    kind, at = network(head)
+    kind, at = network_header(head)
     return ip_headers(head, at, kind, frame_bytes)
 
 
 def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | None:
-    """The same of an IP packet that begins `at` a place, whatever link is in front of it.
+    """The headers of an IP packet that begins at offset `at`, behind any link's header.
 
-    kind: IPV4 or IPV6, else None comes back.
+    kind: IPV4 or IPV6; None is returned for other EtherTypes.
     """
     if kind == IPV4:
         if len(head) < at + _IPV4_BYTES:
@@ -102,9 +102,9 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
             return None
     else:
         return None
-    if not length:  # of more than 64 kB, as offloads make them
+    if not length:  # an offloaded packet of more than 64 kB
         end = frame_bytes
-    body = head[begin:end]  # what follows the packet pads the frame
+    body = head[begin:end]  # Ethernet may pad the frame behind the packet
     if protocol == TCP:
         if len(body) < _TCP_BYTES:
             return None
@@ -126,14 +126,14 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
 
 @lru_cache(maxsize=4096)
 def _address(raw: bytes) -> str:
-    """An address of 4 or 16 bytes as text. A capture has few, and many packets of each."""
+    """An address of 4 or 16 bytes as text. Cached: a capture has few addresses."""
     return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
 
 
 def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
-    """Kind and value of each option (RFC 9293, 3.1), without the padding.
+    """Kind and value of each option of TCP (RFC 9293, 3.1), without padding.
 
-    Raises ValueError if one has no length.
+    Raises ValueError if an option has no length.
     """
     place = 0
     while place < len(options) and options[place] != _OPTIONS_END:

@@ -1,11 +1,11 @@
 """Links: what each direction of a path does to packets, as plain data; and netem, which does it.
 
-A trial says what its path is. The testbed installs it (testbed/network/shaping.py), the judge
+A trial has a path of two links. The testbed installs it (testbed/network/shaping.py), the judge
 computes what it does to each packet (wire/delivery), and the model of TCP runs over it (model/).
-Each of the three makes its own numbers of it.
+Each of the three derives its own numbers from the same Link.
 
-A new parameter of the network that netem has is a field of Link, a field of Netem and a line of its
-`parameters`, and Netem.delaying hands it over; its option is in net/netem.py.
+A new parameter that netem supports needs a field of Link, a field of Netem, a line of its
+`parameters`, and an argument in `Netem.delaying`; its option is in net/netem.py.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ ENDLESS = "endless"  # a rate without a limit: JSON has no number for it
 DELAY_LIMIT_PACKETS = 1_000_000
 _PERCENT = 100 / MOST_U32  # the kernel's unit of a probability
 _TICK_MS = TICK_NS / 1e6
-# Options that follow from others.
-_FOLLOWING = ("latency_ns", "jitter_ns", "has_loss_model", "seed")
+# Options that a kernel derives from others; `differences` does not compare them again.
+_DERIVED = ("latency_ns", "jitter_ns", "has_loss_model", "seed")
 
 
 @dataclass(frozen=True)
 class Link:
     """One direction of a path.
 
-    delay_ms: propagation; jitter_ms: its standard deviation, normally distributed.
-    rate_kbps, queue_packets: of the bottleneck, Ethernet headers counted; math.inf for no limit.
-    loss_percent: random loss before the bottleneck; loss_burst: how many packets in a row, on
-        average. seed: of the random numbers.
-    qdisc: the bottleneck's queue, "fifo", "fq_codel" or "cake"; "fq" is a fifo behind a sender
-        that paces; "netem" delays and limits the rate in one.
-    htb_burst_bytes: HTB with this burst shapes, and the delay has the queue's limit; 0 for netem.
-    outage_ms: when all that leaves is lost, from and to, since the first packet of a trial.
+    delay_ms: propagation. jitter_ms: standard deviation of the delay, which is normally
+        distributed.
+    rate_kbps: rate of the bottleneck, Ethernet headers included; math.inf for no limit.
+    queue_packets: limit of the bottleneck's queue.
+    loss_percent: random loss before the bottleneck. loss_burst: mean number of packets lost in a
+        row. seed: of the random numbers.
+    qdisc: the bottleneck's queue: "fifo", "fq_codel" or "cake"; "fq" for a fifo behind a sender
+        that paces; "netem" for one netem that delays and limits the rate.
+    htb_burst_bytes: if not 0, HTB with this burst limits the rate, and the limit of the queue is
+        that of the delay's netem.
+    outage_ms: when all packets are lost: from, to, since the first packet of a trial.
     """
 
     delay_ms: float
@@ -54,7 +57,7 @@ class Link:
     outage_ms: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields that have no default, and those that are not at it."""
+        """The fields whose value is not the default; from_json reads them."""
         values = {field.name: value for field in fields(self)
                   if (value := getattr(self, field.name)) != field.default}
         if math.isinf(self.rate_kbps):
@@ -63,7 +66,7 @@ class Link:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Link:
-        """The link that to_json gave these values of. Raises TypeError if it gave others."""
+        """The link of which to_json gave these values. Raises TypeError for an unknown field."""
         rate_kbps = values["rate_kbps"]
         return Link(**{**values, "rate_kbps": math.inf if rate_kbps == ENDLESS else rate_kbps,
                        "outage_ms": tuple(values.get("outage_ms", (0.0, 0.0)))})
@@ -71,14 +74,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Path:
-    """What lies between a client and a server: down to the client, up to the server."""
+    """The two links between a client and a server: down to the client, up to the server."""
 
     down: Link
     up: Link
 
     @staticmethod
     def between(rtt_ms: float, down_kbps: float, up_kbps: float, queue_packets: int) -> Path:
-        """Half of the RTT each way, a rate each way, and as long a queue before either."""
+        """A path with half of the RTT each way, a rate each way, and equal queues."""
         return Path(*(Link(rtt_ms / 2, kbps, queue_packets) for kbps in (down_kbps, up_kbps)))
 
     @property
@@ -95,11 +98,11 @@ class Path:
 
 
 class NetemParameter(NamedTuple):
-    """How a parameter of netem's is written for tc, and for a kernel.
+    """A parameter of netem, for tc and for a kernel.
 
-    name: of its field, with its value. argument: tc's words, of a value that is not 0. option: of
-    NetemOptions, which has the kernel's number. units: ours in one of the kernel's, for messages.
-    random: whether netem then draws numbers, which are seeded.
+    name, value: of the field of Netem. argument: tc's words for it, used if the value is not 0.
+    option: the field of NetemOptions that holds `number`, the value in the kernel's unit.
+    units: the kernel's unit in ours, for messages. random: whether netem then draws random numbers.
     """
 
     name: str
@@ -115,12 +118,12 @@ class NetemParameter(NamedTuple):
 class Netem:
     """A netem qdisc: its parameters in the order in which tc takes them.
 
-    delay_ms: tc takes whole microseconds; jitter_ms: its standard deviation, by tc's table of the
-    normal distribution. rate_kbps: kernels take whole bytes a second; limit_packets: of its queue.
-    loss_percent: of each packet alone; burst_begins_percent, burst_ends_percent: Gilbert's model,
-    of the packets that go through, how many are followed by a loss, and of those that are lost, how
-    many by one that goes through. seed: of what is random; since Linux 6.6, older kernels ignore
-    it.
+    delay_ms: tc takes whole microseconds. jitter_ms: standard deviation of the delay, drawn from
+    tc's table of the normal distribution. rate_kbps: kernels take whole bytes a second.
+    limit_packets: of its queue. loss_percent: the chance of each packet to be lost.
+    burst_begins_percent, burst_ends_percent: Gilbert's model: the chance that a loss follows a
+    packet that went through, and the chance that a lost packet is the last of its burst.
+    seed: of the random numbers; kernels before 6.6 ignore it.
     """
 
     delay_ms: float = 0.0
@@ -133,14 +136,13 @@ class Netem:
     seed: int = 0
 
     kind = "netem"
-    anew = False  # can be changed as it stands
+    anew = False  # a kernel can change it in place
 
     @staticmethod
     def delaying(link: Link) -> Netem:
-        """The delay of a link, and all that chance does on it.
+        """The netem that gives a link its delay, jitter and losses.
 
-        Bursts of losses follow Gilbert's model, which begins every transfer among packets that go
-        through.
+        Bursts of losses follow Gilbert's model; every transfer begins in its lossless state.
         """
         delay = Netem(link.delay_ms, link.jitter_ms, seed=link.seed)
         percent = link.loss_percent
@@ -152,7 +154,7 @@ class Netem:
 
     @property
     def parameters(self) -> tuple[NetemParameter, ...]:
-        """All but the seed."""
+        """All parameters except the seed."""
         delay_us, jitter_us = round(self.delay_ms * 1000), round(self.jitter_ms * 1000)
         rate = bits(self.rate_kbps)
         loss, begins, ends = (self.loss_percent, self.burst_begins_percent,
@@ -160,7 +162,7 @@ class Netem:
         return (
             NetemParameter("delay_ms", self.delay_ms, f"delay {delay_us}us", "latency",
                            ticks(delay_us), _TICK_MS),
-            # tc has it with the delay. A kernel does not report the distribution.
+            # tc takes it as part of the delay. A kernel does not report the distribution.
             NetemParameter("jitter_ms", self.jitter_ms, f"{jitter_us}us distribution normal",
                            "jitter", ticks(jitter_us), _TICK_MS, random=True),
             NetemParameter("rate_kbps", self.rate_kbps, f"rate {rate}bit", "rate", rate // 8,
@@ -185,13 +187,13 @@ class Netem:
 
     @property
     def options(self) -> bytes:
-        """Its options as tc sends them. Raises OSError as NetemOptions.packed."""
+        """The options as tc sends them. Raises OSError, as NetemOptions.packed does."""
         numbers: dict[str, Any] = {
             parameter.option: parameter.number for parameter in self.parameters}
         return NetemOptions(**numbers, seed=self.seed).packed(self.random)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """What a kernel reports otherwise than requested, a few words each."""
+        """Where a kernel's report differs from the request, in a few words each."""
         reported = numbers_of(options)
         for parameter in self.parameters:
             if reported[parameter.name] != parameter.number:
@@ -200,7 +202,7 @@ class Netem:
         held = read_options(options)
         set_here = {parameter.option for parameter in self.parameters}
         for name in NetemOptions._fields:
-            if name not in (*set_here, *_FOLLOWING) and (value := getattr(held, name)):
+            if name not in (*set_here, *_DERIVED) and (value := getattr(held, name)):
                 yield f"netem {name} {value}, requested none"
         # Kernels before 6.6 have no seed, and report none.
         if self.random and held.seed not in (0, self.seed):
@@ -208,6 +210,7 @@ class Netem:
 
 
 def numbers_of(options: bytes) -> dict[str, int]:
-    """The kernel's number of each parameter, by field. Raises ValueError if it is no netem."""
+    """Each parameter's value in the kernel's unit, by field. Raises ValueError if it is no netem.
+    """
     held = read_options(options)
     return {parameter.name: getattr(held, parameter.option) for parameter in Netem().parameters}

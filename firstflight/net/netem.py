@@ -19,10 +19,11 @@ _LOSS_GE = 2  # in _LOSS: the parameters of Gilbert's model
 
 
 class NetemOptions(NamedTuple):
-    """What netem's options hold, in the kernel's units: ticks, parts of MOST_U32, bytes a second.
+    """netem's options in the kernel's units: ticks, chances in parts of MOST_U32, bytes a second.
 
-    latency_ns, jitter_ns: of newer kernels, else from the ticks. burst_begins, burst_ends: of
-    Gilbert's model; has_loss_model: whether that or another one is set.
+    latency_ns, jitter_ns: older kernels report only ticks, from which they are computed.
+    burst_begins, burst_ends: of Gilbert's model. has_loss_model: whether that model or another one
+    is set.
     """
 
     latency: int = 0
@@ -47,8 +48,8 @@ class NetemOptions(NamedTuple):
     def packed(self, seeded: bool) -> bytes:
         """The options as tc sends them; an attribute whose numbers are all 0 is left out.
 
-        seeded: with the seed. Raises OSError if there is jitter, and no table of the normal
-        distribution.
+        seeded: whether to send the seed. Raises OSError if jitter is set and this machine has no
+        table of the normal distribution.
         """
         options = _HEAD.pack(self.latency, self.limit, self.loss, 0, self.duplicate, self.jitter)
         if self.rate > MOST_U32:
@@ -67,7 +68,8 @@ class NetemOptions(NamedTuple):
 
 
 def read_options(options: bytes) -> NetemOptions:
-    """The options of a netem, as a kernel reports them. Raises ValueError if they are none."""
+    """The options of a netem, from a kernel's report. Raises ValueError if they are not netem's.
+    """
     if len(options) < _HEAD.size:
         raise ValueError(f"{len(options)} bytes are not options of netem")
     latency, limit, loss, _, duplicate, jitter = _HEAD.unpack_from(options)

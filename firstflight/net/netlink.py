@@ -10,7 +10,7 @@ ERROR, DONE = 2, 3  # types of messages
 NESTED = 0x8000  # of an attribute's type
 _REQUEST, _CAPPED, _ACK_TLVS = 1, 0x100, 0x200
 _DUMP, _REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` sets
-_NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…
+_NEW_BITS, _NEW = 3, 0  # the lowest bits of a type, which are 0 for all RTM_NEW…
 _ERROR_ATTRIBUTE_WORDS = 1  # NLMSGERR_ATTR_MSG
 _HEADER = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
@@ -18,7 +18,7 @@ _TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
 
 
 class Message(NamedTuple):
-    """number: of the request in its sender's list."""
+    """One netlink message. number: of the request that it answers, in the sender's list."""
 
     kind: int
     flags: int
@@ -27,12 +27,12 @@ class Message(NamedTuple):
 
 
 def request(kind: int, number: int, body: bytes) -> bytes:
-    """A message that changes something; one that adds also replaces."""
+    """A message that changes something; one that adds an object replaces an existing one."""
     return _message(kind, _REPLACE if kind & _NEW_BITS == _NEW else 0, number, body)
 
 
 def question(kind: int, number: int, body: bytes) -> bytes:
-    """A message that is answered by a list."""
+    """A message that the kernel answers with a list (NLM_F_DUMP)."""
     return _message(kind, _DUMP, number, body)
 
 
@@ -42,7 +42,7 @@ def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:
 
 
 def messages(received: bytes) -> Iterator[Message]:
-    """Raises ValueError if one is cut."""
+    """The messages of received bytes. Raises ValueError if one is cut."""
     place = 0
     while place + _HEADER.size <= len(received):
         length, kind, flags, number, _ = _HEADER.unpack_from(received, place)
@@ -53,7 +53,7 @@ def messages(received: bytes) -> Iterator[Message]:
 
 
 def refusal(error: Message) -> tuple[int, str]:
-    """What a struct nlmsgerr holds: the error number, and the kernel's words, "" without."""
+    """The content of a struct nlmsgerr: the error number, and the kernel's words or ""."""
     (status,) = struct.unpack_from("=i", error.body)
     words = b""
     if error.flags & _ACK_TLVS and error.flags & _CAPPED:
@@ -68,20 +68,22 @@ def attribute(kind: int, payload: bytes) -> bytes:
 
 
 def u32(kind: int, value: int) -> bytes:
-    """An attribute that is a number."""
+    """An attribute with a number of 32 bits."""
     return attribute(kind, struct.pack("=I", value))
 
 
 def u64(kind: int, value: int) -> bytes:
+    """An attribute with a number of 64 bits."""
     return attribute(kind, struct.pack("=Q", value))
 
 
 def text_attribute(kind: int, value: str) -> bytes:
+    """An attribute with a text that ends in a zero byte."""
     return attribute(kind, value.encode() + b"\0")
 
 
 def attributes(raw: bytes) -> dict[int, bytes]:
-    """Payloads by type. Raises ValueError if one is cut."""
+    """The payload of each attribute, by its type. Raises ValueError if one is cut."""
     payloads, place = {}, 0
     while place + _ATTRIBUTE.size <= len(raw):
         length, kind = _ATTRIBUTE.unpack_from(raw, place)

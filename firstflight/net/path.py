@@ -1,4 +1,4 @@
-"""The path and what both ends know of it; segments on their way.
+"""What model and judge share of a path: the clock, serialisation, delays and RTT estimates.
 
 Times are integer nanoseconds since the first SYN left.
 """
@@ -14,36 +14,36 @@ from firstflight.net.tc import TICK_NS, bits, ticks
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
 # A packet may leave netem a few microseconds after its time.
 STAMP_MS = 0.005
-LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
-NEVER = 1 << 62  # ns: also later than any time since the epoch
-# Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
-# (testbed.guests.ALIGN_S).
+LEAST_TIMER_NS = 501  # between two timers of a guest (TIMER_MIN_DELTA)
+NEVER = 1 << 62  # ns: later than any time, even one since the epoch
+# Jiffies begin at −300 s (INITIAL_JIFFIES), and trials start on a grid of 4096 jiffies, one slot of
+# the timer wheel's fifth level (testbed.guests.ALIGN_S).
 START_JIFFIES = -300_000 % 4096
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The kernel's clock in jiffies, which its timers count in; HZ is 1000.
+    """The kernel's clock, whose timers count in jiffies; HZ is 1000.
 
-    phase_ns: how far into a jiffy the first SYN leaves.
+    phase_ns: from the beginning of a jiffy to the first SYN.
     """
 
     phase_ns: int
 
     def jiffies(self, now: int) -> int:
-        """Since one that begins a slot of every level of the timer wheel up to the fourth."""
+        """Jiffies since one that begins a slot on each of the timer wheel's five lowest levels."""
         return START_JIFFIES + (now + self.phase_ns) // MS
 
     def us(self, now: int) -> int:
-        """The kernel's microsecond: it takes times as differences of whole ones."""
+        """The time in whole microseconds, as the kernel subtracts times."""
         return (now + self.phase_ns) // 1000
 
     def expiry(self, now: int, due: int) -> int:
-        """When a timer fires that is set now for a jiffy (calc_wheel_index).
+        """When a timer fires that is set now and due in jiffy `due` (calc_wheel_index).
 
-        The wheel never fires early, so it fires in the slot that begins after
-        that jiffy, even if the slots are one jiffy wide. Those of what is due
-        in less than 63, 504, 4032 jiffies are 1, 8, 64 jiffies wide, and so on.
+        The wheel never fires early: it fires in the slot that begins after that jiffy, even if
+        slots are one jiffy wide. Slots of timers due within 63, 504, 4032 jiffies are 1, 8, 64
+        jiffies wide, and so on.
         """
         level = 0
         while due - self.jiffies(now) >= 63 << 3 * level:
@@ -54,10 +54,10 @@ class Clock:
 
 @dataclass(frozen=True)
 class Sent:
-    """A segment of data on its way; pushed: with PSH.
+    """A segment of data on its way.
 
-    retransmitted: where the data of a retransmission ends, 0 for a new segment.
-    option_bytes: of options beside the time stamps.
+    pushed: whether it has PSH. retransmitted: sequence number at the end of its data if this is a
+    retransmission, else 0. option_bytes: length of options besides the time stamps.
     """
 
     payload: int
@@ -67,25 +67,25 @@ class Sent:
 
 
 def bytes_per_s(rate_kbps: float) -> float:
-    """A rate as netem has it: whole bytes a second."""
+    """A rate as netem rounds it, to whole bytes a second."""
     return rate_kbps if math.isinf(rate_kbps) else bits(rate_kbps) // 8
 
 
 def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
-    """How long a link of this rate takes to serialise a packet."""
+    """How long a link of this rate takes to serialise a packet, ms."""
     return size_bytes * 1000 / bytes_per_s(rate_kbps)
 
 
 def delay_ns(delay_ms: float) -> int:
-    """A delay as netem has it: whole microseconds, in ticks (PSCHED_TICKS2NS)."""
+    """A delay as netem rounds it: to whole microseconds, then to ticks (PSCHED_TICKS2NS)."""
     return ticks(round(delay_ms * 1000)) * TICK_NS
 
 
 @dataclass
 class RoundTrip:
-    """The server's RTT estimate in µs (tcp_rtt_estimator, tcp_set_rto).
+    """A sender's RTT estimate in µs (tcp_rtt_estimator, tcp_set_rto).
 
-    smoothed_8 is 8 times the smoothed RTT, the deviations are 4 times theirs.
+    smoothed_8 is 8 times the smoothed RTT; the deviations are kept 4 times as large.
     """
 
     smoothed_8: int = 0
@@ -95,6 +95,7 @@ class RoundTrip:
     least_us: int = NEVER
 
     def sample(self, us: int, new_round: bool) -> None:
+        """Take a measured RTT. new_round: whether it is the first one of a round trip."""
         self.least_us = min(self.least_us, us)
         if not self.smoothed_8:
             self.smoothed_8, self.deviation_4 = us * 8, us * 2
@@ -114,4 +115,5 @@ class RoundTrip:
 
     @property
     def timeout_us(self) -> int:
+        """The retransmission timeout."""
         return (self.smoothed_8 >> 3) + self.variance_4

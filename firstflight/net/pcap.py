@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from firstflight.net.headers import ETHERNET_BYTES
 
-SNAP_BYTES = 96  # that a tap keeps of a packet: Ethernet, IPv4 and TCP headers with all options
+SNAP_BYTES = 96  # a tap keeps so much of a packet: Ethernet, IPv4 and TCP with all options
 _MAGIC_NS, _LINKTYPE_ETHERNET = 0xA1B23C4D, 1
 HEADER = struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, SNAP_BYTES, _LINKTYPE_ETHERNET)
 RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
@@ -18,7 +18,7 @@ def has_header(pcap: bytes) -> bool:
 
 
 def frames(pcap: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
+    """Each captured frame: its time in ns, its kept bytes, and its length on the wire.
 
     pcap: with or without the file's header. Raises ValueError if it is cut or damaged.
     """

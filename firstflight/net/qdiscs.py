@@ -1,8 +1,7 @@
-"""Queueing disciplines as netlink has them: requests to a kernel, and what it reports.
+"""Queueing disciplines over netlink: requests to a kernel, and its reports.
 
-The bytes are those that `tc` (iproute2) sends for the commands that
-testbed/network/ports.py prints; structures from include/uapi/linux/pkt_sched.h. netem's options
-have a file of their own (net/netem.py).
+The bytes are those that `tc` (iproute2) sends for the commands of testbed/network/ports.py. The
+structures are from include/uapi/linux/pkt_sched.h. netem's options are in net/netem.py.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from firstflight.net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, htb_ticks
 
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38  # types of messages: RTM_…
 NEWTCLASS, GETTCLASS = 40, 42
-ROOT = 0xFFFFFFFF  # TC_H_ROOT, the parent of a root qdisc and of a class at the root of its own
+ROOT = 0xFFFFFFFF  # TC_H_ROOT, the parent of a root qdisc, and of a top class
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 1, 3
 _TCMSG = struct.Struct("=BxxxiIII")  # family, interface, handle, parent, info
@@ -38,9 +37,10 @@ CAKE_FLOWS = 4
 
 @dataclass(frozen=True)
 class InstalledQdisc:
-    """One qdisc or class, as a kernel reports it.
+    """One qdisc or class, from a kernel's report.
 
-    handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets: sent; queued: packets.
+    interface: its number. handle, parent: tc's 1:1 is 0x10001. bytes, packets: sent so far.
+    queued: packets in it now.
     """
 
     interface: int
@@ -55,7 +55,7 @@ class InstalledQdisc:
 
     @property
     def major(self) -> int:
-        """1 for `1:`, and for its class 1:1."""
+        """The number before the colon: 1 for qdisc `1:` and for its class `1:1`."""
         return self.handle >> 16
 
     @property
@@ -64,14 +64,14 @@ class InstalledQdisc:
 
 
 def request(interface: int, number: int, kind: str, options: bytes) -> bytes:
-    """Replace qdisc `number`: of an interface, counted from the root, 1, each in the one before."""
+    """The request to replace qdisc `number:` of an interface; 1 is the root, 2 its child, …"""
     parent = ROOT if number == 1 else (number - 1) << 16 | 1
     return (_TCMSG.pack(0, interface, number << 16, parent, 0)
             + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
 
 
 def class_request(interface: int, number: int, kind: str, options: bytes) -> bytes:
-    """Replace class 1 of qdisc `number`: of an interface."""
+    """The request to replace class `number:1` of an interface."""
     return (_TCMSG.pack(0, interface, number << 16 | 1, number << 16, 0)
             + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
 
@@ -82,17 +82,17 @@ def class_question(interface: int) -> bytes:
 
 
 def removal(interface: int) -> bytes:
-    """Remove all qdiscs of an interface."""
+    """The request to remove all qdiscs of an interface."""
     return _TCMSG.pack(0, interface, 0, ROOT, 0)
 
 
 def question() -> bytes:
-    """The request for all qdiscs of a namespace: kernels take no narrower one."""
+    """The request for all qdiscs of a namespace; kernels answer no narrower one."""
     return _TCMSG.pack(0, 0, 0, 0, 0)
 
 
 def read_qdisc(answer: bytes) -> InstalledQdisc:
-    """The qdisc or class of one answer to a question. Raises ValueError if it is cut."""
+    """The qdisc or class in one answer to a question. Raises ValueError if it is cut."""
     if len(answer) < _TCMSG.size:
         raise ValueError("a qdisc that is cut")
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
@@ -112,8 +112,8 @@ def read_qdisc(answer: bytes) -> InstalledQdisc:
 class Bucket(NamedTuple):
     """The options of a class of HTB, or of tbf. Rates in bytes a second, bursts in ticks.
 
-    level: of HTB's, above 0 if there are classes below; limit_bytes: of tbf's queue, peak_rate,
-    mtu: of its second bucket, 0 for none.
+    level: of HTB's class, above 0 if it has children. limit_bytes: of tbf's queue. peak_rate, mtu:
+    of tbf's second bucket, 0 for none.
     """
 
     rate: int
@@ -135,7 +135,7 @@ def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
 
 
 def read_tbf(options: bytes) -> Bucket:
-    """Raises ValueError if they are no tbf's."""
+    """The bucket of tbf's options. Raises ValueError if they are not tbf's."""
     fields = attributes(options)
     parameters = fields.get(_TBF_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _TBF_LIMITS.size:
@@ -150,10 +150,10 @@ HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default cla
 
 
 def htb_class(rate: int, burst_bytes: int) -> bytes:
-    """The options of HTB's class as `rate … burst …`: the ceiling is the rate.
+    """The options of HTB's class for `rate … burst …`, with a ceiling equal to the rate.
 
-    rate: bytes a second. The ceiling's own burst is tc's MTU, so that this is what
-    limits (htb_class_mode): a packet leaves while neither bucket is overdrawn.
+    rate: bytes a second. The ceiling's burst is tc's MTU, so the ceiling limits what leaves: a
+    packet leaves while neither bucket is overdrawn (htb_class_mode).
     """
     buffers = (htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES))
     large = u64(_HTB_RATE64, rate) + u64(_HTB_CEIL64, rate) if rate > MOST_U32 else b""
@@ -161,18 +161,18 @@ def htb_class(rate: int, burst_bytes: int) -> bytes:
 
 
 def has_htb_class(options: bytes) -> bool:
-    """Whether options hold those of a class."""
+    """Whether these options include a class's."""
     return _HTB_PARMS in attributes(options)
 
 
 def htb_default(options: bytes) -> int:
-    """The class that takes what no filter names; 1 where the options are a class's alone."""
+    """The class of packets that no filter classifies; 1 if these are a class's options only."""
     held = attributes(options)
     return int(_HTB_GLOB.unpack_from(held[_HTB_INIT])[2]) if _HTB_INIT in held else 1
 
 
 def read_htb_class(options: bytes) -> Bucket:
-    """Raises ValueError if they are no class's."""
+    """The buckets of a class's options. Raises ValueError if they are not a class's."""
     fields = attributes(options)
     parameters = fields.get(_HTB_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
@@ -188,19 +188,19 @@ def _ratespec(rate: int) -> bytes:
 
 
 def _rate(spec: bytes, rate64: bytes | None) -> int:
-    """Bytes a second, by a struct tc_ratespec or the 64-bit attribute with it."""
+    """Bytes a second: from the 64-bit attribute if there is one, else from a tc_ratespec."""
     return int.from_bytes(rate64, "little") if rate64 else int(_RATESPEC.unpack_from(spec)[-1])
 
 
-# Queues that choose --------------------------------------------------------------------
+# Managed queues ------------------------------------------------------------------------
 
 def fq_codel(limit_packets: int) -> bytes:
-    """The options of fq_codel that drops and does not mark."""
+    """The options of an fq_codel that drops packets and marks none."""
     return u32(_FQ_CODEL_LIMIT, limit_packets) + u32(_FQ_CODEL_ECN, 0)
 
 
 def cake(rate: int, memory_bytes: int) -> bytes:
-    """The options of cake as `bandwidth … raw flows memlimit …`. rate: bytes a second."""
+    """The options of cake for `bandwidth … raw flows memlimit …`. rate: bytes a second."""
     return (u64(_CAKE_BASE_RATE64, rate) + u32(_CAKE_ATM, 0)
             + u32(_CAKE_FLOW_MODE, CAKE_FLOWS) + u32(_CAKE_OVERHEAD, 0) + u32(_CAKE_RAW, 0)
             + u32(_CAKE_AUTORATE, 0) + u32(_CAKE_MEMORY, memory_bytes))

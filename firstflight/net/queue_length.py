@@ -1,4 +1,4 @@
-"""A queue's length as it is requested: packets, or a time or bandwidth-delay products."""
+"""A queue's length as users request it: in packets, in ms or in bandwidth-delay products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firstflight.base.words import plain
 from firstflight.net.segments import HEADER_BYTES, MSS
 from firstflight.net.tc import FULL_FRAME_BYTES
 
-# A queue that is long enough for slow start to fill the path: what routers are built with.
+# One BDP: slow start can fill the path, and routers are built with about as much.
 AUTO, LEAST_AUTO_PACKETS = "auto", 100
 
 PACKETS = Quantity("queue_packets", "a queue", "packets", 1, 1_000_000, whole=True, head="queue")
@@ -41,7 +41,10 @@ class Length(Quantity):
         return f"{plain(_BY_UNIT[match[2]].check(float(match[1] or 1), where))}{match[2]}"
 
     def listed(self, words: str) -> list[str]:
-        """Lengths as typed, units in any case. Bytes are refused, with their number of packets."""
+        """Lengths as typed, with units in upper or lower case. Raises ValueError.
+
+        Bytes are refused, with a message that gives their number of packets.
+        """
         lengths = []
         for word in typed.expand_range(words, "packets", whole=True):
             low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
@@ -72,9 +75,9 @@ class Length(Quantity):
 
 
 def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
-    """The packets that a queue of a length holds. Raises UsageError if it is too long.
+    """The number of packets that a queue of this length holds, in full packets, rounded up.
 
-    A length in time or products holds as many full packets, the last of them begun.
+    Raises UsageError if it is too long.
     """
     if length.isdigit():
         return int(length)

@@ -1,6 +1,6 @@
-"""What fq_codel, cake, fq and tbf report of themselves, by name, and Linux's own defaults.
+"""The options that fq_codel, cake, fq and tbf report, by name, and their defaults in Linux.
 
-Attributes from include/uapi/linux/pkt_sched.h, defaults from the kernel's net/sched/sch_*.c.
+Attributes are from include/uapi/linux/pkt_sched.h, defaults from the kernel's net/sched/sch_*.c.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from firstflight.net import qdiscs
 from firstflight.net.netlink import attributes
 from firstflight.net.tc import FULL_FRAME_BYTES, MOST_U32
 
-# By kind, a name for each attribute of a kernel's answer.
+# By kind, the name of each attribute in a kernel's answer.
 _NAMES: dict[str, dict[int, str]] = {
     "fq_codel": {1: "target_us", 2: "limit", 3: "interval_us", 4: "ecn", 5: "flows",
                  6: "quantum_bytes", 7: "ce_threshold_us", 8: "drop_batch", 9: "memory_bytes"},
@@ -23,7 +23,7 @@ _NAMES: dict[str, dict[int, str]] = {
            11: "low_rate_threshold", 12: "ce_threshold_us", 13: "timer_slack_ns", 14: "horizon_us",
            15: "horizon_drop"},
 }
-# What is set where tc is asked for nothing else; None for what is then not reported.
+# The value that a kernel sets if tc requests none; None if it then reports no value.
 _DEFAULTS: dict[str, dict[str, int | None]] = {
     # 5 and 100 ms, in units of 1024 ns (codel_time_t).
     "fq_codel": {"target_us": 4999, "interval_us": 99_999, "ecn": 1, "flows": 1024,
@@ -39,7 +39,7 @@ _DEFAULTS: dict[str, dict[str, int | None]] = {
            "horizon_us": 10_000_000, "horizon_drop": 1},
     "tbf": {"peak_rate": 0, "mtu": 0},
 }
-_TICK = 1  # a burst in ticks is rounded twice
+_TICK = 1  # allowed difference of a burst, which is rounded to ticks twice
 
 
 def reported_options(kind: str, options: bytes) -> dict[str, int]:
@@ -56,9 +56,9 @@ def reported_options(kind: str, options: bytes) -> dict[str, int]:
 
 
 def option_differences(kind: str, requested: Mapping[str, int], options: bytes) -> Iterator[str]:
-    """What a kernel reports otherwise than requested, or than it has by default.
+    """Options that a kernel reports with another value than requested, or than the default.
 
-    requested: by name; these have to be reported. An older kernel lacks some of the others.
+    requested: values by name; the kernel has to report them. An older kernel may lack others.
     """
     reported = reported_options(kind, options)
     for name, value in {**_DEFAULTS.get(kind, {}), **requested}.items():

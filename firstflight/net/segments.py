@@ -1,11 +1,11 @@
-"""What a packet is: TCP segments as a tap recorded them, read from captures and written to them.
+"""TCP segments, read from the captures of a trial.
 
-A trial leaves two captures, one at each host's interface (testbed/worker/tap.py),
-stamped by the same kernel clock in nanoseconds: what left the server can be
-looked for at the client, and the time between is the network's.
+A trial leaves two captures, one at each host's interface (testbed/worker/tap.py). The same kernel
+clock stamps both, in nanoseconds. So a packet that left the server can be found at the client, and
+the time between the two is the network's.
 
-Sequence and acknowledgement numbers are given relative to each side's SYN, as
-Wireshark shows them: the SYN is 0 and the first byte of data is 1.
+Sequence and acknowledgement numbers are relative to each side's SYN, as in Wireshark: the SYN is 0,
+and the first byte of data is 1.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from firstflight.net import headers, pcap
 from firstflight.net.headers import (ACK, ETHERNET_BYTES, FIN, OPTION_SACK, OPTION_SCALE,
                                      OPTION_TIMESTAMP, RST, SYN, TCP)
 
-CapturedFrame = tuple[int, bytes, int]  # its time, ns, what was kept of it, its bytes on the wire
-Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or its frames, parsed once for many
+CapturedFrame = tuple[int, bytes, int]  # its time in ns, its kept bytes, its length on the wire
+Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or the frames parsed from it
 
-# Where servers listen, HTTP and with TLS: server.py, and those of others.
+# Where servers listen, with HTTP and TLS: server.py, then other servers.
 SERVER_PORTS = (80, 443, 8080, 8443)
 
 # IPv4, TCP and the timestamp option, with padding (RFC 7323).
@@ -31,7 +31,7 @@ HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
 # IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
 SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
 MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
-TIMESTAMP_BYTES = 12  # of those that a side advertises as its MSS, the option's
+TIMESTAMP_BYTES = 12  # of the option; an advertised MSS includes them
 
 MS = 1_000_000  # nanoseconds
 
@@ -43,24 +43,24 @@ _SEQUENCE_SPACE, _HALF = 1 << 32, 1 << 31
 
 
 class CaptureError(FirstFlightError):
-    """A capture is cut, damaged, or does not hold the connection that was requested."""
+    """A capture is cut or damaged, or lacks the requested connection."""
 
 
 class Segment(NamedTuple):
     """One TCP segment as one tap recorded it.
 
     time_ns: since the epoch, by the kernel's clock.
-    seq, ack: relative to the SYN of the side that they count; ack is None
-        where the segment acknowledges nothing.
+    seq: relative to the sender's SYN. ack: relative to the receiver's; None without an
+        acknowledgement.
     frame_bytes: on the wire, Ethernet header included, as netem counts.
-    window: as the header has it, before scaling.
+    window: from the header, not scaled.
     stamp, echo: the timestamp option (RFC 7323), None without it.
     sacked: relative (start, end) of each SACK block; a first block below
         `ack` reports a duplicate (RFC 2883).
     identification: of the IPv4 header; a retransmission has a new one.
-    scale: of a SYN's own side, the bits that later windows are to be shifted
-        by (RFC 7323, 2); 0 without the option.
-    options: of a SYN, as bytes; nothing of others.
+    scale: of a SYN, by how many bits to shift later windows of its sender
+        (RFC 7323, 2); 0 without the option.
+    options: of a SYN, as bytes; b"" for other segments.
     """
 
     time_ns: int
@@ -86,7 +86,7 @@ class Segment(NamedTuple):
 
     @property
     def end_with_fin(self) -> int:
-        """`end`, and one more for a FIN, which takes a number too."""
+        """`end`, plus one if the segment has a FIN, which counts as a byte."""
         return self.end + bool(self.flags & FIN)
 
     @property
@@ -105,13 +105,13 @@ class Segment(NamedTuple):
         return "FIN" if self.is_fin else "ACK"
 
     def ms_after(self, other: Segment) -> float:
-        """How much later than the other the tap recorded it."""
+        """How many ms after the other segment this one was recorded."""
         return (self.time_ns - other.time_ns) / 1e6
 
 
 @dataclass(frozen=True)
 class Connection:
-    """All segments of one connection, as either tap recorded them, in order of time."""
+    """All segments of one connection at each of the two taps, in order of time."""
 
     client_port: int
     at_client: tuple[Segment, ...]
@@ -119,9 +119,9 @@ class Connection:
 
 
 class RawSegment(NamedTuple):
-    """A segment as it stands in the packet: absolute numbers, options as bytes.
+    """A segment with its absolute numbers, and with options as bytes.
 
-    to_client: to the side that sent the first SYN.
+    to_client: whether it goes to the side that sent the first SYN.
     """
 
     time_ns: int
@@ -139,10 +139,10 @@ class RawSegment(NamedTuple):
 
 
 def read_connection(client_pcap: Packets, server_pcap: Packets, client_port: int = 0) -> Connection:
-    """The connection from `client_port`, or the only one there is if that is 0.
+    """The connection from `client_port`; 0 for the only one in the captures.
 
-    client_pcap, server_pcap: the packets of one trial as they stand in a pcap
-    file, with or without the file's header. Raises CaptureError.
+    client_pcap, server_pcap: the pcap records of one trial, with or without the file's header.
+    Raises CaptureError.
     """
     at_client, at_server = _packets(client_pcap, "client"), _packets(server_pcap, "server")
     port = client_port or _only_port(at_client + at_server)
@@ -155,9 +155,9 @@ def read_connection(client_pcap: Packets, server_pcap: Packets, client_port: int
 
 def read_connections(client_pcap: Packets, server_pcap: Packets
                      ) -> dict[tuple[str, int], Connection]:
-    """All connections of captures of many, by the client's address and port.
+    """All connections in two captures, by the client's address and port.
 
-    A port that was used more than once is excluded. Raises CaptureError.
+    Connections of a port that was used more than once are excluded. Raises CaptureError.
     """
     ends: dict[tuple[str, int], tuple[list[RawSegment], list[RawSegment]]] = {}
     for side, packets in enumerate((client_pcap, server_pcap)):
@@ -189,9 +189,9 @@ def _packets(packets: Packets, side: str) -> list[RawSegment]:
 
 
 def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
-    """Each captured frame: its time in ns, what was kept of it, and its bytes on the wire.
+    """The frames of a capture; of frames that are parsed already, the same.
 
-    packets: a capture, or its frames, which come back. side: in messages. Raises CaptureError.
+    side: the capture's name in messages. Raises CaptureError.
     """
     if not isinstance(packets, bytes):
         yield from packets
@@ -204,12 +204,12 @@ def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
 
 def frames_of(client_pcap: bytes, server_pcap: bytes
               ) -> tuple[list[CapturedFrame], list[CapturedFrame]]:
-    """The frames of a trial's two captures, for all that read them. Raises CaptureError."""
+    """The frames of a trial's two captures, parsed once for all readers. Raises CaptureError."""
     return list(frames(client_pcap, "client")), list(frames(server_pcap, "server"))
 
 
 def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
-    """One captured frame; None for what is not TCP to or from the HTTP server."""
+    """The TCP segment in a frame; None if it is not to or from a port of SERVER_PORTS."""
     parsed = headers.headers(frame, frame_bytes)
     if parsed is None or parsed.protocol != TCP:
         return None
@@ -234,7 +234,7 @@ def _only_port(packets: list[RawSegment]) -> int:
 
 def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSegment]
                   ) -> Connection:
-    """Its segments with relative numbers. Raises CaptureError for more than one connection."""
+    """The connection with relative numbers. Raises CaptureError if the port was used twice."""
     starts = initial_numbers(at_client + at_server, port)
     return Connection(port, tuple(_segment(packet, starts) for packet in at_client),
                       tuple(_segment(packet, starts) for packet in at_server))
@@ -243,7 +243,7 @@ def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSeg
 def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
-    Without a SYN it is taken to be one below the first number observed.
+    Without a SYN it is taken to be one below the side's first number.
     """
     starts: dict[bool, int] = {}
     for to_client in (False, True):
@@ -256,7 +256,7 @@ def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
         elif sent:
             starts[to_client] = min(sent, key=lambda packet: packet.time_ns).seq - 1
     for to_client in (False, True):
-        if to_client not in starts:  # nothing sent: go by what the other side acknowledges
+        if to_client not in starts:  # it sent nothing: use what the other side acknowledges
             acks = [packet.ack for packet in packets if packet.flags & ACK]
             starts[to_client] = acks[0] - 1 if acks else 0
     return starts
@@ -280,7 +280,7 @@ def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
 
 def _read_options(options: bytes, other: int
                   ) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
-    """stamp, echo, sacked and scale of a Segment; other: the other side's first number."""
+    """stamp, echo, sacked and scale of a Segment. other: the other side's initial number."""
     stamp, echo, sacked, scale = None, None, _NOTHING, 0
     try:
         for kind, data in headers.tcp_options(options):

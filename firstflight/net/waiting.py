@@ -1,4 +1,4 @@
-"""Waiting that nothing else in a guest shortens, while sockets are watched."""
+"""Exact waiting, while sockets are watched: other timers of a guest do not shorten it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import os
 import time
 
-# By as much a timer of a guest's is late, netem's too (qdisc_watchdog, itimer_next_event).
+# Each timer of a guest is late by so much, also netem's (qdisc_watchdog, itimer_next_event).
 LATE_NS = 1
 LONG_WAIT_NS, MOST_SLACK_NS = 5_000_000, 100_000_000
 _TFD_TIMER_ABSTIME = 1
@@ -14,24 +14,24 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Itimerspec(ctypes.Structure):
-    """struct itimerspec; an interval of 0 is for once."""
+    """struct itimerspec; an interval of 0 lets the timer fire once."""
 
     _fields_ = [(name, ctypes.c_long) for name in ("interval_s", "interval_ns", "s", "ns")]
 
 
 class Timer:
-    """A timer of the kernel's that can be watched like a socket (timerfd_create(2)).
+    """A kernel timer that can be watched like a socket (timerfd_create(2)).
 
-    fd is readable from the time to which it is set until it is set anew. The timeouts of
-    select(), poll() and epoll are not exact: the kernel may end them a thousandth late, and
-    does so as soon as any other timer fires meanwhile, such as one that an earlier trial left.
+    Its fd is readable from the time to which the timer is set until it is set again. Timeouts of
+    select(), poll() and epoll are not exact: the kernel may end them up to a thousandth late, as
+    soon as any other timer fires in that span, such as one that an earlier trial left.
     """
 
     def __init__(self) -> None:
         self.fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC))
 
     def set(self, monotonic_ns: int) -> None:
-        """0 for never."""
+        """Set the time; 0 for never."""
         _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(
             _Itimerspec(0, 0, *divmod(monotonic_ns, 10**9))), None))
 
@@ -46,11 +46,11 @@ def _checked(answer: int) -> int:
 
 
 def waited_ns(wait_ns: int) -> int:
-    """How long server.py waits that has to wait so long, in ns.
+    """How long server.py really waits if it has to wait for wait_ns, in ns.
 
-    As select() does when nothing else wakes the machine: whole microseconds, and a thousandth
-    longer (select_estimate_accuracy in fs/select.c); of a long wait first 99 %, then the rest.
-    The server once waited so, and all that is published was measured with these microseconds.
+    It imitates select() on a machine that nothing else wakes: whole microseconds, and a thousandth
+    longer (select_estimate_accuracy in fs/select.c). Of a long wait it takes 99 %, then the rest.
+    The server once waited with select(), and all published numbers include these microseconds.
     """
     waited = 0
     while waited < wait_ns:

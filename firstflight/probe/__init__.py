@@ -1,1 +1,1 @@
-"""What a real server sends in its first flight: the only package that talks to the network."""
+"""Measures the first flight of a real server: the only package that talks to others' networks."""

@@ -1,12 +1,12 @@
-"""What window does a server use, measured from here? One connection to it, and one request.
+"""Measures a server's initial window from here, with one connection and one request.
 
-The client acknowledges nothing of the response until the server has retransmitted: whatever came
-until then is all that it may send without an acknowledgement, however slow the link is (Padhye
-and Floyd 2001, On Inferring TCP Behavior, section 4.1; Rüth, Bormann and Hohlfeld 2017,
-Large-Scale Scanning of TCP's Initial Window). A filter on the socket does that: what it drops,
-TCP has never seen (tcp_v4_rcv, tcp_filter). It needs no right. With CAP_NET_RAW a tap sees the
-packets; without it the kernel's count of what the filter dropped is read (SK_MEMINFO_DROPS),
-which counts segments, not bytes.
+The client acknowledges nothing of the response until the server retransmits. What came until then
+is all that the server may send without an acknowledgement, however slow the link is (Padhye and
+Floyd 2001, On Inferring TCP Behavior, section 4.1; Rüth, Bormann and Hohlfeld 2017, Large-Scale
+Scanning of TCP's Initial Window). A filter on the socket keeps the response from TCP: TCP never
+sees what the filter drops (tcp_v4_rcv, tcp_filter). Any user may set it. With CAP_NET_RAW a tap
+records the packets. Without it, the kernel's counter of the filter's drops is read
+(SK_MEMINFO_DROPS), which counts segments, not bytes.
 """
 
 from __future__ import annotations
@@ -23,72 +23,72 @@ from urllib.parse import SplitResult, quote
 
 from firstflight.net.bpf import attach, detach
 from firstflight.probe.tap import ConnectionTap, Packet
-from firstflight.probe.verdict import Observed, Response
+from firstflight.probe.verdict import ProbedConnection, Response
 
-CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the response
+CONNECT_S, ANSWER_S = 10.0, 15.0  # deadlines to connect; for the first byte of the response
 RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
-LEAST_PAUSE_S = 0.002  # without a capture: what ends the flight, or a round trip
-REST_S, MOST_BYTES = 20.0, 4 << 20  # of the response that is read after that
-ALL_S = 60.0  # whatever the server does: from the first packet to the last
-MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096  # of TLS; that nobody has acknowledged
+LEAST_PAUSE_S = 0.002  # without a capture this pause ends the flight, or a longer round trip
+REST_S, MOST_BYTES = 20.0, 4 << 20  # the most of the response that is read after its flight
+ALL_S = 60.0  # for everything, whatever the server does
+MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096  # of TLS; without an acknowledgement
 POLL_S = 0.0005
 HEAD_END, MOST_HEAD_BYTES = b"\r\n\r\n", 65536
-SAFE = "/%:@!$&'()*+,;=~?-._[]"  # of a path: what stays as it is
+SAFE = "/%:@!$&'()*+,;=~?-._[]"  # characters of a path that are sent unquoted
 
 _SO_MEMINFO, _DROPS = 55, 8
 _TCP_INFO_BYTES = 240
 _FIN_OR_RST = 0x05
 CLOSED = "closes the connection without an answer"
-THIS_MACHINE = ("is this machine itself: over loopback a packet is as large as 64 kB and no window"
-                " counts, so nothing can be seen; probe the server from another machine")
-# Payload or a FIN: dropped. The packet begins with TCP's header here.
+THIS_MACHINE = ("is this machine itself: packets over loopback have up to 64 kB, so that no window"
+                " shows; probe the server from another machine")
+# Drops a packet with payload or a FIN. Offsets count from TCP's header.
 _NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 0),
             (0x80, 0, 0, 0), (0x1C, 0, 0, 0), (0x15, 0, 3, 0), (0x30, 0, 0, 13),
             (0x45, 1, 0, 1), (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 0)]
 
 
-class NoAnswer(Exception):
-    """The server was not reached, or sent nothing that can be judged; the message is the reason."""
+class ProbeFailed(Exception):
+    """The server cannot be reached, or sends nothing that can be judged; the message says why."""
 
 
-class NotAllowed(NoAnswer):
-    """This machine does not let this user probe; the message is what would."""
+class ProbeNotAllowed(ProbeFailed):
+    """This machine does not let this user probe; the message says what to do."""
 
 
 class Deadline:
-    """The end of all waiting for one server."""
+    """When to stop waiting for one server."""
 
     def __init__(self) -> None:
         self.at = time.monotonic() + ALL_S
 
     def left_s(self, at_most_s: float = ALL_S) -> float:
-        """How long a step may take. Raises NoAnswer past the end."""
+        """How long the next step may take. Raises ProbeFailed after the deadline."""
         left_s = min(self.at - time.monotonic(), at_most_s)
         if left_s <= 0:
-            raise NoAnswer(f"is not done within {ALL_S:g} s")
+            raise ProbeFailed(f"has not finished within {ALL_S:g} s")
         return left_s
 
 
 class PlainProbe:
-    """Bytes as they are."""
+    """A connection without TLS."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
         self.socket, self.deadline = connection, deadline
 
     def open(self) -> None:
-        """Nothing comes before the request."""
+        """Prepare for the request: plain HTTP needs nothing."""
 
     def send(self, data: bytes) -> None:
         self.socket.settimeout(self.deadline.left_s(CONNECT_S))
         self.socket.sendall(data)
 
     def decoded(self, data: bytes) -> bytes:
-        """The part of the response that these bytes of the connection hold."""
+        """The bytes of the response in received bytes."""
         return data
 
 
-class SecuredProbe(PlainProbe):
-    """TLS. The certificate is not checked: nothing that is secret is sent, nothing believed."""
+class TlsProbe(PlainProbe):
+    """A connection with TLS. No certificate is checked: nothing secret is sent or relied on."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline, name: str) -> None:
         super().__init__(connection, deadline)
@@ -100,7 +100,7 @@ class SecuredProbe(PlainProbe):
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
 
     def open(self) -> None:
-        """The handshake, and what the server sends of its own after it, such as tickets."""
+        """Do the handshake, and read what the server sends right after it, such as tickets."""
         while True:
             try:
                 self.tls.do_handshake()
@@ -131,44 +131,44 @@ class SecuredProbe(PlainProbe):
         self.socket.settimeout(self.deadline.left_s(CONNECT_S))
         data = self.socket.recv(65536)
         if not data:
-            raise NoAnswer("closed the connection before the request")
+            raise ProbeFailed("closed the connection before the request")
         self.handshake_bytes += len(data)
         if self.handshake_bytes > MOST_HANDSHAKE_BYTES:
-            raise NoAnswer(f"sends more than {MOST_HANDSHAKE_BYTES} bytes before the request")
+            raise ProbeFailed(f"sends more than {MOST_HANDSHAKE_BYTES} bytes before the request")
         self.incoming.write(data)
 
     def _flush(self) -> None:
         super().send(self.outgoing.read())
 
 
-def observe(url: SplitResult, capture: bool = True) -> Observed:
-    """Fetch a URL as described above; what was observed.
+def observe(url: SplitResult, capture: bool = True) -> ProbedConnection:
+    """Fetch a URL as the module describes, and return what was observed.
 
-    url: http or https with a host. capture: whether to tap the connection, where that is
-    allowed. Raises NoAnswer.
+    url: http or https with a host. capture: whether to tap the connection if that is allowed.
+    Raises ProbeFailed.
     """
     stack = ExitStack()
     try:
         return _observe(url, capture, stack)
     except socket.gaierror as error:
-        raise NoAnswer(f"{url.hostname} has no address: {error.strerror}") from error
+        raise ProbeFailed(f"{url.hostname} has no address: {error.strerror}") from error
     except socket.timeout as error:
-        raise NoAnswer("does not answer") from error
+        raise ProbeFailed("does not answer") from error
     except ssl.SSLError as error:
-        raise NoAnswer(f"does not speak TLS as this machine does: {error.reason}") from error
-    except (OSError, ValueError) as error:  # ValueError: a name that TLS does not take
+        raise ProbeFailed(f"does not speak TLS as this machine does: {error.reason}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name that TLS refuses
         reason = getattr(error, "strerror", None) or error
-        raise NoAnswer(f"cannot be reached: {reason}") from error
+        raise ProbeFailed(f"cannot be reached: {reason}") from error
     finally:
         stack.close()
 
 
-def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> Observed:
+def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> ProbedConnection:
     deadline = Deadline()
-    connection, tap = _connected(url, capture, stack, deadline)
+    connection, tap = _connect(url, capture, stack, deadline)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     round_trip_s = rtt_s(connection)
-    channel = (SecuredProbe(connection, deadline, url.hostname or "") if url.scheme == "https"
+    channel = (TlsProbe(connection, deadline, url.hostname or "") if url.scheme == "https"
                else PlainProbe(connection, deadline))
     channel.open()
     before = list(islice(tap.packets(), MOST_PACKETS)) if tap else []
@@ -179,27 +179,27 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> Observed:
     try:
         attach(connection, _NO_DATA)
     except PermissionError as error:
-        raise NotAllowed("cannot be probed: this kernel lets only root set a filter on a socket;"
-                         " run it as root") from error
+        raise ProbeNotAllowed("cannot be probed: this kernel lets only root set a filter on a"
+                              " socket; run it as root") from error
     channel.send(request(url))
     started = time.monotonic()
     packets, counts = ((_until_retransmitted(tap, started, deadline), []) if tap else
-                       ([], _counted(connection, started, round_trip_s, deadline)))
+                       ([], _count_until_pause(connection, started, round_trip_s, deadline)))
     detach(connection)
     came = [packet for packet in packets if packet.to_client and packet.payload_bytes]
     held = sum(packet.payload_bytes for packet in came)
     largest = max((packet.segment_bytes or packet.payload_bytes for packet in came), default=0)
-    rest = _rest(connection, channel, held + largest)
+    rest = _read_rest(connection, channel, held + largest)
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     mss, least_rtt_us = (struct.unpack_from("=I", info, place)[0]
                          for place in (20, 148))  # tcpi_rcv_mss, of what came; tcpi_min_rtt
-    return Observed(least_rtt_us / 1000, segments_before, window_bytes, info[6] >> 4, mss, before,
-                    packets, tap is not None, counts, rest)
+    return ProbedConnection(least_rtt_us / 1000, segments_before, window_bytes, info[6] >> 4, mss,
+                            before, packets, tap is not None, counts, rest)
 
 
-def _connected(url: SplitResult, capture: bool, stack: ExitStack,
+def _connect(url: SplitResult, capture: bool, stack: ExitStack,
                deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
-    """A connection to the first address of the host that takes one, and its tap, if allowed."""
+    """Connect to the first address of the host that accepts; the connection and its tap or None."""
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
     for place, (family, _, _, _, address) in enumerate(addresses, start=1):
@@ -218,11 +218,11 @@ def _connected(url: SplitResult, capture: bool, stack: ExitStack,
                 raise
             continue
         return connection, tap
-    raise NoAnswer(f"{url.hostname} has no address")
+    raise ProbeFailed(f"{url.hostname} has no address")
 
 
 def is_this_machine(url: SplitResult) -> bool:
-    """Whether the host of a URL is the machine that asks; nothing is sent."""
+    """Whether the host of a URL is this machine. Nothing is sent."""
     try:
         family, _, _, _, address = socket.getaddrinfo(url.hostname, url.port or 80,
                                                       type=socket.SOCK_DGRAM)[0]
@@ -234,7 +234,7 @@ def is_this_machine(url: SplitResult) -> bool:
 
 
 def request(url: SplitResult) -> bytes:
-    """One request, after which the server closes; no header is longer than it must be."""
+    """A request after which the server closes, with as few headers as servers accept."""
     path = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=SAFE)
     return (f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: first-flight-probe\r\n"
             "Accept: */*\r\nConnection: close\r\n\r\n").encode("ascii", "ignore")
@@ -248,7 +248,7 @@ def rtt_s(connection: socket.socket) -> float:
 
 
 def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
-    """All packets up to the first that repeats data. Raises NoAnswer where none comes."""
+    """All packets up to the first retransmission. Raises ProbeFailed if no data comes."""
     packets: list[Packet] = []
     data: list[Packet] = []
     heard = started
@@ -257,31 +257,32 @@ def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline)
         for packet in tap.packets():
             packets.append(packet)
             if len(packets) > MOST_PACKETS:
-                raise NoAnswer(f"sends more than {MOST_PACKETS} packets without an acknowledgement")
+                raise ProbeFailed(f"sends more than {MOST_PACKETS} packets without an"
+                                  " acknowledgement")
             if packet.to_client and packet.payload_bytes:
                 if any(_overlap(packet, before) for before in data):
                     return packets
                 data.append(packet)
                 heard = time.monotonic()
             elif packet.to_client and packet.flags & _FIN_OR_RST and not data:
-                raise NoAnswer(CLOSED)
+                raise ProbeFailed(CLOSED)
         now = time.monotonic()
         if not data and now - started > ANSWER_S:
-            raise NoAnswer(f"says nothing for {ANSWER_S:g} s")
+            raise ProbeFailed(f"sends nothing for {ANSWER_S:g} s")
         if data and now - heard > RESEND_S:
             return packets
         tap.wait(0.1)
 
 
 def _overlap(packet: Packet, before: Packet) -> bool:
-    """Whether they hold the same byte; numbers are those of a circle."""
+    """Whether two packets share a byte; sequence numbers wrap at 32 bits."""
     return ((packet.seq - before.seq) % (1 << 32) < before.payload_bytes
             or (before.seq - packet.seq) % (1 << 32) < packet.payload_bytes)
 
 
-def _counted(connection: socket.socket, started: float, round_trip_s: float,
+def _count_until_pause(connection: socket.socket, started: float, round_trip_s: float,
              deadline: Deadline) -> list[tuple[float, int]]:
-    """(ms after the request, segments so far) up to the first pause. Raises NoAnswer."""
+    """(ms after the request, segments so far) up to the first pause. Raises ProbeFailed."""
     counts: list[tuple[float, int]] = []
     first, pause_s, heard = _drops(connection), max(LEAST_PAUSE_S, round_trip_s), started
     while True:
@@ -293,21 +294,21 @@ def _counted(connection: socket.socket, started: float, round_trip_s: float,
         elif counts and now - heard > pause_s:
             return counts
         elif now - started > ANSWER_S:
-            raise NoAnswer(f"says nothing for {ANSWER_S:g} s")
+            raise ProbeFailed(f"sends nothing for {ANSWER_S:g} s")
         time.sleep(POLL_S)
 
 
 def _drops(connection: socket.socket) -> int:
+    """How many segments the socket's filter has dropped."""
     raw = connection.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36)
     drops: int = struct.unpack_from("=I", raw, 4 * _DROPS)[0]
     return drops
 
 
-def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response:
-    """Read the rest of the response.
+def _read_rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response:
+    """Read on until the response is known to be longer than its flight, or has ended.
 
-    Ends when it is plain that there is more than the `held` bytes that came first, with a
-    segment behind them.
+    held: bytes of the first flight, and a full segment more.
     """
     head, count, ended, until = b"", 0, False, min(time.monotonic() + REST_S, channel.deadline.at)
     while not ended and time.monotonic() < until and count < MOST_BYTES:
@@ -327,14 +328,14 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response
             ended = ended or len(head) >= length  # also where the server keeps it open
     match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
     if not match:
-        raise NoAnswer(CLOSED if not head else "does not answer in HTTP/1.1")
+        raise ProbeFailed(CLOSED if not head else "does not answer in HTTP/1.1")
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
     return Response(int(match[1]), location[1].decode("latin-1") if location else "", count, ended,
                     _content_length(head) or (count if ended else None))
 
 
 def _content_length(head: bytes) -> int | None:
-    """How long head and body are together; None if the head has no length."""
+    """Bytes of head and body together; None if the head has no Content-Length."""
     text, _, _ = head.partition(HEAD_END)
     match = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
     return len(text) + len(HEAD_END) + int(match[1]) if match else None

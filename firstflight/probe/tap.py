@@ -1,7 +1,7 @@
-"""The packets of one connection of this machine, TCP over IPv4 or IPv6, as its interface had them.
+"""Captures the packets of one TCP connection of this machine, over IPv4 or IPv6.
 
-A packet socket with a filter for the connection's addresses and ports, so that
-nothing of anybody else is read. Needs CAP_NET_RAW.
+A packet socket has a filter for the connection's addresses and ports, so that nobody else's
+packets are read. Needs CAP_NET_RAW.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ _SO_TIMESTAMPNS = 35
 _SOL_PACKET, _PACKET_VNET_HDR, _PACKET_OUTGOING, _ETH_P_ALL = 263, 15, 4, 3
 _SNAP_BYTES = 256  # all headers
 _VIRTIO = struct.Struct("=BBHHHH")  # struct virtio_net_hdr: flags, kind, head, size, checksum
-_LINK_BYTES = {1: 14, 772: 14}  # ARPHRD_ETHER, ARPHRD_LOOPBACK; other links have no header here
+# By ARPHRD_ETHER, ARPHRD_LOOPBACK; a packet socket shows no header of other links.
+_LINK_BYTES = {1: 14, 772: 14}
 _IPV6_BYTES = 40
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Packet(NamedTuple):
-    """One frame; segment_bytes: of the segments that it merges, 0 if it is a single one.
+    """One frame.
 
-    seq, ack: absolute; window: unscaled; stamp: of the timestamp option, None without.
+    seq, ack: absolute. window: not scaled. segment_bytes: if the frame merges several segments,
+    the bytes of each; else 0. stamp: from the timestamp option, None without it.
     """
 
     time_ns: int
@@ -44,17 +46,17 @@ class Packet(NamedTuple):
 
 
 class ConnectionTap:
-    """Open it before the connection's first packet. Raises PermissionError without the right."""
+    """Open it before the connection's first packet. Raises PermissionError without CAP_NET_RAW."""
 
     def __init__(self, family: int, server: tuple[str, int], client_port: int) -> None:
         self.family, self.server_port, self.client_port = family, server[1], client_port
-        self.interface = ""  # the one that the first packet left by
+        self.interface = ""  # by which the first packet left
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.socket.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
         self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self.socket.setblocking(False)
         attach(self.socket, connection_filter(family, server, client_port))
-        _bind_everywhere(self.socket)  # only now does it see any
+        _bind_everywhere(self.socket)  # it receives packets from here on
 
     def close(self) -> None:
         self.socket.close()
@@ -72,7 +74,8 @@ class ConnectionTap:
                 return
             interface, _, kind, link, *_ = address
             packet = self._packet(data, control, _LINK_BYTES.get(link, 0))
-            # Each is taken at its end of the way through this machine: once, and not by a bridge.
+            # Outgoing packets count as they leave, incoming ones as they come: each only once,
+            # even if it passes a bridge of this machine.
             if packet is None or packet.to_client == (kind == _PACKET_OUTGOING):
                 continue
             self.interface = self.interface or interface
@@ -95,15 +98,15 @@ class ConnectionTap:
 
 
 def _bind_everywhere(tap: socket.socket) -> None:
-    """Bind to every interface, which Python's bind has no word for. Raises OSError."""
-    # struct sockaddr_ll: family, protocol, interface 0, the rest is of no meaning here
+    """Bind to all interfaces, which Python's bind() cannot express. Raises OSError."""
+    # struct sockaddr_ll: family, protocol, interface 0; the rest is not used
     address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(_ETH_P_ALL), 0, 0, 0, 0)
     if _libc.bind(tap.fileno(), address, len(address)):
         raise OSError(ctypes.get_errno(), "a packet socket cannot be bound")
 
 
 def stamp_of(options: bytes) -> int | None:
-    """The sender's time stamp (RFC 7323) among TCP's options; None without."""
+    """The sender's time stamp (RFC 7323) in TCP's options; None without one."""
     try:
         return next((int.from_bytes(value[:4], "big") for kind, value in tcp_options(options)
                      if kind == OPTION_TIMESTAMP and len(value) >= 4), None)
@@ -113,9 +116,9 @@ def stamp_of(options: bytes) -> int | None:
 
 def connection_filter(family: int, server: tuple[str, int],
                       client_port: int) -> list[Instruction]:
-    """A classic BPF program: TCP from or to the server, of this client's port.
+    """A classic BPF program that passes TCP between the server and this client's port.
 
-    Loads are relative to the network header, whatever link is below it (SKF_NET_OFF).
+    Loads are relative to the network header, whatever link carries it (SKF_NET_OFF).
     """
     network = -0x100000
     load_byte, load_half_x, load_word, header_x, x_is = 0x30, 0x48, 0x20, 0xB1, 0x01
@@ -127,7 +130,7 @@ def connection_filter(family: int, server: tuple[str, int],
     protocol_at, source_at, destination_at = (6, 8, 24) if six else (9, 12, 16)
 
     def part(address_at: int, ports: tuple[int, int]) -> list[tuple[int, int | None, bool]]:
-        """(code, value, whether to go on only where it is equal) of one direction."""
+        """Steps for one direction: (code, value, whether a difference ends this direction)."""
         steps: list[tuple[int, int | None, bool]] = []
         for number, word in enumerate(words):
             steps += [(load_word, network + address_at + 4 * number, False), (equal, word, True)]

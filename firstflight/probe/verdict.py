@@ -1,8 +1,8 @@
-"""What a probe of a server observed: its first flight, and what may have limited it.
+"""A server's first flight, from the packets of a probe, and what may have limited it.
 
-The client acknowledged nothing of the response until the server retransmitted (probe/client.py), so
-that the flight is what came until then, less the probe that a timer sends (tail loss probe, RFC
-8985, section 7).
+The client acknowledged nothing of the response until the server retransmitted (probe/client.py).
+So the flight is all that came until then, without the segment that a timer sends (tail loss probe,
+RFC 8985, section 7).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from firstflight.net.headers import SYN
 from firstflight.net.segments import distance
 from firstflight.probe.tap import Packet
 
-LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be measured
+LEAST_RATE_S = 0.05  # in less time the speed of the server's time stamps cannot be measured
 
 
 class Response(NamedTuple):
-    """What came of a response, after its first flight was let through.
+    """The response, as far as it was read.
 
-    response_bytes: on the connection, headers included; ended: whether that was all; size_bytes: of
-    the whole response, None if it is not known. location: where it redirects to.
+    response_bytes: received, with headers, over TLS encrypted. ended: whether that was all.
+    size_bytes: of the whole response, None if it is not known. location: where it redirects to.
     """
 
     status: int
@@ -33,12 +33,12 @@ class Response(NamedTuple):
     size_bytes: int | None
 
 
-class Observed(NamedTuple):
-    """A connection to a server, as probe.client saw it.
+class ProbedConnection(NamedTuple):
+    """A connection to a server, as probe.client observed it.
 
-    rtt_ms, mss, window_bytes, segments_before: as of Probed. scale: by how many bits the windows of
-    this client are shifted. before, packets: those before the request, and from it on, where
-    `captured`; else counts: (ms after the request, segments so far).
+    rtt_ms, mss, window_bytes, segments_before: as in ProbeResult. scale: by how many bits to shift
+    this client's windows. If `captured`: before has the packets before the request, packets those
+    from it on. Else counts has (ms after the request, segments so far).
     """
 
     rtt_ms: float
@@ -54,9 +54,10 @@ class Observed(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One segment as it was on the wire: (start, end) in bytes of the response, and when it came.
+    """One segment of the response, as it was on the wire.
 
-    stamp_ms: the server's own time, None if its stamps are of no use.
+    start, end: bytes of the response, the end excluded. time_ms: when it came. stamp_ms: the
+    server's time stamp in ms, None if the speed of its stamps is not known.
     """
 
     start: int
@@ -70,16 +71,15 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """The first flight.
 
-    payload_bytes, full: None without a capture; full: whether the last segment
-    was, and all that a timer sent after it. mss: data of a full segment. window_bytes: that the
-    client offered, None if it is not known. response_bytes: observed on the connection,
-    headers included; size_bytes: of all of it, None if it was not read to its end and
-    its head has no length. segments_before: that the server had sent before the request, of TLS.
-    lost: segments of the flight that did not come. unsure: whether what a timer sent may be
-    counted with it.
+    payload_bytes: None without a capture. full: whether the last segment of the flight was full
+    and more data followed; None without a capture. mss: payload of a full segment, bytes.
+    window_bytes: offered by the client, None if not known. response_bytes: received, with headers.
+    size_bytes: of the whole response, None if it was not read to its end and has no
+    Content-Length. segments_before: sent by the server before the request, for TLS. lost: segments
+    of the flight that did not arrive. unsure: whether a timer's segments may be counted as well.
     """
 
     segments: int
@@ -100,14 +100,14 @@ class Probed:
 
     @property
     def is_window(self) -> bool:
-        """Whether the flight is the initial window: nothing else can have ended it."""
+        """Whether the flight is the initial window: nothing else can have limited it."""
         return bool(self.full) and not self.segments_before and self._other_limit is None
 
     @property
     def limit(self) -> str:
-        """What ended the flight, in a sentence."""
+        """What limited the flight, as the end of a sentence."""
         if (other := self._other_limit) is not None:
-            return f"{other}{'' if self.unsure else f': {self._bound}'}"
+            return f"{other}{'' if self.unsure else f': {self._least_window}'}"
         if self.segments_before:
             return (f"the server's window, which may have grown by the {self.segments_before}"
                     f" segments of its handshake: on a new connection it is {self.segments}, or up"
@@ -119,17 +119,20 @@ class Probed:
 
     @property
     def ends_with_the_response(self) -> bool:
-        """Within a segment: a tail that is not full may wait for an acknowledgement (RFC 896)."""
+        """Whether the response ends less than a segment after the flight.
+
+        Its last segment, not full, may wait for an acknowledgement (RFC 896).
+        """
         return self.response_bytes - self._held_bytes < self.mss
 
     @property
     def deciding_bytes(self) -> int | None:
-        """The size of a page that no flight to this client can hold; None if it is not known."""
+        """The size of a page that is larger than any flight to this client; None if not known."""
         return self.window_bytes + self.mss if self.window_bytes else None
 
     @property
     def count(self) -> str:
-        return _counted(self.segments)
+        return _segments_in_words(self.segments)
 
     @property
     def _held_bytes(self) -> int:
@@ -137,7 +140,7 @@ class Probed:
 
     @property
     def _other_limit(self) -> str | None:
-        """What may have ended the flight, other than the server's window; None for nothing."""
+        """What may have limited the flight other than the server's window; None for nothing."""
         if self.ends_with_the_response:
             return ("the response, all of which is in it"
                     if self.response_bytes == self.payload_bytes else
@@ -149,28 +152,29 @@ class Probed:
         return None
 
     @property
-    def _bound(self) -> str:
-        """What a flight still proves that was not ended by the window."""
+    def _least_window(self) -> str:
+        """What a flight proves that something else than the window limited."""
         least = max(1, self.segments - self.segments_before)
         grown = (f", since the {self.segments_before} segments of its handshake may have enlarged"
                  " it") if self.segments_before else ""
-        return f"the server's initial window is at least {_counted(least)}{grown}"
+        return f"the server's initial window is at least {_segments_in_words(least)}{grown}"
 
 
-def _counted(segments: int) -> str:
+def _segments_in_words(segments: int) -> str:
     return f"{segments} segment{'s' if segments != 1 else ''}"
 
 
-def judge_probe(observed: Observed) -> Probed:
-    """The first flight of what probe.client.observe observed."""
+def judge_probe(observed: ProbedConnection) -> ProbeResult:
+    """The first flight in what probe.client.observe returned."""
     response = observed.response
     if not observed.captured:
         drained_ms, count = observed.counts[-1][0] - observed.counts[0][0], observed.counts[-1][1]
-        if response.ended:  # a FIN of its own is counted as well
+        if response.ended:  # the counter includes a FIN without data
             count = min(count, math.ceil(response.response_bytes / observed.mss))
-        return Probed(count, None, observed.mss, observed.rtt_ms, observed.window_bytes or None,
-                      response.response_bytes, response.size_bytes, None,
-                      observed.segments_before, unsure=drained_ms > 2 * observed.rtt_ms)
+        return ProbeResult(count, None, observed.mss, observed.rtt_ms,
+                           observed.window_bytes or None, response.response_bytes,
+                           response.size_bytes, None, observed.segments_before,
+                           unsure=drained_ms > 2 * observed.rtt_ms)
     requested = next(packet for packet in observed.packets if not packet.to_client)
     pieces, following = flight([*pieces_of(observed.packets, requested.ack, _stamps_per_ms(
         [*observed.before, *observed.packets]))], observed.rtt_ms)
@@ -178,10 +182,10 @@ def judge_probe(observed: Observed) -> Probed:
     last = max(pieces, key=lambda piece: piece.end)
     end = last.end
     lost = round((end - sum(piece.size for piece in pieces)) / mss)
-    # A loss probe repeats the last segment only where there is nothing new (tcp_send_loss_probe).
+    # A loss probe repeats the last segment only if there is no new data (tcp_send_loss_probe).
     had_more = following is None or len(pieces) == 1 or (
         following.start < last.start or following.start >= end and following.size == mss)
-    return Probed(len(pieces) + lost, end, mss, observed.rtt_ms,
+    return ProbeResult(len(pieces) + lost, end, mss, observed.rtt_ms,
                   requested.window << observed.scale, response.response_bytes,
                   response.size_bytes, last.size == mss and had_more, observed.segments_before,
                   lost)
@@ -189,9 +193,9 @@ def judge_probe(observed: Observed) -> Probed:
 
 def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
               ) -> Iterator[Piece]:
-    """The segments of the response; frames that merge several are taken apart.
+    """The segments of the response; frames that merge several are split again.
 
-    first: the absolute sequence number of its first byte.
+    first: absolute sequence number of the response's first byte.
     """
     for packet in packets:
         if not packet.to_client or packet.flags & SYN:
@@ -206,10 +210,10 @@ def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
 
 
 def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece | None]:
-    """New data up to what was retransmitted, and what followed; None for nothing.
+    """The segments of new data before the first retransmission, and the segment after them or None.
 
-    A timer's probe follows: it is alone, after a round trip. Where the segment before it was
-    not full there was nothing more to send: then it is what the server's program wrote later.
+    A timer's probe does not count: it is alone, a round trip after the others. But if the segment
+    before it was not full, the server had nothing more to send: then its program wrote later.
     """
     segments: list[Piece] = []
     following = None
@@ -227,14 +231,14 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece |
 
 
 def _apart_ms(before: Piece, after: Piece) -> float:
-    """The time between two pieces, by the server's clock if known: on a slow link they queue."""
+    """The time between two segments, by the server's clock if known: on a slow link they queue."""
     if before.stamp_ms is not None and after.stamp_ms is not None:
         return after.stamp_ms - before.stamp_ms
     return after.time_ms - before.time_ms
 
 
 def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
-    """How fast the server's time stamps run; None without, or where too little time passed."""
+    """How fast the server's time stamps run; None without stamps, or if too little time passed."""
     sent = [(packet.time_ns, packet.stamp) for packet in packets
             if packet.to_client and packet.stamp is not None]
     if not sent:
@@ -246,8 +250,8 @@ def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
     return ticks / ((last_ns - first_ns) / 1e6) if ticks > 0 else None
 
 
-def lines(probed: Probed) -> list[str]:
-    """The result in lines; the first is the answer."""
+def lines(probed: ProbeResult) -> list[str]:
+    """The result in lines; the first line has the answer."""
     size = (f", {probed.payload_bytes} bytes" if probed.payload_bytes is not None else
             f", at most {probed.segments * probed.mss} bytes")
     whole = (f"has {probed.size_bytes} bytes" if probed.size_bytes is not None else
@@ -257,23 +261,25 @@ def lines(probed: Probed) -> list[str]:
              f"RTT {probed.rtt_ms:.1f} ms, {probed.mss} bytes in a full segment; the response"
              f" {whole} with its head"]
     if probed.ends_with_the_response:
-        lines.insert(2, "what would decide: a page of"
-                     f" {probed.deciding_bytes} bytes or more, which is more than this client's"
-                     " receive window lets through at once" if probed.deciding_bytes else
-                     "what would decide: a page larger than this client's receive window")
+        lines.insert(2, f"probe a page of {probed.deciding_bytes} bytes or more: it does not fit"
+                     " into this client's receive window" if probed.deciding_bytes else
+                     "probe a page that is larger than this client's receive window")
     if probed.lost:
-        lines.append(f"{probed.lost} of the segments did not come; they are counted by the gaps")
+        lines.append(f"{probed.lost} of the segments were lost; the gaps show them")
     if probed.unsure:
-        lines.append("the link is slow: what timers of the server sent may be counted with it; with"
-                     " the right to capture (root, CAP_NET_RAW) they are distinguished")
-    lines.append("seen by a capture of this connection" if probed.is_captured else
-                 "counted without the right to capture: what a server writes after a pause is not"
-                 " seen")
+        lines.append("the link is slow: segments that the server's timers sent may be counted; a"
+                     " capture (as root, or with CAP_NET_RAW) distinguishes them")
+    lines.append("measured by a capture of this connection" if probed.is_captured else
+                 "counted without the right to capture: segments that the server writes after a"
+                 " pause do not count")
     return lines
 
 
-def next_command(probed: Probed) -> str | None:
-    """The command that measures at this RTT, with --iw if a window was seen; None without size."""
+def next_command(probed: ProbeResult) -> str | None:
+    """The command that measures this RTT and size, with --iw if the flight shows the window.
+
+    None if the size is not known.
+    """
     if probed.size_bytes is None:
         return None
     windows = f" --iw {probed.segments},{2 * probed.segments}" if probed.is_window else ""

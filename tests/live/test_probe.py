@@ -159,9 +159,9 @@ def test_a_page_that_is_too_small_names_one_that_decides(found: dict[str, tuple[
                                                          ) -> None:
     for name in ("page of 20 kB", "page of 5 kB", "page of 3.3 kB"):
         out = found[name][1]
-        assert "what would decide: a page of 65704 bytes or more" in out and "--iw" not in out
+        assert "probe a page of 65704 bytes or more" in out and "--iw" not in out
     out = found["page that decides"][1]
-    assert "what would decide" not in out and "--iw 32,64" in out
+    assert "probe a page" not in out and "--iw 32,64" in out
 
 
 def test_what_cannot_be_probed_is_one_line(found: dict[str, tuple[int, str, str]]) -> None:

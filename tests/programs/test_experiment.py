@@ -20,7 +20,7 @@ from firstflight.base.command_line import run_main
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
 from firstflight.commands import flags, run, without_trials
 from firstflight.findings.quantities import FLAGS
-from firstflight.probe.verdict import Observed, Response
+from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
@@ -321,7 +321,7 @@ def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
 
 def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
-    seen = Observed(40.0, 0, 65536, 0, 1448, [], [], False, [(40.0, 10)],
+    seen = ProbedConnection(40.0, 0, 65536, 0, 1448, [], [], False, [(40.0, 10)],
                     Response(200, "", 20_000, False, 100_000))
     monkeypatch.setattr("firstflight.probe.client.observe", lambda url: seen)
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
@@ -403,7 +403,7 @@ def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_loopback_is_not_probed(host: str) -> None:
-    with pytest.raises(FirstFlightError, match="is this machine itself: over loopback a packet"):
+    with pytest.raises(FirstFlightError, match="is this machine itself: packets over loopback"):
         experiment.main(["--probe", f"http://{host}:1/"])
 
 

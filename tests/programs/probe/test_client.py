@@ -16,7 +16,7 @@ import pytest
 
 from firstflight.net import bpf
 from firstflight.probe import client, tap
-from firstflight.probe.verdict import Observed
+from firstflight.probe.verdict import ProbedConnection
 from firstflight.testbed.hosts.certificates import ChainSpec, make
 from tests.programs.hosts.running import running
 
@@ -61,7 +61,7 @@ def says(head: bytes, body: int = 0) -> Callable[[socket.socket], None]:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 300"
 
 
-def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> Observed:
+def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> ProbedConnection:
     return client.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
 
 
@@ -153,19 +153,19 @@ def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for answer, within_s, words in (
             (says(b"SSH-2.0-something"), 60.0, "does not answer in HTTP/1.1"),
             (lambda connection: None, 60.0, "closes the connection without an answer"),
-            (lambda connection: time.sleep(1), 0.3, "says nothing for 0.3 s")):
+            (lambda connection: time.sleep(1), 0.3, "sends nothing for 0.3 s")):
         monkeypatch.setattr(client, "ANSWER_S", within_s)
         with serving(answer) as (port, _):
             for capture in (True, False):
-                with pytest.raises(client.NoAnswer, match=words):
+                with pytest.raises(client.ProbeFailed, match=words):
                     observed(port, capture=capture)
-    with pytest.raises(client.NoAnswer, match="cannot be reached: Connection refused"):
+    with pytest.raises(client.ProbeFailed, match="cannot be reached: Connection refused"):
         observed(port)
-    with pytest.raises(client.NoAnswer, match="has no address"):
+    with pytest.raises(client.ProbeFailed, match="has no address"):
         client.observe(urlsplit("http://nowhere.invalid/"))
 
 
-ENDED = "is not done within 1 s|does not answer$"  # whichever wait is the last
+ENDED = "has not finished within 1 s|does not answer$"  # whichever wait is the last
 
 
 def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> None:
@@ -202,11 +202,12 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
              "sends more than 1048576 bytes before the")):
         monkeypatch.setattr(client, "ALL_S", within_s)
         with serving(answer, peeked=True) as (port, _), \
-                pytest.raises(client.NoAnswer, match=words):
+                pytest.raises(client.ProbeFailed, match=words):
             client.observe(urlsplit(f"https://127.0.0.1:{port}/"), capture)
     monkeypatch.setattr(client, "ALL_S", 1.0)
     with serving(lambda connection: for_ever(connection, b"x", 0.03)) as (port, _), \
-            pytest.raises(client.NoAnswer, match="is not done within 1 s|does not answer in HTTP"):
+            pytest.raises(client.ProbeFailed,
+                          match="has not finished within 1 s|does not answer in HTTP"):
         observed(port, capture=capture)
 
 
@@ -232,7 +233,7 @@ def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
 
     monkeypatch.setattr(client, "attach", refused)
     with socket.create_server(("127.0.0.1", 0)) as server, \
-            pytest.raises(client.NotAllowed, match="lets only root set a filter"):
+            pytest.raises(client.ProbeNotAllowed, match="lets only root set a filter"):
         client.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
 
 
@@ -241,10 +242,10 @@ def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.Monke
     def refused(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(client, "_connected", refused)
-    with pytest.raises(client.NoAnswer, match="cannot be reached: Permission denied") as raised:
+    monkeypatch.setattr(client, "_connect", refused)
+    with pytest.raises(client.ProbeFailed, match="cannot be reached: Permission denied") as raised:
         client.observe(urlsplit("http://192.0.2.7/"))
-    assert not isinstance(raised.value, client.NotAllowed)
+    assert not isinstance(raised.value, client.ProbeNotAllowed)
 
 
 @pytest.mark.parametrize(("options", "stamp"), [

@@ -35,14 +35,15 @@ def data(at_ms: float, start: int, size: int = MSS, merged: int = 0, stamp: bool
                   round(1000 + sent_ms) if stamp else None)
 
 
-def seen(*packets: Packet, **more: Any) -> verdict.Observed:
+def seen(*packets: Packet, **more: Any) -> verdict.ProbedConnection:
     """A connection whose request leaves at 40 ms."""
     syn_ack = Packet(20_000_000, True, FIRST - 1, 1, SYN | ACK, 64, 0, 0, 1000)
     requested = Packet(40_000_000, False, 1, FIRST, ACK, 64, 100, 0, 7)
     response = verdict.Response(200, "", 20 * MSS, False, 100_000)
     of_response = {name: more.pop(name) for name in response._fields if name in more}
-    return verdict.Observed(RTT_MS, 0, 65536, 10, MSS, [syn_ack], [requested, *packets], True, [],
-                            response._replace(**of_response))._replace(**more)
+    return verdict.ProbedConnection(RTT_MS, 0, 65536, 10, MSS, [syn_ack], [requested, *packets],
+                                    True, [],
+                                    response._replace(**of_response))._replace(**more)
 
 
 def flight(count: int, from_ms: float = 80.0, each_ms: float = 0.0, **more: Any) -> list[Packet]:
@@ -60,7 +61,7 @@ def test_the_flight_is_what_came_before_it_was_sent_again() -> None:
     assert verdict.lines(found) == [
         "first flight: 10 segments, 14480 bytes", f"limited by {found.limit}",
         "RTT 40.0 ms, 1448 bytes in a full segment; the response has 100000 bytes with its head",
-        "seen by a capture of this connection"]
+        "measured by a capture of this connection"]
 
 
 def test_what_comes_in_another_order_or_joined_with_more_when_it_is_sent_again() -> None:
@@ -142,7 +143,7 @@ def test_what_was_lost_is_counted_by_its_gap() -> None:
     del packets[4]
     found = verdict.judge_probe(seen(*packets, AGAIN))
     assert (found.segments, found.lost, found.payload_bytes) == (10, 1, 10 * MSS)
-    assert any(line.startswith("1 of the segments did not come") for line in verdict.lines(found))
+    assert any(line.startswith("1 of the segments were lost") for line in verdict.lines(found))
     found = verdict.judge_probe(seen(*packets[1:], AGAIN))  # also the first of all
     assert (found.segments, found.lost) == (10, 2)
 
@@ -182,8 +183,8 @@ def test_a_page_that_ends_the_flight_proves_a_lower_bound(segments: int,
     said = verdict.lines(found)
     assert said[1] == ("limited by the response, which ends within a segment of it: the server's"
                        f" initial window is at least {segments} segments")
-    assert said[2] == (f"what would decide: a page of {65536 + MSS} bytes or more, which is more"
-                       " than this client's receive window lets through at once")
+    assert said[2] == (f"probe a page of {65536 + MSS} bytes or more: it does not fit into this"
+                       " client's receive window")
     assert verdict.next_command(found) == f"./run.sh --rtt 40.0 --size {response_bytes}"
 
 
@@ -197,7 +198,7 @@ def test_what_is_not_known_is_not_suggested() -> None:
     assert verdict.next_command(grown) == "./run.sh --rtt 40.0 --size 100000"
 
 
-def counted(*counts: tuple[float, int], **more: Any) -> verdict.Probed:
+def counted(*counts: tuple[float, int], **more: Any) -> verdict.ProbeResult:
     return verdict.judge_probe(seen(captured=False, packets=[], counts=list(counts), **more))
 
 
@@ -209,7 +210,7 @@ def test_without_a_capture_segments_are_counted() -> None:
     assert counted((40.0, 10), window_bytes=0).window_bytes is None  # an older kernel
     assert counted((40.0, 10), window_bytes=15 * 1024).limit.startswith("the receive window")
     bare = counted((40.0, 10), window_bytes=0, response_bytes=10 * MSS + 9)
-    assert verdict.lines(bare)[2] == ("what would decide: a page larger than this client's receive"
+    assert verdict.lines(bare)[2] == ("probe a page that is larger than this client's receive"
                                       " window")
     slow = counted((40.0, 1), (140.0, 11))
     assert slow.unsure and verdict.lines(slow)[0].startswith("first flight: at most 11 segments")

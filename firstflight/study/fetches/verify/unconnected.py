@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firstflight.net.headers import IPV4, network
+from firstflight.net.headers import IPV4, network_header
 from firstflight.net.segments import frames
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
@@ -24,7 +24,7 @@ def unconnected_record(trial: Trial, observation: Observation, failure: str,
     It has no times: what a client reports of it is not the network's.
     """
     fetch = observation.get("fetch", Fetch())
-    left = sum(network(head)[0] == IPV4 for _, head, _ in frames(client_pcap, "client"))
+    left = sum(network_header(head)[0] == IPV4 for _, head, _ in frames(client_pcap, "client"))
     differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
                *([f"observed {failure!r}, expected that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
