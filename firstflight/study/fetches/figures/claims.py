@@ -83,8 +83,8 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
         return Statement(claim.says,
                          f"{words.format_number(highest.percent.value)} % in bar {prefix}"
                          f"{_name(panel, highest)}, at most"
-                         f" {words.format_number(second.percent.value)} % in the {len(others)} others,"
-                         f" in bar {prefix}{_name(panel, second)}",
+                         f" {words.format_number(second.percent.value)} % in the"
+                         f" {len(others)} others, in bar {prefix}{_name(panel, second)}",
                          next(word for word in (claims.NOT_REPRODUCED, claims.UNDECIDED,
                                                 claims.DIRECTION) if word in words_of_others))
     first, second = (by_label[label] for label in claim.larger or claim.equal)

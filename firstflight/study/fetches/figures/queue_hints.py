@@ -35,8 +35,9 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
         trial, bdp = by_ratio[max(by_ratio)]
         response = trial.response_bytes / trial.mss / bdp
         if response > LONG_BDP:
-            lines.append(f"The queue of {trial.queue_packets} packets is {format_number(max(by_ratio), 0)}"
-                         " times the path's bandwidth-delay product, the response"
+            lines.append(f"The queue of {trial.queue_packets} packets is"
+                         f" {format_number(max(by_ratio), 0)} times the path's"
+                         " bandwidth-delay product, the response"
                          f" {format_number(response, 0)} times: compare with --queue 1bdp.")
     return lines
 
