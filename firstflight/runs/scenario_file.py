@@ -107,6 +107,16 @@ class Head:
     sentences: tuple[stated.Sentence, ...] = schema.key((), absent=True)
 
 
+def check_own_name(name: str) -> None:
+    """Raises UsageError where --name is no name for a folder of results of one's own."""
+    if not re.fullmatch(r"[a-z0-9_]{1,100}", name):
+        raise UsageError(f"--name: {name!r} becomes a folder of results: a-z, 0-9 and _ only, at"
+                         " most 100 of them")
+    if name in names():
+        raise UsageError(f"--name: there is a scenario {name} already, whose results these would"
+                         " mix with")
+
+
 def names(folder: Path = SCENARIOS) -> list[str]:
     """The scenarios that there are, sorted."""
     return sorted(path.stem for path in folder.glob("*.toml"))

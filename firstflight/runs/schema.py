@@ -98,14 +98,18 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
     return instance
 
 
-def values_of(instance: Any) -> dict[str, object]:
-    """What a table has of an instance, by key, but for what is at its default: read's reverse."""
+def values_of(instance: Any, with_defaults: bool = False) -> dict[str, object]:
+    """What a table has of an instance, by key: read's reverse.
+
+    with_defaults: also what is at its default, unless that is None or empty.
+    """
     values: dict[str, object] = {}
     for attribute in fields(instance):
         value = getattr(instance, attribute.name)
         if items := items_of(attribute):
             values |= {item.key: value[item.name] for item in items if item.name in value}
-        elif value != attribute.default and not _option(attribute, "absent"):
+        elif not _option(attribute, "absent") and (
+                value != attribute.default or with_defaults and value not in (None, "")):
             values[_name(attribute)] = value
     return values
 

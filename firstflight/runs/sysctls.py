@@ -7,7 +7,7 @@ the whole kernel, and no host of a network can have them differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
@@ -52,3 +52,14 @@ def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) ->
                              f" {'a number or a word' if one_word else 'numbers or words'}"
                              ' in quotes, like "0"')
     return sysctls
+
+
+def of_flags(given: Iterable[str], where: str) -> dict[str, str]:
+    """The sysctls of --sysctl NAME=VALUE. Raises UsageError."""
+    sysctls = {}
+    for words in given:
+        name, equals, value = words.partition("=")
+        if not equals or '"' in words or "\\" in words or "\n" in words:
+            raise UsageError(f"--sysctl: {words!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0")
+        sysctls[name.strip()] = value.strip()
+    return sysctls_of({"sysctls": sysctls}, where)

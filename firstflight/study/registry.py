@@ -48,8 +48,12 @@ def fetches_of(scenario: Any, many: bool, seed: int) -> Study:
 
     many: more than 100,000 trials are allowed.
     """
+    return _study_made("fetches", scenario, many, seed)
+
+
+def _study_made(name: str, scenario: Any, many: bool, seed: int) -> Study:
     QUANTITIES["seed"].check(seed, "--seed")
-    return kind("fetches").study_of(scenario, Overrides({}, many=many), seed)
+    return kind(name).study_of(scenario, Overrides({}, many=many), seed)
 
 
 def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
@@ -66,9 +70,9 @@ def page_question(name: str, path: Path | None, made: Mapping[str, Any], request
     Raises UsageError.
     """
     from firstflight.study.page import question
-    page = question.file(name, question.RequestedPage(path, **made), requested)
+    page = question.RequestedPage(path, **made)
     with question.errors_by_flags():
-        return study_of(page, Overrides({}, many=requested.many), seed)
+        return _study_made("page", question.scenario(name, page, requested), requested.many, seed)
 
 
 def cliff_question(what: str, requested: Overrides) -> Study:

@@ -18,10 +18,9 @@ from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
 from firstflight.findings.quantities import FLAGS, quantity
 from firstflight.parameters import SWEPT
-from firstflight.runs import schema
+from firstflight.runs import schema, sysctls
 from firstflight.runs.kinds import Overrides
-from firstflight.runs.scenario_file import Head, check_count, names
-from firstflight.runs.sysctls import sysctls_of
+from firstflight.runs.scenario_file import Head, check_count, check_own_name
 from firstflight.study.fetches import writing
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
@@ -40,12 +39,7 @@ MOST_BARS = 6  # in a group; a map shows more
 
 def scenario(name: str, requested: Overrides) -> Scenario:
     """The scenario of a question. Raises UsageError that names the flag."""
-    if not re.fullmatch(r"[a-z0-9_]{1,100}", name):
-        raise UsageError(f"--name: {name!r} becomes a folder of results: a-z, 0-9 and _ only, at"
-                         " most 100 of them")
-    if name in names():
-        raise UsageError(f"--name: there is a scenario {name} already, whose results these would"
-                         " mix with")
+    check_own_name(name)
     given = requested.checked()
     if "load" in given:
         raise UsageError("--load: a question has one transfer at a time, so no load; name a"
@@ -68,7 +62,7 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     sweep.check(_WHERE)
     check_count(sweep.count, f"trials of {_WHERE}", many=True)
     head = Head(_title(windows, varied), "a question by flags", name, _claim(values, varied), "",
-                sysctls_of({"sysctls": dict(map(_sysctl, requested.sysctls))}, _WHERE))
+                sysctls.of_flags(requested.sysctls, _WHERE))
     made = Scenario(head, (sweep,), tuple(_figures(windows, varied)), cells=True)
     kinds.check(made, _WHERE)
     return replace(made, head=replace(head, text=writing.text(made)))
@@ -121,11 +115,3 @@ def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
 
 def _named(name: str) -> str:
     return quantity(name).head or quantity(name).label
-
-
-def _sysctl(words: str) -> tuple[str, str]:
-    """A sysctl's name and value; what may be set, sysctls_of knows. Raises UsageError."""
-    name, equals, value = words.partition("=")
-    if not equals or '"' in words or "\\" in words or "\n" in words:
-        raise UsageError(f"--sysctl: {words!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0")
-    return name.strip(), value.strip()

@@ -38,9 +38,9 @@ def test_a_page_of_firefox_is_read_alike() -> None:
 def test_nothing_of_a_har_is_kept_but_numbers(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     path.write_bytes(saved.har())
-    file = question.file("mine", question.RequestedPage(path, None), Overrides({}))
+    made = question.scenario("mine", question.RequestedPage(path, None), Overrides({}))
     for word in (saved.SECRET, "example", "style", "css", "cookie", "http:", "https:"):
-        assert word not in file.text.lower(), word
+        assert word not in made.head.text.lower(), word
 
 
 def of_entry(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:

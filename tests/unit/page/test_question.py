@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
 from firstflight.study import registry
+from firstflight.study.page import question
+from firstflight.study.page.har import SavedPage
 from firstflight.study.page.objects import PageObject
+from firstflight.study.page.scenario import Page, read_scenario
 from tests.unit.page import saved
 
 
@@ -52,6 +57,38 @@ def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
     path = tmp_path / "page"
     path.write_bytes(saved.har())
     assert len(trials(path=path)[0].requested) == 5
+
+
+HOSTILE = 'of "a\\", \n[[sweep]]\nname = \'x\' # \x00 \x7f \u2028 ü \U0001f600 """ \\u0041'
+LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, True),
+          PageObject(700, 1, 9000), PageObject(7, 2, 50))
+
+
+@pytest.mark.parametrize(("lists", "page", "sysctls"), [
+    ({}, question.RequestedPage(None, 3), ()),
+    ({"rtt_ms": [0.2], "bandwidth_kbps": [900], "uplink_kbps": [300.5], "queue": ["7", "0.5bdp"],
+      "loss_percent": [0, 2], "initcwnd": [4, 10, 32], "initrwnd": [70], "http": ["1.1", "2"],
+      "congestion_control": ["reno", "bbr"], "server": ["nginx"], "response_bytes": [5000]},
+     question.RequestedPage(None, 2, 9000, (1, 3)),
+     ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")),
+    ({"initcwnd": [4]}, question.RequestedPage(Path("x"), None), ())])
+def test_a_page_is_written_so_that_an_equal_one_is_read(
+        lists: dict[str, list[Any]], page: question.RequestedPage, sysctls: tuple[str, ...],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question.page_files, "read", lambda path: SavedPage(LISTED, HOSTILE))
+    made = question.scenario("own", page, Overrides(lists, sysctls=sysctls))
+    assert made.head.note == (HOSTILE if page.file else "")
+    assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
+
+
+def test_names_from_strangers_stay_within_their_strings() -> None:
+    """Whatever a title, a source or a note has, the file has no other table and no other key."""
+    made = question.scenario("own", question.RequestedPage(None, 3), Overrides({}))
+    head = replace(made.head, title=HOSTILE, source=HOSTILE, note=HOSTILE, text="")
+    made = replace(made, head=head)
+    text = question.text(made, Page("own", 3, question.OBJECT_BYTES, question.OBJECT_BYTES))
+    assert read_scenario(scenario_file.parsed("own", text)) == replace(
+        made, head=replace(head, text=text))
 
 
 @pytest.mark.parametrize(("lists", "made", "words"), [
