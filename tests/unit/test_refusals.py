@@ -1,0 +1,35 @@
+"""What is wrong is refused before anything is measured: in one line, with a status of its own."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+import experiment
+from firstflight.base.command_line import run_main
+from firstflight.base.errors import MESSAGE_CHARACTERS
+from firstflight.commands import run
+from tests.refusals import Refusal, scenario_files
+
+REFUSALS: list[Refusal] = [*scenario_files.REFUSALS]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=str)
+def test_a_mistake_is_answered_in_one_line_and_with_its_status(
+        refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    for name, content in refusal.files.items():
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["run.sh", *shlex.split(refusal.command)])
+    monkeypatch.setattr(run, "run_study", lambda *_: pytest.fail("it is measured"))
+    with pytest.raises(SystemExit) as ended:
+        run_main("run.sh", experiment.main)
+    answer = capsys.readouterr().err
+    assert refusal.words in answer
+    assert ended.value.code == refusal.status
+    assert answer.startswith("run.sh: ") and answer.count("\n") == 1
+    assert len(answer) < MESSAGE_CHARACTERS + 50
+    assert {path.name for path in tmp_path.iterdir()} == {*refusal.files}, "it has written"
