@@ -1,1 +1,1 @@
-"""A model of Linux TCP on a path that loses nothing but what overflows its queue."""
+"""A model of Linux TCP on a path without losses: every segment, acknowledgement and timer."""

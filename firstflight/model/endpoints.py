@@ -1,9 +1,8 @@
-"""Both ends of a connection and its path: the handshake, and how the server hears the client.
+"""Both ends of a connection and its path: the handshake, and what the client sends to the server.
 
-The handshake loses nothing, also where its timers are shorter than the RTT: a SYN and a SYN-ACK
-are retransmitted after a second, whatever crosses the path meanwhile; the copies take their place
-on the link, and each copy of the SYN-ACK is answered. Times are integer nanoseconds since the
-first SYN left.
+The handshake loses nothing. Still, if the RTT is longer than a second, SYN and SYN-ACK are
+retransmitted: the copies take their time on the link, and each copy of the SYN-ACK is answered.
+Times are integer nanoseconds since the first SYN left.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from firstflight.net.path import Clock, Sent
 from firstflight.net.segments import HEADER_BYTES, SYN_BYTES, TIMESTAMP_BYTES
 
 FIRST_TIMEOUT = 1000  # jiffies (TCP_TIMEOUT_INIT)
-LINEAR_TIMEOUTS = 4  # so many SYNs are retransmitted before that doubles (tcp_syn_linear_timeouts)
-LEAST_BETWEEN = 500  # jiffies between answers to what is out of place (tcp_invalid_ratelimit)
+LINEAR_TIMEOUTS = 4  # retransmitted SYNs before the timeout doubles (tcp_syn_linear_timeouts)
+LEAST_BETWEEN = 500  # jiffies between two challenge acknowledgements (tcp_invalid_ratelimit)
 
 
 class Handshake:
     """The handshake, from the first SYN to the first request at the server.
 
-    connected: when the client has the first SYN-ACK; accepted: when the server
-    has its acknowledgement; requested: when the server has the request, which left
-    with that. client_us, server_us: the RTT as each side takes it, in whole
-    milliseconds where it retransmitted. challenges: when each answer to a further
-    SYN-ACK left, and when it arrived.
+    connected: when the client receives the first SYN-ACK. accepted: when the server receives its
+    acknowledgement. requested: when the server receives the request, which left together with
+    that acknowledgement. client_us, server_us: the RTT that each side measures, in whole
+    milliseconds if it retransmitted. challenges: for each answer to a repeated SYN-ACK, when it
+    left and when it arrived.
     """
 
     def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
@@ -40,8 +39,8 @@ class Handshake:
         self.challenges: list[tuple[int, int]] = []
         self.syns = self.syn_acks = 0
         self.timeouts = 0  # of the server's timer (num_timeout)
-        self.requested_at = 0  # when the first SYN reached the server
-        self.challenged: int | None = None  # jiffies
+        self.syn_arrived_at = 0  # when the first SYN reached the server
+        self.challenged: int | None = None  # the jiffy of the last challenge acknowledgement
         self.server_due: int | None = None
         self._send_syn(0)
         events.run()
@@ -52,7 +51,7 @@ class Handshake:
 
     @property
     def server_us(self) -> int:
-        return self._round_trip_us(self.requested_at, self.accepted, self.syn_acks)
+        return self._round_trip_us(self.syn_arrived_at, self.accepted, self.syn_acks)
 
     def _round_trip_us(self, sent: int, heard: int, times: int) -> int:
         """The RTT in µs. After a retransmission only time stamps show it (tcp_rtt_tsopt_us)."""
@@ -61,7 +60,7 @@ class Handshake:
         return self.clock.us(heard) - self.clock.us(sent)
 
     def _send_syn(self, now: int) -> None:
-        """The first SYN, and a retransmission when the timer fires (tcp_retransmit_timer)."""
+        """Send the first SYN, or another one when the timer fires (tcp_retransmit_timer)."""
         if self.connected:
             return
         self.syns += 1
@@ -70,8 +69,8 @@ class Handshake:
         self.events.at(self.clock.expiry(now, self.clock.jiffies(now) + wait), self._send_syn)
 
     def _take_syn(self, now: int) -> None:
-        """Every SYN is answered, and the timer starts anew (tcp_check_req)."""
-        self.requested_at = self.requested_at or now
+        """Answer a SYN; the server's timer starts again (tcp_check_req)."""
+        self.syn_arrived_at = self.syn_arrived_at or now
         self._send_syn_ack(now)
 
     def _send_syn_ack(self, now: int) -> None:
@@ -82,13 +81,13 @@ class Handshake:
         self.events.at(self.server_due, self._expire)
 
     def _expire(self, now: int) -> None:
-        """The server has heard nothing for the timer's time (reqsk_timer_handler)."""
+        """Send the SYN-ACK again if the server's timer is due (reqsk_timer_handler)."""
         if now == self.server_due and not self.accepted:
             self.timeouts += 1
             self._send_syn_ack(now)
 
     def _take_syn_ack(self, now: int) -> None:
-        """The first one connects; of the others one in half a second is answered."""
+        """Connect with the first SYN-ACK; answer at most one of the others in half a second."""
         if not self.connected:
             self.connected = now
             self.up.send(now, HEADER_BYTES, self._accept)
@@ -111,15 +110,15 @@ class Handshake:
 
 # Both ends ----------------------------------------------------------------------------
 
-# As many segments as its buffer holds: no route sets what the server offers.
+# Segments that the server offers. No route limits its window, so that its buffer does.
 SERVER_WINDOW = 64
 
 
 class Ends(Events):
-    """sender: the server; receiver: the client; server: what the former does with what it gets.
+    """The two ends. sender: the server. receiver: the client. server: the server as a receiver.
 
-    With TLS the client sends more than one message, and what answers may be late:
-    the server's kernel then acknowledges by itself.
+    With TLS the client sends several messages. If an answer is late, the server's kernel
+    acknowledges the message by itself.
     """
 
     def __init__(self, transfer: Transfer) -> None:
@@ -147,17 +146,18 @@ class Ends(Events):
         # One socket sends and receives.
         self.server.sent_round_trip, self.server.timer = self.sender.round_trip, self.sender.timer
         self.connected = shaken.connected
-        self.echo = shaken.connected  # when the client sent what the server heard last
+        self.echo = shaken.connected  # when the client sent the last packet that the server has
         self.timer_set: int | None = None
         self.messages_sent_at = 0  # when the client sent its last messages
-        # Bytes of the client's, in all and those that it knows to be there.
+        # Bytes that the client sends, in all, and those of them that were acknowledged.
         self.message_bytes = transfer.first_request_bytes + transfer.request_bytes + (
             transfer.secure.finished_bytes if transfer.secure else 0)
         self.acknowledged_bytes = 0
-        self.retransmitted_ends: set[int] = set()  # where the client's end
+        # Sequence numbers at the end of each of the client's retransmissions.
+        self.retransmitted_ends: set[int] = set()
 
     def _take_first_message(self, now: int) -> None:
-        """The server's kernel acknowledges the first request before it is answered."""
+        """Take the first request; the server's kernel acknowledges it before the answer."""
         size = self.transfer.first_request_bytes
         self._read_message(size, now)
         self.acknowledged_bytes = size
@@ -172,7 +172,10 @@ class Ends(Events):
         self.server.acknowledge()
 
     def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
-        """A further one, which acknowledges as well; what leaves at that takes its own along."""
+        """Take a later message, which also acknowledges.
+
+        `acknowledged` handles that; the segments that it lets leave acknowledge the message.
+        """
         segment = Sent(size, True)
         self.server.take(now, segment, now, now)
         acknowledged(now)
@@ -184,7 +187,8 @@ class Ends(Events):
             self.at(self.server.timer_at, self._acknowledge_message_late)
 
     def _acknowledge_message_late(self, now: int) -> None:
-        """Nothing has left in time that could take it along (tcp_delack_timer_handler)."""
+        """Acknowledge a message because no segment has done so in time (tcp_delack_timer_handler).
+        """
         if self.server.timer_at == now:
             self.server.lose_patience()
             self._acknowledge_message(now)
@@ -195,22 +199,24 @@ class Ends(Events):
                        partial(self._see, self.server.received, self.echo))
 
     def _ride(self, now: int, segment: Sent) -> None:
-        """Note that a segment of the server acknowledges what it has (tcp_event_data_sent)."""
+        """Note that a segment of the server acknowledges the client's data (tcp_event_data_sent).
+        """
         if segment.payload:
             self.server.ask(now)
         else:
             self.server.acknowledge()
 
     def _acknowledging(self) -> tuple[Happening, ...]:
-        """What follows when the server's segment acknowledges the client's further messages."""
+        """What happens when a segment of the server arrives that acknowledges later messages."""
         if not self.messages_sent_at:
             return ()
         return (partial(self._hear_server, self.server.received, self.echo),)
 
     def _hear_server(self, upto: int, echo: int, now: int) -> None:
-        """If a retransmission is acknowledged only time stamps show the RTT.
+        """Take an acknowledgement of the client's messages.
 
-        After a timeout there is no probe while the next one was repeated too (tcp_try_keep_open).
+        Of a retransmission only the time stamps show the RTT. After a timeout there is no probe
+        while another retransmission is not acknowledged (tcp_try_keep_open).
         """
         if upto <= self.acknowledged_bytes:
             return
@@ -233,5 +239,6 @@ class Ends(Events):
         raise NotImplementedError
 
     def _see(self, upto: int, echo: int, now: int) -> None:
-        """Hear from the server without data; upto: how much of the client's data it has."""
+        """Take a packet without data from the server. upto: how much of the client's data it has.
+        """
         self.receiver.note_echo(echo)

@@ -35,14 +35,14 @@ class Events:
         heapq.heappush(self.events, (when, self.count, happen))
 
     def set_timer(self, now: int, due: int, happen: Happening) -> None:
-        """Have this happen when the clock fires that is due then."""
+        """Let this happen when the clock fires for the time `due`."""
         self.count += 1
         heapq.heappush(self.timers, (due, self.count, happen))
         if self.timers[0][1] == self.count:
             self._set_clock(now)
 
     def run(self) -> None:
-        """Until nothing is due any more, or enough is known."""
+        """Handle events until nothing is due any more, or is_over is set."""
         while (self.events or self.timers) and not self.is_over:
             if self.timers and not (self.events and self.events[0][0] < self.fires):
                 self._fire(self.fires)
@@ -62,21 +62,21 @@ class Events:
 
 
 class SimulatedLink:
-    """Its delay, then a rate stage, store and forward; each has a timer (qdisc_watchdog)."""
+    """A delay, then a rate with a queue; each of the two has a timer (qdisc_watchdog)."""
 
     def __init__(self, events: Events, link: Link) -> None:
         self.events = events
         self.delay_ns = delay_ns(link.delay_ms)
         self.bytes_per_s = bytes_per_s(link.rate_kbps)
-        self.free_at = 0  # when all that has come will have been sent
+        self.free_at = 0  # when all packets in the queue will have been sent
         self.peak_queue = 0  # packets at once, the one being sent included
-        # When each is due, how long sending it takes, and what happens when it has arrived.
+        # Of each packet: when it is due, how long sending it takes, what happens on arrival.
         self.travelling: deque[tuple[int, int, Sequence[Happening]]] = deque()
         self.leaving: deque[tuple[int, Sequence[Happening]]] = deque()
         self.reaches_at = self.leaves_at = -1  # what the timers are set to
 
     def send(self, now: int, frame_bytes: int, *happen: Happening) -> None:
-        """A frame leaves now; what happens when it has arrived."""
+        """Send a frame. happen: what happens when it has arrived."""
         takes = int(frame_bytes * 1e9 / self.bytes_per_s)
         self.travelling.append((now + self.delay_ns, takes, happen))
         self._set_timers(now)
@@ -84,8 +84,8 @@ class SimulatedLink:
     def _look(self, now: int) -> None:
         """Handle either timer: packets enter the queue before due ones leave (netem_dequeue).
 
-        A packet that comes in the last nanosecond finds gone what was due before it: guests
-        showed that with queues that were just long enough.
+        A packet that comes in the last nanosecond does not find packets in the queue that were
+        due before it: guests showed that with queues that were just long enough.
         """
         travelling, leaving = self.travelling, self.leaving
         for due in (now - 2 * LATE_NS, now):
@@ -99,7 +99,7 @@ class SimulatedLink:
     def _let_in(self, now: int, due: int) -> None:
         while self.travelling and self.travelling[0][0] <= due:
             _, takes, happen = self.travelling.popleft()
-            if not takes:  # no rate, no stage
+            if not takes:  # no rate limit, so no queue
                 self._arrive(now, happen)
                 continue
             self.free_at = max(now, self.free_at) + takes

@@ -1,24 +1,20 @@
-"""The lossless transfer, computed: what a fetch must take if nothing goes wrong.
+"""Computes how long a fetch takes if nothing is lost.
 
-`predict` follows every segment and every acknowledgement of one fetch on an
-idle path, by the rules of Linux (sender.py, window.py, receiver.py), and is
-exact to microseconds.
+`predict` follows every segment and every acknowledgement of one fetch on an idle path, by the rules
+of Linux (sender.py, window.py, receiver.py). It is exact to microseconds.
 
-What `predict` knows: the handshake, the request and the server's immediate
-acknowledgement of it; store-and-forward serialisation both ways; slow start
-and its end by HyStart, then CUBIC's growth; the send buffer; the receiver's
-quick and delayed acknowledgements, its window from initrwnd on, and its
-buffer, which grows with the transfer; a response in two writes, and one that
-follows another on the same connection; the messages of TLS 1.3 before it, each
-a list of writes that end in a segment which need not be full.
+What it models: the handshake, with SYNs that are retransmitted because the RTT exceeds a second;
+the request and the server's immediate acknowledgement; serialisation both ways; slow start, its end
+by HyStart, then CUBIC's growth; the send buffer; the receiver's quick and delayed acknowledgements,
+its window from initrwnd on, and its growing buffer; a response in two writes, or after another one
+on the same connection; before it the messages of TLS 1.3, each a list of writes whose last segment
+need not be full.
 
-It knows the timers as well, which some networks outlast: tail loss probes,
-timeouts and their undoing at the server, a request that the client repeats.
+It also models timers that some networks outlast: tail loss probes, timeouts that the server undoes,
+requests that the client repeats.
 
-What it does not know: loss; SYNs that are retransmitted, where the RTT exceeds a
-second; other congestion controls than cubic and reno; computing time at the
-hosts. Timers count in milliseconds of the kernel's clock: `clock_phase_ns`
-says how they fall.
+What it does not model: losses, other congestion controls than cubic and reno, and computing time at
+the hosts. Timers count milliseconds of the kernel's clock; `clock_phase_ns` gives its phase.
 """
 
 from __future__ import annotations
@@ -32,22 +28,21 @@ from firstflight.model.transfer import Transfer
 
 @dataclass(frozen=True)
 class Prediction:
-    """When a lossless fetch gets where, in ms from its start.
+    """The times of a lossless fetch, in ms from its start, and how it went.
 
-    started_ms: of this fetch, from the first SYN; 0 on a connection of its own.
-    connect_ms, first_byte_ms, total_ms: at the client; connect_ms is 0 on a
-        connection that is there already. latency_ms: the paper's metric at
-        the server, first segment sent to last one acknowledged.
-    first_flight: segments sent before the connection's first acknowledgement
-        of data.
-    peak_queue: packets at a bottleneck at most, towards the client or from it, the one
-        being sent included: a queue that long loses nothing, a shorter one does.
+    started_ms: start of this fetch, from the first SYN; 0 on a connection of its own.
+    connect_ms, first_byte_ms, total_ms: at the client; connect_ms is 0 on an existing
+        connection. latency_ms: the paper's metric at the server, from the first segment sent to
+        the last one acknowledged.
+    first_flight: segments sent before the connection's first acknowledgement of data.
+    peak_queue: most packets in either bottleneck's queue, including the one being sent: a queue
+        of this length loses nothing, a shorter one does.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
-    retransmissions: segments that the server's timers retransmit, all of them in vain.
+    retransmissions: segments that the server's timers retransmit, all without need.
     appconnect_ms: at the client, the end of TLS's handshake; 0 without TLS.
-    window_after_handshake: the server's when it has heard of that, segments.
-    handshake_round_trips, response_round_trips: flights in which the server's first
-        messages, up to its Finished, and the response leave.
+    window_after_handshake: the server's window when it has the client's Finished, segments.
+    handshake_round_trips: flights of the server's messages up to its Finished.
+    response_round_trips: flights of the response.
     """
 
     started_ms: float
@@ -86,14 +81,14 @@ def predict(transfer: Transfer) -> Prediction:
 
 
 def first_flight(transfer: Transfer) -> int:
-    """Segments sent before the connection's first acknowledgement of data, and no more of it."""
-    simulation = _Begun(transfer)
+    """Segments sent before the connection's first acknowledgement of data: quicker than predict."""
+    simulation = _FirstFlight(transfer)
     simulation.run()
     return simulation.first_flight
 
 
-class _Begun(Simulation):
-    """The same, until the server has heard of the first flight."""
+class _FirstFlight(Simulation):
+    """A simulation that ends when the server has the first acknowledgement of data."""
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
                       duplicate: bool = False, releases: bool = True) -> None:
@@ -103,17 +98,17 @@ class _Begun(Simulation):
 
 
 def unacknowledged(transfer: Transfer) -> tuple[int, int]:
-    """Segments of a response in two writes that leave if no acknowledgement of it arrives.
+    """Segments of a response in two writes that leave if none of them is acknowledged.
 
-    Of the first write, and of both.
+    Those of the first write, and those of both.
     """
-    simulation = _Unheard(transfer)
+    simulation = _Unacknowledged(transfer)
     simulation.run()
     return simulation.first_write, simulation.first_flight
 
 
-class _Unheard(Simulation):
-    """The same, while all acknowledgements of the response are lost; until both are written."""
+class _Unacknowledged(Simulation):
+    """A simulation in which no acknowledgement arrives; it ends when both writes are done."""
 
     first_write = 0
 

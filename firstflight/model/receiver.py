@@ -12,11 +12,11 @@ from firstflight.net.path import Clock, RoundTrip, Sent
 from firstflight.net.segments import TIMESTAMP_BYTES
 
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
-LEAST_FULL = 524  # TCP_MSS_DEFAULT less the time stamps
+LEAST_FULL = 524  # TCP_MSS_DEFAULT minus the time stamps
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
 MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
-SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
+SYN_MSS = 1460  # the unit of initrwnd, bytes (tcp_select_initial_window)
 RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
 MOST_IN_A_HEADER = 65535  # in units of the window scale
@@ -24,7 +24,10 @@ LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 befo
 
 
 class Receiver:
-    """The client, which reads at once: when it acknowledges, what it offers (tcp_data_queue)."""
+    """A receiver that reads at once: when it acknowledges, and the window that it offers.
+
+    (tcp_data_queue)
+    """
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int], unit: int, probes: bool = True) -> None:
@@ -35,12 +38,12 @@ class Receiver:
         """
         self.mss = mss
         self.clock = clock
-        self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
+        self.sent_round_trip = RoundTrip()  # RTT of packets that it sends: the SYN, a request
         self.timer = LossTimer(clock, self.sent_round_trip, probes)
         self.hear(handshake_us)
         self.received = self.acknowledged = 0
-        self.stamp = 0  # when what it echoes was sent (ts_recent)
-        self.scheduled = False  # an acknowledgement of data that came twice
+        self.stamp = 0  # the time stamp that it echoes (ts_recent)
+        self.scheduled = False  # whether an acknowledgement of repeated data is due
         self.unit = unit
         self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES, unit)
         self.buffer, self.most_buffer = buffers
@@ -49,28 +52,28 @@ class Receiver:
         self.clamp = max(self.buffer // 2 - mss, min(self.buffer // 2, 2 * mss))
         self.threshold = min(first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
                              self.clamp)  # rcv_ssthresh
-        # What counts as a full segment (tcp_initialize_rcv_mss).
+        # From so many bytes on a segment counts as full (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
-        self.offer: int | None = None  # with what is acknowledged before it is read
-        self.quick: int | None = None
+        self.offer: int | None = None  # the window to offer if it acknowledges before reading
+        self.quick: int | None = None  # quick acknowledgements left
         self.ended = self.repeated = False
-        self.last_size = 0  # of the last segment, if that was short (last_seg_size)
+        self.last_size = 0  # bytes of the last segment if it was short (last_seg_size)
         self.interactive = False  # pingpong mode: acknowledgements wait for a ride
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
         self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
         self.last_ms = 0
         self.timer_due = 0  # jiffies
         self.timer_at: int | None = None
-        # What was read in the last round trip, and how long that is (tcp_rcv_space_adjust).
+        # Bytes read in the last round trip, and since when that is measured (tcp_rcv_space_adjust).
         self.space = min(self.threshold, self.window, 10 * mss)
         self.measured_at, self.measured_from = connected, 0
         self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
         self.window_round: tuple[int, int] | None = None
-        # The server's acknowledgement of the request has echoed it first.
+        # The server's acknowledgement of the request was the first to echo this time.
         self.last_echo_ms = self.clock.jiffies(connected)
 
     def hear(self, us: int) -> None:
-        """Note that something it sent was acknowledged after this time (tcp_ack)."""
+        """Note an RTT, from a packet that it sent and that was acknowledged (tcp_ack)."""
         self.sent_round_trip.sample(us, new_round=bool(self.sent_round_trip.smoothed_8))
         self.timer.sampled()
 
@@ -91,14 +94,13 @@ class Receiver:
             self._grow(payload)
 
     def read(self, now: int, segment: Sent, upto: int = 0) -> bool:
-        """Read what was taken; whether to acknowledge at once (__tcp_ack_snd_check).
+        """Read the segment; return whether to acknowledge it at once (__tcp_ack_snd_check).
 
-        A short segment or one with PSH is acknowledged when it has been read,
-        and one that leaves less than half of the window that could be offered
-        (tcp_measure_rcv_mss, tcp_cleanup_rbuf). upto: how far the first of
-        several calls reads, 0 for one call.
+        Reading acknowledges a short segment, one with PSH, and one after which less than half of
+        the possible window is left (tcp_measure_rcv_mss, tcp_cleanup_rbuf). upto: how far the
+        first of several calls reads, 0 for one call.
         """
-        # What is acknowledged before it is read still takes its memory (__tcp_select_window).
+        # A segment that is acknowledged before it is read takes memory (__tcp_select_window).
         memory = segment.payload + SEGMENT_OVERHEAD
         self.offer = self._offer(memory)
         beyond = self.received + self.ended - self.acknowledged > self.full
@@ -109,9 +111,9 @@ class Receiver:
         return at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
 
     def _is_due(self, beyond: bool, unread: int) -> bool:
-        """Whether a call that has read acknowledges (tcp_cleanup_rbuf), and what it offers then.
+        """Whether a reading call acknowledges (tcp_cleanup_rbuf); sets the window to offer.
 
-        unread: memory of a segment that has more than the call read.
+        unread: memory of a segment of which the call read only a part.
         """
         self.offer = self._offer(unread)
         left = self.window - (self.received - self.acknowledged)
@@ -128,23 +130,24 @@ class Receiver:
             self.short_or_pushed = max(self.short_or_pushed, 1)
 
     def _offer(self, unread: int) -> int:
-        """The window to offer while so much memory holds what is not read (__tcp_select_window)."""
+        """The window to offer while unread data takes so much memory (__tcp_select_window)."""
         return scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
                       self.unit)
 
     def note_stamp(self, begin: int, sent_at: int) -> None:
-        """A segment that begins there is echoed, unless one waits that was not acknowledged.
+        """Echo the time stamp of a segment that begins there, unless an earlier one is waiting.
 
-        A copy of that one is echoed in its place (tcp_replace_ts_recent; RFC 7323, 4.3).
+        A copy of the first segment that is not acknowledged replaces its stamp
+        (tcp_replace_ts_recent; RFC 7323, 4.3).
         """
         if begin <= self.acknowledged:
             self.stamp = max(self.stamp, sent_at)
 
     def receive_duplicate(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
-        """Take a segment that is there already; it is acknowledged now (tcp_enter_quickack_mode).
+        """Take a segment that came before, and acknowledge it at once (tcp_enter_quickack_mode).
 
-        Before the window it is no more than that (tcp_validate_incoming); else
-        it is measured, and its acknowledgement counts as one of data.
+        If it was acknowledged already, nothing else happens (tcp_validate_incoming). If not, its
+        time stamp is measured, and its acknowledgement counts as one of data.
         """
         self.hurry()
         if segment.retransmitted >= self.acknowledged:
@@ -153,11 +156,11 @@ class Receiver:
             self.scheduled = True
 
     def end(self) -> None:
-        """Note a FIN (tcp_fin), which counts as a byte."""
+        """Take a FIN (tcp_fin), which counts as a byte."""
         self.interactive = self.ended = True
 
     def hurry(self) -> None:
-        """Acknowledge at once, since data has come twice (tcp_enter_quickack_mode)."""
+        """Acknowledge quickly, since data has come twice (tcp_enter_quickack_mode)."""
         self.quick = max(self.quick or 0, self._quick_acks())
         self.interactive, self.patience_ms = False, DELAYED_ACK_MS
 
@@ -168,7 +171,7 @@ class Receiver:
         return self.acknowledge()
 
     def acknowledge(self) -> tuple[int, int]:
-        """Send an acknowledgement: what it acknowledges, and the end of the window."""
+        """Send an acknowledgement; return its number and the end of the window."""
         self.scheduled |= self.received > self.acknowledged
         if self.quick and self.scheduled:  # tcp_dec_quickack_mode
             self.quick -= 1
@@ -183,7 +186,7 @@ class Receiver:
         return self.acknowledged, self.acknowledged + self.window
 
     def _delay(self, now: int) -> bool:
-        """Put the acknowledgement off, unless it is due too soon (tcp_send_delayed_ack)."""
+        """Delay the acknowledgement; False if it would be due too soon (tcp_send_delayed_ack)."""
         patience_ms = min(self.patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS),
                           MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
         due = self.clock.jiffies(now) + patience_ms
@@ -197,14 +200,17 @@ class Receiver:
         return True
 
     def lose_patience(self) -> None:
-        """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
+        """Adapt the delay: a delayed acknowledgement is due (tcp_delack_timer_handler)."""
         if self.interactive:
             self.interactive, self.patience_ms = False, DELAYED_ACK_MS
         else:
             self.patience_ms = min(2 * self.patience_ms, self.timer.timeout, MAX_DELAYED_ACK_MS)
 
     def _adapt(self, now: int, payload: int) -> None:
-        """How many acknowledgements are quick, and how late the others may be."""
+        """Adapt how many acknowledgements are quick, and how late others may be, to the gap.
+
+        (tcp_event_data_recv)
+        """
         gap_ms = self.clock.jiffies(now) - self.last_ms
         self.last_ms += gap_ms
         if self.quick is None:
@@ -221,20 +227,21 @@ class Receiver:
         return -(-(self.sent_round_trip.smoothed_8 >> 3) // 1000)
 
     def _quick_acks(self) -> int:
-        """tcp_incr_quickack"""
+        """How many acknowledgements may be quick now (tcp_incr_quickack)."""
         return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
 
     def _measure_full(self, payload: int) -> None:
-        """The largest segment shows how much of the memory is payload (tcp_measure_rcv_mss).
+        """Learn the size of a full segment, and how much of the memory is payload.
 
-        Two shorter ones of one length in a row count as full from then on.
+        Two shorter segments of the same size in a row count as full from then on
+        (tcp_measure_rcv_mss).
         """
         last, self.last_size, self.repeated = self.last_size, 0, False
         if payload > self.full:
             self.full = payload
             before = self.payload_share
             self.payload_share = payload * 256 // (payload + SEGMENT_OVERHEAD)
-            if self.payload_share != before:  # else the segment in reserve stays
+            if self.payload_share != before:  # else one segment stays reserved
                 self.clamp = self.buffer * self.payload_share >> 8
                 self.space = min(self.space, self.clamp)
         elif LEAST_FULL <= payload < self.full:
@@ -250,14 +257,14 @@ class Receiver:
             self.quick = (self.quick or 0) | 1
 
     def note_echo(self, echo: int) -> bool:
-        """What a packet's time stamp echoes; whether that is new."""
+        """Note the time that a packet echoes; return whether it is a new one."""
         echo_ms = self.clock.jiffies(echo)
         is_new = echo_ms != self.last_echo_ms
         self.last_echo_ms = echo_ms
         return is_new
 
     def _measure_echo(self, now: int, payload: int, echo: int) -> None:
-        """RTT by the time stamps, whole milliseconds (tcp_rcv_rtt_measure_ts)."""
+        """Measure the RTT by time stamps, in whole milliseconds (tcp_rcv_rtt_measure_ts)."""
         if not self.note_echo(echo):
             return
         sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
@@ -269,7 +276,7 @@ class Receiver:
             self.round_trip_8 += sample_us - (self.round_trip_8 >> 3)
 
     def _measure_window(self, now: int) -> None:
-        """RTT as the time that a window takes, if that is less (tcp_rcv_rtt_measure)."""
+        """Measure the RTT as the time of a whole window, if less (tcp_rcv_rtt_measure)."""
         if self.window_round is not None:
             end, since = self.window_round
             if self.received < end:
@@ -280,17 +287,17 @@ class Receiver:
         self.window_round = (self.received + self.window, now)
 
     def _read(self, now: int, upto: int) -> None:
-        """Once a round trip, let the buffer follow what was read (tcp_rcv_space_adjust)."""
+        """Once a round trip, adapt the buffer to the bytes read (tcp_rcv_space_adjust)."""
         elapsed_us = self.clock.us(now) - self.clock.us(self.measured_at)
         if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
             return
-        copied = upto - self.measured_from - (self.received - upto)  # what waits counts against it
+        copied = upto - self.measured_from - (self.received - upto)  # less what still waits
         if copied > self.space:
             self._enlarge(copied)
         self.measured_at, self.measured_from = now, upto
 
     def _enlarge(self, copied: int) -> None:
-        """Room for twice what came in a round trip, and its growth (tcp_rcvbuf_grow)."""
+        """Make room for twice a round trip's bytes and their growth (tcp_rcvbuf_grow)."""
         before, self.space = self.space, copied
         window = 2 * copied
         us = self.round_trip_8 >> 3
@@ -318,16 +325,16 @@ def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
                    syn_mss: int = SYN_MSS, unit: int = 0) -> int:
     """Bytes that the client's first acknowledgement offers, for a route's initrwnd.
 
-    unit: that its packets count in; 0 for window_unit's.
+    unit: bytes in a unit of the header's window; 0 for window_unit's.
     """
     return scaled(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
 
 
 def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
-    """Half of the buffer in whole segments, or less by the route."""
+    """The first window, bytes: half of the buffer in whole segments, or the route's if smaller."""
     return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
 
 
 def scaled(window: int, unit: int) -> int:
-    """A window as the header's 16 bits can express it, rounded up (__tcp_select_window)."""
+    """A window rounded up to whole units, as the header's 16 bits hold it (__tcp_select_window)."""
     return min(-(-window // unit), MOST_IN_A_HEADER) * unit

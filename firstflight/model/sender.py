@@ -21,20 +21,20 @@ from firstflight.net.segments import MS
 class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
-    beyond: int = 0  # segments that probes sent; the packets show those that left alone
-    # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None if that is emptied
-    # at once: while the server writes.
+    beyond: int = 0  # segments of new data that probes sent; in the packets they are alone
+    # Bytes of memory in the host's own queue (sk_wmem_alloc). None while the server writes: the
+    # queue is then emptied at once.
     queued: int | None = None
     throttled: bool = False
     retransmitted: int = 0  # segments
-    # Bytes of options that segments leave room for, and that the next skb takes along.
+    # Bytes of options: for which segments leave room, and which the next skb carries.
     reserved: int = 0
     riding: int = 0
 
     def write(self, now: int, *sizes: int, last: bool) -> list[Sent]:
-        """The server writes so many bytes with each of its calls; what leaves meanwhile.
+        """Write so many bytes with each call; return the segments that leave meanwhile.
 
-        last: whether it shuts the connection down after them.
+        last: whether the server shuts the connection down after them.
         """
         self.restart_idle(now)
         self.calls.extend(sizes)
@@ -42,9 +42,9 @@ class Sender(Windowed):
         return self.copy(now)
 
     def write_fin(self, now: int) -> list[Sent]:
-        """Shut down after the last write; the FIN, if it leaves alone, at once (tcp_send_fin).
+        """Shut down; return the FIN if it leaves now and alone (tcp_send_fin).
 
-        What the buffer has no room for is written first.
+        Nothing is sent while the buffer has no room for all writes: they come first.
         """
         if self.calls:
             return []
@@ -52,11 +52,11 @@ class Sender(Windowed):
         return self.transmit(now)
 
     def release_waiting(self, now: int, option_bytes: int = 0) -> list[Sent]:
-        """After an acknowledgement, at once (tcp_data_snd_check).
+        """Send waiting data at once after an acknowledgement (tcp_data_snd_check).
 
-        Nothing leaves the host's own queue meanwhile.
-        option_bytes: of an acknowledgement that is due. The first skb takes them along, and
-        every segment that leaves now is shorter by them (tcp_current_mss).
+        Meanwhile no packet leaves the host's own queue. option_bytes: options of an
+        acknowledgement that is due. The first skb carries them, and every segment that leaves now
+        is shorter by them (tcp_current_mss).
         """
         self.queued, self.reserved, self.riding = 0, option_bytes, option_bytes
         out = self.transmit(now)
@@ -64,7 +64,7 @@ class Sender(Windowed):
         return out
 
     def release_written(self, now: int) -> list[Sent]:
-        """Send what a server writes that was woken up, then what that queue kept back."""
+        """Send what a woken server writes, then what the host's own queue has delayed."""
         held, writes = self.throttled, bool(self.calls)
         out = self.copy(now)
         if writes and self.last_write:
@@ -73,7 +73,7 @@ class Sender(Windowed):
         return out + self.release_held(now)
 
     def release_held(self, now: int) -> list[Sent]:
-        """Send what that queue kept back (tcp_tsq_write)."""
+        """Send what the host's own queue has delayed (tcp_tsq_write)."""
         out: list[Sent] = []
         while self.throttled:
             out += self.release_waiting(now)
@@ -85,9 +85,9 @@ class Sender(Windowed):
         return self.mss - self.reserved
 
     def transmit(self, now: int, only_one: bool = False, probe: bool = False) -> list[Sent]:
-        """Send what the windows allow, as skbs of a few segments each.
+        """Send what both windows allow, as skbs of a few segments each.
 
-        probe: one skb at most, beyond the window if need be.
+        only_one: one skb at most. probe: one skb at most, even beyond the congestion window.
         """
         out: list[Sent] = []
         self.throttled = False
@@ -131,12 +131,12 @@ class Sender(Windowed):
                 and self.queued >= max(2 * memory, self.pacing >> 10))
 
     def _start_timer(self, now: int, was_idle: bool) -> None:
-        """After new data."""
+        """Start or adapt the timer after new data was sent."""
         oldest = self.batches[0].sent_at if self.batches else now
         self.timer.sent(now, was_idle, self.in_flight, oldest)
 
     def expire(self, now: int) -> list[Sent]:
-        """The timer has fired; what it sends."""
+        """Handle the timer that has fired; return what it sends."""
         if not self.timer.probe:
             return self._time_out(now)
         self.timer.at = None
@@ -159,7 +159,7 @@ class Sender(Windowed):
         return out
 
     def _repeat_last(self, now: int) -> list[Sent]:
-        """Retransmit the last segment, as a probe."""
+        """Retransmit the last segment as a probe."""
         batch = self.batches[-1]
         if len(batch.ends) > 1:
             end, call_end = batch.ends.pop(), 0
@@ -169,7 +169,10 @@ class Sender(Windowed):
         return self._retransmit(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
-        """Retransmit the first segment; its acknowledgement undoes it (tcp_retransmit_timer)."""
+        """Retransmit the first segment; its acknowledgement undoes the timeout.
+
+        (tcp_retransmit_timer)
+        """
         self.timer.at = None
         if not self.batches or self.timer.gives_up(now):
             return []
@@ -198,8 +201,8 @@ class Sender(Windowed):
                     duplicate: bool = False) -> None:
         """Take an acknowledgement (tcp_ack, tcp_clean_rtx_queue).
 
-        stamp: when what it echoes was sent; duplicate: it reports a segment that
-        arrived twice (DSACK).
+        stamp: the time stamp that it echoes. duplicate: whether it reports a segment that arrived
+        twice (DSACK).
         """
         count, first_sent, last_sent, retransmitted = 0, 0, 0, False
         while self.batches and self.batches[0].ends[0] <= upto:
@@ -225,14 +228,14 @@ class Sender(Windowed):
         if count:
             self.acknowledged = upto
             self.in_flight -= count
-            if retransmitted:  # only the time stamps show it, in milliseconds (tcp_rtt_tsopt_us)
+            if retransmitted:  # then only time stamps show the RTT, in ms (tcp_rtt_tsopt_us)
                 first_sent = last_sent = now - MS * max(
                     self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
-            # What came twice counts as delivered twice (tcp_dsack_seen).
+            # A segment that came twice counts as two (tcp_dsack_seen).
             self.grow(now, count + duplicate, first_sent, last_sent)
 
     def _note_acknowledged(self, batch: Batch, upto: int) -> None:
-        """The server hears when the end of one of its calls is acknowledged (tcp_ack_tstamp)."""
+        """Note that the end of one of the server's calls was acknowledged (tcp_ack_tstamp)."""
         self.call_acknowledged |= self.acknowledged < batch.call_end <= upto
 
     def _take_fin(self, now: int) -> list[Sent]:
@@ -253,7 +256,7 @@ class Sender(Windowed):
             batch.ends.append(self.sent)
         self.batches.append(batch)
         self.in_flight += len(payloads)
-        if self.queued is not None:  # each segment has memory of its own there (tcp_gso_segment)
+        if self.queued is not None:  # each segment takes its own memory there (tcp_gso_segment)
             self.queued += skb.size + len(payloads) * SENDING_OVERHEAD
         self.make_room(now)
         self.last_sent_at = now
@@ -267,7 +270,10 @@ class Sender(Windowed):
         return (self.window - self.in_flight) * self.mss
 
     def _should_wait(self, now: int, room: int, most: int) -> bool:
-        """Whether an acknowledgement soon will let more leave at once (tcp_tso_should_defer)."""
+        """Whether to wait for an acknowledgement that lets a larger skb leave.
+
+        (tcp_tso_should_defer)
+        """
         if now - self.last_sent_at > MS or not self.batches:
             return False
         size, limit = self.waiting[0].size, min(room, self._congestion_room())

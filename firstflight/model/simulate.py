@@ -20,12 +20,12 @@ from firstflight.wire.flights import Flights
 RECORD_HEADER_BYTES = 5  # RFC 8446, 5.1
 
 
-class Reads:
-    """Where they may end, counted from the first byte that the server sends.
+class ReadCalls:
+    """Where the client's read calls end, in bytes from the first one that the server sends.
 
-    OpenSSL reads the header of a record, then the rest of it (ssl3_read_n, without read
-    ahead). The server's first messages count as one record, which nearly all of them are: the
-    chain. Without TLS one call takes all.
+    OpenSSL reads the header of a record, then the rest of it (ssl3_read_n, without read ahead).
+    The server's first messages count as one record, since the certificate chain is nearly all of
+    them. Without TLS one call reads everything.
     """
 
     def __init__(self, transfer: Transfer) -> None:
@@ -35,14 +35,14 @@ class Reads:
                      for place in (end - size + RECORD_HEADER_BYTES, end)]
 
     def first(self, begin: int, end: int) -> int:
-        """How far the first call reads of what arrived at once; 0 if it reads all."""
+        """How far the first call reads in bytes that arrived together; 0 if it reads all."""
         place = bisect_right(self.ends, begin)
         return self.ends[place] if place < len(self.ends) and self.ends[place] < end else 0
 
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
-# A system call that fails takes so long in virtual time (um_udelay in UML's handle_syscall); the
-# server reads time stamps in vain before it answers.
+# How long a failing system call takes in virtual time (um_udelay in UML's handle_syscall). The
+# server tries to read time stamps, without success, before it answers.
 FAILED_CALL_NS = 1000
 HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
@@ -50,40 +50,41 @@ HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits 
 class Simulation(Ends):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
-    started: when the client began the fetch that counts, 0 for the first;
-    first_sent: when its first segment left the server. Both, and the arrivals, are
-    overwritten by a later fetch on the connection.
+    started: when the client began the fetch, 0 for the first one. first_sent: when the fetch's
+    first segment left the server. A later fetch on the connection overwrites both, and the
+    arrivals.
     """
 
     def __init__(self, transfer: Transfer) -> None:
         super().__init__(transfer)
-        # Bytes: when what the client waits for has arrived, and when all has.
+        # Bytes that have arrived when the client's current wait is over, and when all is there.
         self.expected = transfer.first_bytes
         self.readable = self.end = (transfer.response_bytes
                                     + transfer.earlier_count * transfer.earlier_bytes)
-        # Of kept connections: how many responses the client has to request, the server to write.
+        # Earlier responses that the client has still to request, and the server to write.
         self.to_request = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
         if transfer.secure is not None:
             before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
             self.readable = before + transfer.secure.first_bytes
             self.end += before
-        self.reads = Reads(transfer)
+        self.read_calls = ReadCalls(transfer)
         self.started = self.first_arrival = self.last_arrival = self.shaken = 0
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = self.window_shaken = 0
-        self.is_answered = True  # whether the client knows that its last request is there
-        self.requested_bytes = transfer.first_request_bytes  # in all, the last one's included
+        self.is_answered = True  # whether the client's last request was acknowledged
+        self.requested_bytes = transfer.first_request_bytes  # of all requests so far
         self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
                                self.end - transfer.response_bytes)
-        self.rest_due = self.rest_at = 0  # of a response in two writes
-        self.heard_at = 0  # when the server last heard of an acknowledgement
-        self.writes_at = 0  # when the server, woken up, writes on
+        # Of a response in two writes: when the second one is due, and when the server wakes for it.
+        self.rest_due = self.rest_at = 0
+        self.heard_at = 0  # when the server last read an acknowledgement's time stamp
+        self.writes_at = 0  # when the woken server writes on
         self.at(self.shaken_hands.requested, self._first_request)
         for left, arrived in self.shaken_hands.challenges:
             self.at(arrived, partial(self._hear, left))
 
     def _hear(self, left: int, now: int) -> None:
-        """Hear from the client without a new acknowledgement."""
+        """Take a packet from the client that acknowledges nothing new."""
         self.echo = left
         self._release(now)
 
@@ -95,11 +96,11 @@ class Simulation(Ends):
             self.at(now + FAILED_CALL_NS, self._answer)
 
     def _write(self, sizes: tuple[int, ...], now: int) -> None:
-        """Write messages that are not the server's last ones."""
+        """Write messages after which the server writes more."""
         self._send(now, self.sender.write(now, *sizes, last=False))
 
     def _finish_handshake(self, secure: Secure, now: int) -> None:
-        """The client has the server's flight: its Finished and its request, in two packets."""
+        """The client has the server's flight, and sends its Finished and its request."""
         self.shaken = now
         self.expected = self.end
         for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
@@ -115,15 +116,15 @@ class Simulation(Ends):
         self.at(now + FAILED_CALL_NS, happen)
 
     def _take_finished(self, now: int) -> None:
-        """The server has heard that its flight is there; its tickets follow."""
+        """The server has the client's Finished, and sends its tickets."""
         self.window_shaken = self.sender.window
         if self.transfer.secure is not None and self.transfer.secure.tickets:
             self._write(self.transfer.secure.tickets, now)
 
     def _next_request(self, now: int) -> None:
-        """After an earlier response; its acknowledgement rides on the answer, as a rule.
+        """Send the next request on the connection; as a rule its answer acknowledges it.
 
-        A server that was requested the last one twice acknowledges at once (tcp_send_dupack).
+        A server that got the last request twice acknowledges at once (tcp_send_dupack).
         """
         upto, window_end = self.receiver.ask(now)
         self.started, self.first_arrival = now, 0
@@ -145,10 +146,10 @@ class Simulation(Ends):
                 else self.transfer.request_bytes)
 
     def _take_request(self, now: int) -> None:
-        """Answer, or first end what an acknowledgement just before began.
+        """Answer a request, after the server has handled an acknowledgement that came just before.
 
-        Having read its time stamp the server fails to read another, then to
-        read a request. What is there by then it answers.
+        For that it reads a time stamp, then fails to read another one and fails to read a
+        request. It answers a request that has come by then.
         """
         since = now - self.heard_at
         at = self.heard_at + FAILED_CALL_NS if since <= FAILED_CALL_NS else max(
@@ -156,7 +157,7 @@ class Simulation(Ends):
         self.at(at, self._answer)
 
     def _expire_client(self, now: int) -> None:
-        """The client's timer is due, and the answer is not there."""
+        """Handle the client's timer: no answer has come."""
         timer = self.receiver.timer
         if timer.at != now or timer.gives_up(now):
             return
@@ -167,7 +168,7 @@ class Simulation(Ends):
         self.at(timer.at or now, self._expire_client)
 
     def _retransmit_message(self, now: int, probe: bool) -> None:
-        """A probe is the last message, a timeout repeats the first that is not acknowledged."""
+        """Send the last message again as a probe; at a timeout, the first unacknowledged one."""
         timer, secure, size = self.receiver.timer, self.transfer.secure, self._request_bytes
         end = self.message_bytes
         finished = secure.hello_bytes + secure.finished_bytes if secure else 0
@@ -185,10 +186,10 @@ class Simulation(Ends):
             timer.back_off(now)
 
     def _refuse(self, sent_at: int, now: int) -> None:
-        """The server has the request already, and reports it (DSACK, tcp_ack_snd_check).
+        """Report to the client that its request came twice (DSACK, tcp_ack_snd_check).
 
-        What waits and may leave by then takes that along (tcp_data_snd_check); else it leaves
-        alone, before what is written then.
+        Waiting data that may leave now carries the report (tcp_data_snd_check); else the report
+        leaves alone, before data that is written then.
         """
         self.echo = sent_at
         self.server.hurry()
@@ -199,10 +200,10 @@ class Simulation(Ends):
         self._wake(now)
 
     def _hear_of_request(self, upto: int, now: int) -> None:
-        """The server has the last request, unless what it sent left before.
+        """Take an acknowledgement of the last request, if it is one.
 
-        So does a report (DSACK) of the request before, which was sent twice. Only time stamps show
-        the RTT of a repeated one.
+        A packet that the server sent before is none, nor is a report (DSACK) of the request
+        before. Only time stamps show the RTT of a repeated request.
         """
         if self.is_answered or upto < self.requested_bytes:
             return
@@ -230,7 +231,7 @@ class Simulation(Ends):
             self._write_last(now, *(self.transfer.writes or (size,)))
 
     def _wait(self, now: int) -> None:
-        """The server waits until the rest is due; hearing of an acknowledgement it begins anew."""
+        """Wait until the rest is due; every acknowledgement makes the server wait again."""
         self.rest_at = now + waited_ns(self.rest_due - now) + FAILED_CALL_NS
         self.at(self.rest_at, self._answer_rest)
 
@@ -239,7 +240,7 @@ class Simulation(Ends):
             return
         self.rest_due = 0
         rest = self.transfer.response_bytes - self.transfer.burst_bytes
-        if self.sender.calls:  # one write with what there was no room for
+        if self.sender.calls:  # the buffer had no room: the rest joins that write
             self.sender.calls[-1] += rest
             self._write_last(now)
         else:
@@ -267,19 +268,19 @@ class Simulation(Ends):
             self.at(due, self._expire)
 
     def _expire(self, now: int) -> None:
-        """The sender's timer is due, unless it was set anew meanwhile."""
+        """Handle the sender's timer, unless it was set again meanwhile."""
         if self.sender.timer.at == now:
             self._send(now, self.sender.expire(now))
 
     def _receive_duplicate(self, segment: Sent, echo: int, has_of_client: int, sent_at: int,
                            now: int) -> None:
-        """A segment that is there already is acknowledged at once, as such (DSACK, RFC 2883)."""
+        """Take a segment that came before, and report it at once (DSACK, RFC 2883)."""
         self._hear_of_request(has_of_client, now)
         self.receiver.receive_duplicate(now, segment, echo, sent_at)
         self._acknowledge(now, DSACK_BYTES)
 
     def _receive_fin(self, sent_at: int, now: int) -> None:
-        """The server's FIN, alone, is acknowledged at once, as a byte more."""
+        """Take the server's FIN, and acknowledge it at once; it counts as a byte."""
         self.receiver.note_stamp(self.receiver.received, sent_at)
         upto = self.receiver.acknowledged + 1
         self.up.send(now, HEADER_BYTES, partial(
@@ -287,7 +288,10 @@ class Simulation(Ends):
 
     def _receive(self, segment: Sent, echo: int, has_of_client: int, sent_at: int,
                  now: int) -> None:
-        """has_of_client: bytes of the client's that the server had when the segment left."""
+        """Take a segment of new data.
+
+        has_of_client: how many bytes of the client the server had when the segment left.
+        """
         self.receiver.take(now, segment, echo, sent_at)
         self._hear_of_request(has_of_client, now)
         if not self.first_arrival and (self.transfer.secure is None
@@ -299,9 +303,9 @@ class Simulation(Ends):
         if is_last and self.transfer.secure and not (self.sender.fin_waiting
                                                      or self.sender.fin_sent):
             self.receiver.end()
-        at_once = self.receiver.read(now, segment, self.reads.first(
+        at_once = self.receiver.read(now, segment, self.read_calls.first(
             self.receiver.received - segment.payload, self.receiver.received))
-        # With its last byte the client closes: what it sends acknowledges, unless that was done.
+        # The client closes after the last byte: its FIN acknowledges it, if nothing has before.
         closing = self.transfer.secure.close_bytes if self.transfer.secure is not None else 0
         if at_once:
             self._acknowledge(now)
@@ -332,7 +336,10 @@ class Simulation(Ends):
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
                       duplicate: bool = False, releases: bool = True) -> None:
-        """releases: not where what it comes with is acknowledged by what leaves (_refuse)."""
+        """Take an acknowledgement at the server.
+
+        releases: whether it lets data leave now; with a repeated request `_refuse` does so.
+        """
         self.first_flight = self.first_flight or (
             self.sender.in_flight - self.sender.beyond - self.sender.fin_sent)
         self.echo = sent_at
@@ -347,12 +354,12 @@ class Simulation(Ends):
             self._release(now)
 
     def _release(self, now: int) -> None:
-        """What an acknowledgement lets leave, at once and by the server."""
+        """Send what an acknowledgement lets leave: at once, then by the woken server."""
         self._send(now, self.sender.release_waiting(now))
         self._wake(now)
 
     def _wake(self, now: int) -> None:
-        """The server, woken up, first fails to read time stamps, then writes."""
+        """Wake the server if there is room: it fails to read time stamps, then writes."""
         if not self.sender.wakes(now):
             self._send(now, self.sender.release_held(now))
         elif self.writes_at <= now:

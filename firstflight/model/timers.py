@@ -11,22 +11,21 @@ from firstflight.net.path import LEAST_TIMEOUT_US, Clock, RoundTrip
 
 FIRST_PROBE = 1000  # jiffies, without a sample of the RTT (TCP_TIMEOUT_INIT)
 LONGEST_TIMEOUT = 120_000  # jiffies (TCP_RTO_MAX)
-# Milliseconds after the first of a row of timeouts, when a connection is given up: as long as 15
-# of them take that begin with the least timeout (tcp_retries2, tcp_model_timeout).
+# A connection is given up so many ms after the first of successive timeouts: as long as 15 of them
+# take if the first one is the shortest possible (tcp_retries2, tcp_model_timeout).
 GIVEN_UP_MS = 924_600
 
 
 @dataclass
 class LossTimer:
-    """When a sender that hears nothing retransmits, or sends a probe (ICSK_TIME_LOSS_PROBE).
+    """When a sender without acknowledgements retransmits or sends a probe.
 
-    probes: whether there are any (tcp_early_retrans). timeout: jiffies
-    (icsk_rto); at: when it fires, None while it does not run; probe: whether
-    it is a probe's; due: in jiffies, before the timer wheel rounds it up.
-    probed_upto: what was sent when the last probe left, 0 once that is
-    acknowledged (tlp_high_seq); repeated: whether it was nothing new. open:
-    whether the sender takes nothing for lost or sent in vain (TCP_CA_Open).
-    backed_off_at: when the first of a row of timeouts retransmitted, jiffies
+    probes: whether it sends probes at all (tcp_early_retrans). timeout: jiffies (icsk_rto). at:
+    when the timer fires, None while it does not run. probe: whether it fires for a probe
+    (ICSK_TIME_LOSS_PROBE). due: in jiffies, before the timer wheel rounds it up. probed_upto: how
+    much was sent when the last probe left, 0 once that is acknowledged (tlp_high_seq). repeated:
+    whether that probe repeated data. open: whether nothing counts as lost or retransmitted
+    (TCP_CA_Open). backed_off_at: when the first of successive timeouts retransmitted, jiffies
     (retrans_stamp).
     """
 
@@ -43,19 +42,22 @@ class LossTimer:
     backed_off_at: int | None = None
 
     def sampled(self) -> None:
-        """The estimate of the RTT is new (tcp_set_rto)."""
+        """Follow a new estimate of the RTT (tcp_set_rto)."""
         self.timeout = min(-(-self.round_trip.timeout_us // 1000), LONGEST_TIMEOUT)
 
     def restart(self, now: int) -> None:
-        """The whole retransmission timeout from now on (tcp_rearm_rto)."""
+        """Start the whole retransmission timeout now (tcp_rearm_rto)."""
         self._start(now, self.timeout, probe=False)
 
     def resume(self, now: int, oldest_sent_at: int) -> None:
-        """What is left of the timeout, after a probe that was not sent (tcp_rearm_rto)."""
+        """Start the rest of the timeout, after a probe that was not sent (tcp_rearm_rto)."""
         self._start(now, -(-max(self._left_us(now, oldest_sent_at), 1) // 1000), probe=False)
 
     def sent(self, now: int, was_idle: bool, packets: int, oldest_sent_at: int) -> None:
-        """New data left; packets: now under way (tcp_event_new_data_sent, tcp_write_xmit)."""
+        """Note that new data left (tcp_event_new_data_sent, tcp_write_xmit).
+
+        packets: in flight now.
+        """
         if was_idle:
             self.restart(now)
         elif self.probe and self.at is not None:
@@ -64,7 +66,7 @@ class LossTimer:
             self._start_probe(now, packets, self._left_us(now, oldest_sent_at))
 
     def acknowledged(self, now: int, packets: int) -> None:
-        """New data was acknowledged; packets: still under way (tcp_set_xmit_timer)."""
+        """Note that new data was acknowledged. packets: still in flight (tcp_set_xmit_timer)."""
         self.backed_off_at = None
         if not packets:
             self.at = None
@@ -74,22 +76,23 @@ class LossTimer:
             self.restart(now)
 
     def back_off(self, now: int) -> None:
-        """It fired and data was retransmitted (tcp_retransmit_timer)."""
+        """Double the timeout after it has fired and data was retransmitted (tcp_retransmit_timer).
+        """
         if self.backed_off_at is None:
             self.backed_off_at = self.clock.jiffies(now)
         self.timeout = min(2 * self.timeout, LONGEST_TIMEOUT)
         self.restart(now)
 
     def gives_up(self, now: int) -> bool:
-        """Whether it fires for the last time, and the connection ends (tcp_write_timeout)."""
+        """Whether it fires for the last time, which ends the connection (tcp_write_timeout)."""
         return (self.backed_off_at is not None
                 and self.clock.jiffies(now) - self.backed_off_at >= GIVEN_UP_MS)
 
     def _start_probe(self, now: int, packets: int, until_timeout_us: int) -> None:
-        """tcp_schedule_loss_probe"""
+        """Start the timer for a probe (tcp_schedule_loss_probe)."""
         wait = FIRST_PROBE
         if self.round_trip.smoothed_8:
-            # Alone, the segment may wait for its acknowledgement as well.
+            # The acknowledgement of a single segment may be delayed.
             spare_us = LEAST_TIMEOUT_US if packets == 1 else 2000
             wait = -(-((self.round_trip.smoothed_8 >> 2) + spare_us) // 1000)
         if until_timeout_us > 0:
@@ -103,5 +106,5 @@ class LossTimer:
             self.due, self.at = due, self.clock.expiry(now, due)
 
     def _left_us(self, now: int, oldest_sent_at: int) -> int:
-        """tcp_rto_delta_us"""
+        """The time left until the timeout (tcp_rto_delta_us)."""
         return self.clock.us(oldest_sent_at) + self.timeout * 1000 - self.clock.us(now)

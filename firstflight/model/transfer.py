@@ -1,4 +1,4 @@
-"""What decides how long a fetch takes where nothing is lost."""
+"""All that decides how long a fetch takes if nothing is lost."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
 class Secure:
     """The messages of TLS 1.3 before a request, in bytes on the wire.
 
-    hello_bytes, finished_bytes: of the client's two messages. flight, tickets:
-    of the server's, each write of its own. first_bytes: of the response, that
-    have to be there before any can be read: its first record. close_bytes: what
-    the client sends when it closes.
+    hello_bytes, finished_bytes: the client's two messages. flight, tickets: the server's writes.
+    first_bytes: the response's first record, which has to be complete before any of it can be
+    read. close_bytes: what the client sends when it closes.
     """
 
     hello_bytes: int
@@ -32,27 +31,27 @@ class Secure:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What decides a lossless fetch.
+    """A lossless fetch.
 
-    path: its delays and rates; the queue is taken to be long enough, and nothing to be lost.
+    path: its delays and rates are used; its queues count as long enough, its losses as 0.
     initcwnd, initrwnd: segments.
     response_bytes, request_bytes: payload, HTTP headers included.
-    burst_bytes, gap_ms: a response in two writes: so much of it at once, the
-        rest after that time; gap_ms 0 for one write.
-    restart_after_idle: tcp_slow_start_after_idle; loss_probes: whether
-        tcp_early_retrans allows any.
-    earlier_bytes, earlier_request_bytes: of each response fetched before on the
-        same connection; 0 for none. earlier_count: how many. idle_ms: how long the client
-        pauses after them.
-    writes: of the response, bytes each, () for one; secure: the handshake of
-        TLS before it, None for plain HTTP.
-    clock_phase_ns: how far into a millisecond of the kernel's clock the first
-        SYN leaves (exchange.clock_phase_ns).
+    burst_bytes, gap_ms: a response in two writes: this much at once, the rest after
+        that time; gap_ms is 0 for one write.
+    restart_after_idle: tcp_slow_start_after_idle. loss_probes: whether
+        tcp_early_retrans allows them.
+    earlier_bytes, earlier_request_bytes: sizes of each earlier response on the
+        connection and of its request; 0 for none. earlier_count: how many. idle_ms: the
+        client's pause after them.
+    writes: sizes of the response's writes in bytes, () for one write. secure: the handshake
+        of TLS, None for plain HTTP.
+    clock_phase_ns: time from the beginning of a millisecond of the kernel's clock to the first
+        SYN (exchange.clock_phase_ns).
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
-    window_scale: bits, as of the client's SYN; None for what window_unit makes
-        of its buffers.
-    handshake_us: its RTT as the server takes it, where the path is not an idle one; None for
-        that of an idle one.
+    window_scale: bits, from the client's SYN; None to follow from its buffers
+        (window_unit).
+    handshake_us: the RTT that the server measures in the handshake if the path is not idle;
+        None for an idle path.
     """
 
     path: Path
@@ -80,20 +79,20 @@ class Transfer:
 
     @property
     def window_unit(self) -> int:
-        """Bytes that the client counts its window in."""
+        """Bytes in a unit of the client's window."""
         return (window_unit(self.receive_buffers) if self.window_scale is None
                 else 1 << self.window_scale)
 
     @property
     def first_request_bytes(self) -> int:
-        """What the client sends first on the connection."""
+        """Bytes of the client's first message on the connection."""
         if self.secure is not None:
             return self.secure.hello_bytes
         return self.earlier_request_bytes if self.earlier_bytes else self.request_bytes
 
     @property
     def first_bytes(self) -> int:
-        """What the server sends on the connection before the client's next request."""
+        """Bytes that the server sends before the client's second message."""
         if self.secure is not None:
             return sum(self.secure.flight)
         return self.earlier_bytes or self.response_bytes

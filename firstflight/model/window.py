@@ -1,13 +1,16 @@
 """The congestion window of a Linux TCP sender: how it grows, and shrinks when it is not used.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins.
-Times are integer nanoseconds since the first SYN left.
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins; those
+that do not depend on CUBIC are in model/congestion.py. Times are integer nanoseconds since the
+first SYN left.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from firstflight.model.congestion import (WindowUse, additive_increase, remembered_threshold,
+                                          restarted_window, shrunk_window, slow_start)
 from firstflight.model.timers import LossTimer
 from firstflight.model.writer import MAX_BATCH_BYTES, Writer
 from firstflight.net.path import NEVER, Clock, RoundTrip
@@ -20,11 +23,11 @@ HYSTART_SPACING_US = 2000  # hystart_ack_delta_us
 
 @dataclass
 class Cubic:
-    """CUBIC as far as it goes without loss: HyStart, then growth from there (tcp_cubic.c).
+    """The part of CUBIC that acts without losses: HyStart, and growth after it (tcp_cubic.c).
 
-    hystart: whether there is any; without, slow start never ends, as Reno's.
-    threshold: ssthresh, segments. ended_at: the window at which HyStart ended
-    slow start, 0 before; has_ended: whether it ended since the last timeout.
+    hystart: whether HyStart is used; without it slow start never ends, as Reno's. threshold:
+    ssthresh, segments. ended_at: the window at which HyStart ended slow start, 0 before.
+    has_ended: whether it has ended since the last timeout.
     """
 
     hystart: bool = True
@@ -48,9 +51,9 @@ class Cubic:
 
     def sample(self, now_us: int, us: int, window: int, acknowledged: int, sent: int,
                pacing: int) -> None:
-        """An acknowledgement's RTT (cubictcp_acked, hystart_update).
+        """Take the RTT of an acknowledgement (cubictcp_acked, hystart_update).
 
-        acknowledged, sent: bytes; pacing: bytes a second.
+        acknowledged, sent: bytes so far. pacing: bytes a second.
         """
         if self.epoch_ms is not None and now_us // 1000 - self.epoch_ms < 1000:
             return
@@ -67,16 +70,17 @@ class Cubic:
                 self.has_ended, self.threshold, self.ended_at = True, window, window
 
     def shift(self, now_ms: int, idle_ms: int) -> None:
-        """Sending resumes after a pause (cubictcp_cwnd_event_tx_start).
+        """Move the epoch by a pause when sending resumes (cubictcp_cwnd_event_tx_start).
 
-        The epoch moves by the pause, but never beyond now: the pause counts
-        from what was sent last, and the epoch may have begun after that.
+        It never moves beyond now: the pause counts from the last segment sent, and the epoch may
+        have begun after that.
         """
         if self.epoch_ms is not None:
             self.epoch_ms = min(self.epoch_ms + idle_ms, now_ms)
 
     def reset(self, now_us: int, sent: int) -> None:
-        """A timeout forgets all but the threshold (bictcp_reset, bictcp_hystart_reset)."""
+        """Forget everything but the threshold after a timeout (bictcp_reset, bictcp_hystart_reset).
+        """
         self.epoch_ms, self.least_us, self.per_segment = None, 0, 0
         self.origin = self.counted = self.friendly = self.credit = 0
         self.has_ended = False
@@ -85,7 +89,7 @@ class Cubic:
         self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
 
     def _is_train(self, now_us: int, pacing: int) -> bool:
-        """Whether closely spaced acknowledgements last for half an RTT."""
+        """Whether closely spaced acknowledgements have come for half an RTT."""
         if now_us - self.last_ack_us > HYSTART_SPACING_US:
             return False
         self.last_ack_us = now_us
@@ -93,7 +97,7 @@ class Cubic:
         return now_us - self.round_start_us > (self.least_us + cushion_us) // 2
 
     def _is_delayed(self, us: int) -> bool:
-        """Whether even the quickest of a round's acknowledgements was late."""
+        """Whether even a round trip's quickest acknowledgement was late."""
         self.round_least_us = min(self.round_least_us, us)
         if self.samples < HYSTART_SAMPLES:
             self.samples += 1
@@ -103,22 +107,16 @@ class Cubic:
     def grow(self, now_ms: int, window: int, acknowledged: int) -> int:
         """The window after so many segments were acknowledged (cubictcp_cong_avoid)."""
         if window < self.threshold:
-            grown = min(window + acknowledged, self.threshold)
-            acknowledged -= grown - window
-            window = grown
+            window, acknowledged = slow_start(window, self.threshold, acknowledged)
             if not acknowledged:
                 return window
         self._update(now_ms, window, acknowledged)
-        if self.credit >= self.per_segment:  # tcp_cong_avoid_ai
-            self.credit = 0
-            window += 1
-        self.credit += acknowledged
-        window += self.credit // self.per_segment
-        self.credit %= self.per_segment
+        window, self.credit = additive_increase(window, self.credit, self.per_segment,
+                                                acknowledged)
         return window
 
     def _update(self, now_ms: int, window: int, acknowledged: int) -> None:
-        """How many acknowledged segments grow the window by one (bictcp_update)."""
+        """Compute how many acknowledged segments grow the window by one (bictcp_update)."""
         self.counted += acknowledged
         if self.updated_window == window and now_ms - self.updated_ms <= 31:  # HZ / 32
             return
@@ -129,7 +127,7 @@ class Cubic:
                 self.friendly = self.origin = window
             elapsed = ((now_ms - self.epoch_ms - -self.least_us // 1000) << 10) // 1000
             target = self.origin + (410 * elapsed ** 3 >> 40)
-            # As nothing was lost yet, by 5 % a round trip at least.
+            # Before the first loss the window grows by at least 5 % a round trip.
             self.per_segment = min(window // (target - window) if target > window else 20, 20)
         step = window * 15 >> 3  # beta_scale
         while self.counted > step:
@@ -144,9 +142,9 @@ class Cubic:
 class Windowed(Writer):
     """A writer with a congestion window.
 
-    handshake_us: SYN-ACK to its acknowledgement; hystart: whether CUBIC has
-    it; restart_after_idle: tcp_slow_start_after_idle; probes: whether there
-    are tail loss probes (tcp_early_retrans).
+    handshake_us: RTT from the SYN-ACK to its acknowledgement. hystart: as in Cubic.
+    restart_after_idle: tcp_slow_start_after_idle. probes: as in LossTimer. use: how much of the
+    window is filled.
     """
 
     clock: Clock
@@ -157,14 +155,11 @@ class Windowed(Writer):
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     cubic: Cubic = field(init=False)
     timer: LossTimer = field(init=False)
-    # Whether the window is what limits the sender (tcp_cwnd_validate).
-    limited: bool = False
-    most_in_flight: int = 0
-    usage_end: int = 0
+    use: WindowUse = field(default_factory=WindowUse)
     used: int = 0  # snd_cwnd_used, segments
     used_at: int = 0  # snd_cwnd_stamp, jiffies
     round_end: int = 0
-    pacing: int = 0  # bytes a second: nothing paces, but sizes follow it
+    pacing: int = 0  # bytes a second: nothing is paced, but the size of skbs follows it
     last_sent_at: int = -MS
     # The window and threshold before a timeout, until an acknowledgement undoes that.
     before_timeout: tuple[int, int] | None = None
@@ -179,29 +174,30 @@ class Windowed(Writer):
         self._pace()
 
     def restart_idle(self, now: int) -> None:
-        """RFC 5681's restart window, halved for every timeout of silence (tcp_cwnd_restart)."""
+        """Shrink the window after a pause, before new data is sent (tcp_cwnd_restart)."""
         if self.in_flight or not self.sent:
             return
-        timeout_ms = self.timer.timeout
         idle_ms = self.clock.jiffies(now) - self.clock.jiffies(self.last_sent_at)
         self.cubic.shift(self.clock.us(now) // 1000, idle_ms)
-        if idle_ms <= timeout_ms or not self.restart_after_idle:
+        if idle_ms <= self.timer.timeout or not self.restart_after_idle:
             return
-        self.cubic.threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
-        restart = min(self.initial_window, self.window)
-        while (idle_ms := idle_ms - timeout_ms) > 0 and self.window > restart:
-            self.window >>= 1
-        self.window = max(self.window, restart)
+        self.cubic.threshold = remembered_threshold(self.window, self.cubic.threshold)
+        self.window = restarted_window(self.window, self.initial_window, idle_ms,
+                                       self.timer.timeout)
         self.used, self.used_at = 0, self.clock.jiffies(now)
 
     def time_out(self, now: int) -> None:
-        """Nothing was heard for the timer's time (tcp_enter_loss)."""
+        """Handle a timeout: remember the window until it is undone (tcp_enter_loss)."""
         if self.before_timeout is None:
-            threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
-            self.before_timeout = self.window, threshold
+            self.before_timeout = (self.window,
+                                   remembered_threshold(self.window, self.cubic.threshold))
         self.cubic.reset(self.clock.us(now), self.sent)
 
     def grow(self, now: int, count: int, first_sent: int, last_sent: int) -> None:
+        """Grow the window after an acknowledgement of so many segments (tcp_cong_avoid).
+
+        first_sent, last_sent: when the first and the last of them left.
+        """
         new_round = self.acknowledged > self.round_end
         if new_round:
             self.round_end = self.sent
@@ -211,17 +207,17 @@ class Windowed(Writer):
         self.cubic.sample(now_us, now_us - self.clock.us(last_sent),
                           1 if self.before_timeout else self.window, self.acknowledged,
                           self.sent, self.pacing)
-        if self.before_timeout:  # tcp_try_undo_loss: the time stamp shows that it was in vain
+        if self.before_timeout:  # its time stamp shows: nothing was lost (tcp_try_undo_loss)
             self.window, self.cubic.threshold = self.before_timeout
             self.before_timeout = None
         self.timer.acknowledged(now, self.in_flight)
         if self._is_limited():
             self.window = self.cubic.grow(now_us // 1000, self.window, count)
-        self.used_at = self.clock.jiffies(now)  # tcp_cong_avoid
+        self.used_at = self.clock.jiffies(now)
         self._pace()
 
     def _pace(self) -> None:
-        """tcp_update_pacing_rate"""
+        """Compute the pacing rate (tcp_update_pacing_rate)."""
         percent = 200 if self.window < self.cubic.threshold // 2 else 120
         self.pacing = (self.mss * percent * max(self.window, self.in_flight) * 80_000
                        // self.round_trip.smoothed_8)
@@ -235,12 +231,11 @@ class Windowed(Writer):
         return max(min(share, MAX_BATCH_BYTES) // self.mss, 2)
 
     def note_use(self, now: int, limited: bool) -> None:
-        """Whether the window was used up (tcp_cwnd_validate)."""
-        if (self.acknowledged >= self.usage_end or limited
-                or (not self.limited and self.in_flight > self.most_in_flight)):
-            self.limited = limited
-            self.most_in_flight = self.in_flight
-            self.usage_end = self.sent
+        """Shrink a window that was not filled for a timeout (tcp_cwnd_validate).
+
+        limited: whether the window kept more from leaving.
+        """
+        self.use.note(self.acknowledged, self.sent, self.in_flight, limited)
         jiffies = self.clock.jiffies(now)
         if self._is_limited():
             self.used, self.used_at = 0, jiffies
@@ -248,19 +243,15 @@ class Windowed(Writer):
         self.used = max(self.used, self.in_flight)
         if not self.restart_after_idle or jiffies - self.used_at < self.timer.timeout:
             return
-        if not self.starved:  # tcp_cwnd_application_limited (RFC 2861)
-            used = max(self.used, self.initial_window)
-            if used < self.window:
-                self.cubic.threshold = max(self.cubic.threshold,
-                                           (self.window >> 1) + (self.window >> 2))
-                self.window = (self.window + used) >> 1
+        if not self.starved:
+            if (window := shrunk_window(self.window, self.initial_window, self.used)) < self.window:
+                self.cubic.threshold = remembered_threshold(self.window, self.cubic.threshold)
+                self.window = window
             self.used = 0
         self.used_at = jiffies
 
     def _is_limited(self) -> bool:
-        """tcp_is_cwnd_limited"""
-        return self.limited or (self.window < self.cubic.threshold
-                                and self.window < 2 * self.most_in_flight)
+        return self.use.may_grow(self.window, self.cubic.threshold)
 
     def make_room(self, now: int) -> bool:
         grows = super().make_room(now)

@@ -60,10 +60,10 @@ class Batch:
 class Writer:
     """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
 
-    mss: at most; less where the largest window that was offered is small.
-    window: initcwnd at first, segments; window_end: what the receiver offers;
-    buffers: bytes that the send buffer has at first and at most (tcp_wmem).
-    Counts of bytes but where a unit is named.
+    mss: of a full segment, smaller if the largest offered window is small. window: the congestion
+    window, initcwnd at first, segments. window_end: sequence number at the end of the receiver's
+    window. buffers: size of the send buffer at first and at most (tcp_wmem). Counts are bytes
+    unless another unit is named.
     """
 
     mss: int
@@ -77,13 +77,13 @@ class Writer:
     waiting: deque[Waiting] = field(default_factory=deque)
     batches: deque[Batch] = field(default_factory=deque)
     closed: bool = False  # the FIN waits behind the last byte
-    fin_waiting: bool = False  # alone: the last byte has left; it counts as a byte more
+    fin_waiting: bool = False  # alone, since the last byte has left; it counts as a byte
     fin_sent: bool = False
     largest_offer: int = 0
     pushed_at: int = 0
     calls: deque[int] = field(default_factory=deque)  # bytes left in each write
     starved: bool = False  # SOCK_NOSPACE
-    call_acknowledged: bool = False  # the server has not heard of it yet
+    call_acknowledged: bool = False  # the end of a call was; the server has not read that yet
     last_write: bool = False
     buffer: int = 0
     full_mss: int = 0
@@ -97,13 +97,14 @@ class Writer:
         self.note_offer(self.window_end)
 
     def note_offer(self, window: int) -> None:
-        """Bytes that the receiver offers (tcp_sync_mss)."""
+        """Adapt the MSS to the window that the receiver offers, bytes (tcp_sync_mss)."""
         self.largest_offer = max(self.largest_offer, window)
         self.mss = min(self.full_mss, self._most_at_once)
 
     @property
     def _most_at_once(self) -> int:
-        """Half of the largest window, or all of a small one (tcp_bound_to_half_wnd)."""
+        """Bytes: half of the largest offered window, or all of a small one (tcp_bound_to_half_wnd).
+        """
         return self.largest_offer // 2 if self.largest_offer > USUAL_MSS else self.largest_offer
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
@@ -111,7 +112,7 @@ class Writer:
         raise NotImplementedError
 
     def copy(self, now: int) -> list[Sent]:
-        """Copy the server's writes, call by call, while the send buffer has room."""
+        """Copy the server's writes into the buffer while it has room; return what leaves."""
         out: list[Sent] = []
         while self.calls:
             sent, done = self._copy_call(now)
@@ -126,7 +127,7 @@ class Writer:
         return out
 
     def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
-        """One call of the server's; whether all of it was copied (tcp_sendmsg_locked)."""
+        """Copy one call; return what leaves, and whether all was copied (tcp_sendmsg_locked)."""
         half = self.largest_offer // 2
         most = min(self._most_at_once, MAX_BATCH_BYTES)
         goal = max(most // self.mss, 1) * self.mss  # tcp_xmit_size_goal
@@ -138,10 +139,10 @@ class Writer:
                     self.starved = True
                     if self.written == call_began:
                         return out, False
-                    out += self._push(now)  # once for want of memory, once at the end
+                    out += self._push(now)  # once for lack of memory, once as the call ends
                     self._note_call()
                     out += self._push(now)
-                    # The server's next call fills up the last skb if that gave of its bytes.
+                    # The server's next call fills up the last skb if some of its bytes have left.
                     call_began = self.written
                     continue
                 self.waiting.append(Waiting())
@@ -158,10 +159,10 @@ class Writer:
         return out, True
 
     def wakes(self, now: int) -> bool:
-        """Whether an acknowledgement wakes up a server that has more to write (tcp_check_space).
+        """Whether an acknowledgement wakes a server that has more to write (tcp_check_space).
 
-        If there was room, nobody looks at the buffer, unless a time stamp wakes up the server, who
-        polls (tcp_poll) and finds the socket writable.
+        If the buffer was not full, only a time stamp wakes the server, which then polls (tcp_poll)
+        and finds the socket writable.
         """
         self.make_room(now)
         acknowledged, self.call_acknowledged = self.call_acknowledged, False
@@ -169,14 +170,17 @@ class Writer:
                 and bool(self.calls))
 
     def make_room(self, now: int) -> bool:
-        """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""
+        """Enlarge a full buffer if the window is not full; return whether it did.
+
+        (tcp_check_space, tcp_new_space)
+        """
         grows = self.starved and self.in_flight < self.window
         if grows:
             self._expand_buffer()
         return grows
 
     def fill(self, wanted: int) -> None:
-        """Top the first skb up from the one behind it (tcp_grow_skb)."""
+        """Fill the first skb up from the one behind it (tcp_grow_skb)."""
         if self.waiting[0].size >= wanted or len(self.waiting) == 1:
             return
         first, second = self.waiting[0], self.waiting[1]
@@ -204,21 +208,21 @@ class Writer:
         return self.transmit(now)
 
     def _note_call(self) -> None:
-        """A call's last byte requests a time stamp when acknowledged (tcp_tx_timestamp)."""
+        """Note where a call ends: its acknowledgement gets a time stamp (tcp_tx_timestamp)."""
         (self.waiting or self.batches)[-1].call_end = self.written
 
     def _is_writable(self) -> bool:
-        """Whether the server learns that there is room (sk_stream_is_writeable)."""
+        """Whether the server may write (sk_stream_is_writeable)."""
         memory = self._memory()
         self.starved = self.buffer - memory < memory // 2
         return not self.starved
 
     def _expand_buffer(self) -> None:
-        """tcp_sndbuf_expand"""
+        """Adapt the buffer's size to the window (tcp_sndbuf_expand)."""
         wanted = max(self.window, 10) * self.per_segment
         self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:
-        """Bytes of memory of what is written and not acknowledged (sk_wmem_queued)."""
+        """Memory of written and unacknowledged data, bytes (sk_wmem_queued)."""
         skbs = len(self.waiting) + len(self.batches)
         return self.written - self.acknowledged + skbs * SENDING_OVERHEAD

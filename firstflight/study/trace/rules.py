@@ -1,6 +1,7 @@
 """The rules of each TCP for an unused window.
 
-They are from their sources, not from the code that is measured:
+They are from their sources, not from the code that is measured (Linux's stand in
+model/congestion.py, which the model of a fetch follows as well):
 
     RFC 2861 as Linux has it: tcp_cwnd_restart(), tcp_cwnd_validate(),
         tcp_is_cwnd_limited(), tcp_reno_cong_avoid()
@@ -20,6 +21,8 @@ from collections import deque
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from firstflight.model.congestion import (WindowUse, additive_increase, remembered_threshold,
+                                          restarted_window, shrunk_window, slow_start)
 from firstflight.study.trace.window import INFINITE
 
 
@@ -128,9 +131,7 @@ class LinuxRules(Rules):
         self.credit = 0  # snd_cwnd_cnt
         self.used = 0  # snd_cwnd_used
         self.stamp = start  # snd_cwnd_stamp
-        self.limited = False  # is_cwnd_limited
-        self.most_packets = 0  # max_packets_out
-        self.usage_end = 1  # cwnd_usage_seq
+        self.use = WindowUse(usage_end=1)
 
     def set_window(self, cwnd: int, ssthresh: int) -> None:
         super().set_window(cwnd, ssthresh)
@@ -140,13 +141,14 @@ class LinuxRules(Rules):
         self.credit = acknowledgements
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
-        floor, cwnd = min(self.setting.initcwnd, self.cwnd), self.cwnd
+        if idle <= rto:
+            return self.cwnd, self.ssthresh
         if self.setting.restarts:
-            return floor if idle > rto else cwnd, self.ssthresh
-        if not self.setting.validation or idle <= rto:
-            return cwnd, self.ssthresh
-        # Halved for every whole RTO but one that ends just now (tcp_cwnd_restart).
-        return max(cwnd >> (idle - 1) // rto, floor), self._remembered()
+            return min(self.setting.initcwnd, self.cwnd), self.ssthresh
+        if not self.setting.validation:
+            return self.cwnd, self.ssthresh
+        return (restarted_window(self.cwnd, self.setting.initcwnd, idle, rto),
+                remembered_threshold(self.cwnd, self.ssthresh))
 
     def before_sending(self, now: int) -> None:
         idle = now - self.connection.last_send
@@ -157,59 +159,35 @@ class LinuxRules(Rules):
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
         packets = self.connection.packets
-        is_limited = packets >= self.cwnd
-        if (self.connection.una >= self.usage_end or is_limited
-                or (not self.limited and packets > self.most_packets)):
-            self.limited, self.most_packets = is_limited, packets
-            self.usage_end = self.connection.nxt
-        if self._may_grow():
+        self.use.note(self.connection.una, self.connection.nxt, packets, packets >= self.cwnd)
+        if self.use.may_grow(self.cwnd, self.ssthresh):
             self.used, self.stamp = 0, now
             return
         self.used = max(self.used, packets)
         if (self.setting.validation and not self.recovering
                 and now - self.stamp >= self.rto):
-            self._application_limited(now)
+            if (cwnd := shrunk_window(self.cwnd, self.setting.initcwnd, self.used)) < self.cwnd:
+                self.ssthresh = remembered_threshold(self.cwnd, self.ssthresh)
+                self.cwnd = cwnd
+            self.used, self.stamp = 0, now
 
     def acknowledged(self, now: int, ack: int) -> None:
         count = self.connection.acknowledged(ack)
         if not count or self.recovering:
             return
-        if self.setting.grows_unused or self._may_grow():
+        if self.setting.grows_unused or self.use.may_grow(self.cwnd, self.ssthresh):
             self._grow(count)
         # tcp_cong_avoid(): with every acknowledgement, which is why Linux's
         # application-limited rule hardly ever finds an RTO without one.
         self.stamp = now
 
-    def _may_grow(self) -> bool:
-        """tcp_is_cwnd_limited()"""
-        return self.limited or (self.cwnd < self.ssthresh and self.cwnd < 2 * self.most_packets)
-
     def _grow(self, count: int) -> None:
+        """Grow by so many acknowledged segments (tcp_reno_cong_avoid)."""
         if self.cwnd < self.ssthresh:
-            grown = min(self.cwnd + count, self.ssthresh)
-            count -= grown - self.cwnd
-            self.cwnd = grown
+            self.cwnd, count = slow_start(self.cwnd, self.ssthresh, count)
             if not count:
                 return
-        # tcp_cong_avoid_ai()
-        if self.credit >= self.cwnd:
-            self.credit = 0
-            self.cwnd += 1
-        before = self.cwnd
-        self.credit += count
-        if self.credit >= before:
-            self.cwnd += self.credit // before
-            self.credit %= before
-
-    def _application_limited(self, now: int) -> None:
-        used = max(self.used, self.setting.initcwnd)
-        if used < self.cwnd:
-            self.ssthresh = self._remembered()
-            self.cwnd = (self.cwnd + used) // 2
-        self.used, self.stamp = 0, now
-
-    def _remembered(self) -> int:
-        return max(self.ssthresh, self.cwnd // 2 + self.cwnd // 4)
+        self.cwnd, self.credit = additive_increase(self.cwnd, self.credit, self.cwnd, count)
 
 
 class ReportRules(Rules):

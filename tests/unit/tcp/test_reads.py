@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firstflight.model.receiver import Receiver
-from firstflight.model.simulate import Reads
+from firstflight.model.simulate import ReadCalls
 from firstflight.model.transfer import Secure
 from firstflight.net.path import Clock, Sent
 from tests.transfers import transfer
@@ -22,8 +22,8 @@ SECURE = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10
     (1564, 1819, 1569), (1819, 2441, 1824), (1824, 2441, 0), (2000, 3063, 2441), (2446, 3063, 0)])
 def test_the_first_call_reads_a_header_or_what_is_left_of_a_record(
         begin: int, end: int, upto: int) -> None:
-    assert Reads(SECURE).first(begin, end) == upto
-    assert Reads(PLAIN).first(begin, end) == 0
+    assert ReadCalls(SECURE).first(begin, end) == upto
+    assert ReadCalls(PLAIN).first(begin, end) == 0
 
 
 @pytest.mark.parametrize(("upto", "offered"), [(0, 82_048), (2000, 81_536)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from firstflight.model.congestion import WindowUse, additive_increase
 from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver
 from firstflight.model.sender import Sender
 from firstflight.net.path import Clock, Sent
@@ -51,7 +52,7 @@ def test_options_take_their_place_in_a_full_segment() -> None:
 def test_a_window_that_is_not_used_shrinks_once_a_timeout() -> None:
     """tcp_cwnd_application_limited notes when (snd_cwnd_stamp)."""
     sender = made()
-    sender.window, sender.limited, sender.most_in_flight = 40, False, 2
+    sender.window, sender.use = 40, WindowUse(False, 2)
     windows = []
     for at_ms in (4000, 4299, 4300, 4301, 4600):
         sender.note_use(at_ms * MS, limited=False)
@@ -62,7 +63,7 @@ def test_a_window_that_is_not_used_shrinks_once_a_timeout() -> None:
 def test_a_window_without_room_to_write_stays_for_another_timeout() -> None:
     """SOCK_NOSPACE: what limits is the send buffer."""
     sender = made()
-    sender.window, sender.limited, sender.most_in_flight, sender.starved = 40, False, 2, True
+    sender.window, sender.use, sender.starved = 40, WindowUse(False, 2), True
     sender.note_use(4000 * MS, limited=False)
     sender.starved = False
     sender.note_use(4299 * MS, limited=False)
@@ -146,3 +147,12 @@ def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> 
     receiver.patience_ms = 50
     assert receiver._delay(50 * MS)
     assert receiver.timer_at == set_for != CLOCK.expiry(50 * MS, receiver.timer_due)
+
+
+@pytest.mark.parametrize(("credit", "acknowledged", "grown", "left"), [
+    (0, 9, 0, 9), (0, 10, 1, 0), (9, 1, 1, 0), (3, 25, 2, 8),
+    (14, 9, 1, 9), (14, 10, 2, 0)])  # credit that was gathered under a larger window
+def test_congestion_avoidance_grows_by_one_for_so_many_segments(
+        credit: int, acknowledged: int, grown: int, left: int) -> None:
+    """tcp_cong_avoid_ai: what grew before leaves the number of segments as it was."""
+    assert additive_increase(10, credit, 10, acknowledged) == (10 + grown, left)

@@ -1,0 +1,80 @@
+"""Linux's rules for a congestion window: how it grows, and what happens to it when it is not used.
+
+The model of a fetch (model/window.py) and the rules that judge traces (study/trace/rules.py) share
+them. Each function is named with the kernel's; windows and thresholds are in segments, times in
+jiffies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class WindowUse:
+    """Whether a sender fills its congestion window (tcp_cwnd_validate).
+
+    limited: is_cwnd_limited. most_in_flight: max_packets_out, segments. usage_end: cwnd_usage_seq,
+    the sequence number whose acknowledgement ends this round trip.
+    """
+
+    limited: bool = False
+    most_in_flight: int = 0
+    usage_end: int = 0
+
+    def note(self, acknowledged: int, sent: int, in_flight: int, limited: bool) -> None:
+        """Note how much is in flight after sending. acknowledged, sent: sequence numbers.
+
+        limited: whether the window kept more from leaving.
+        """
+        if acknowledged >= self.usage_end or limited or (
+                not self.limited and in_flight > self.most_in_flight):
+            self.limited, self.most_in_flight, self.usage_end = limited, in_flight, sent
+
+    def may_grow(self, window: int, threshold: int) -> bool:
+        """Whether an acknowledgement grows the window (tcp_is_cwnd_limited)."""
+        return self.limited or (window < threshold and window < 2 * self.most_in_flight)
+
+
+def slow_start(window: int, threshold: int, acknowledged: int) -> tuple[int, int]:
+    """The window after slow start, and the acknowledged segments that it left (tcp_slow_start)."""
+    grown = min(window + acknowledged, threshold)
+    return grown, acknowledged - (grown - window)
+
+
+def additive_increase(window: int, credit: int, per_segment: int, acknowledged: int
+                      ) -> tuple[int, int]:
+    """The window and the credit after congestion avoidance (tcp_cong_avoid_ai).
+
+    credit: snd_cwnd_cnt, acknowledged segments that have not grown the window yet. per_segment:
+    how many of them grow it by one.
+    """
+    if credit >= per_segment:  # gathered under a larger window
+        credit, window = 0, window + 1
+    more, credit = divmod(credit + acknowledged, per_segment)
+    return window + more, credit
+
+
+def remembered_threshold(window: int, threshold: int) -> int:
+    """The threshold that remembers a window before it shrinks (tcp_current_ssthresh)."""
+    return max(threshold, (window >> 1) + (window >> 2))
+
+
+def restarted_window(window: int, initial_window: int, idle: int, timeout: int) -> int:
+    """The window after a pause: halved for every timeout of silence (tcp_cwnd_restart).
+
+    A timeout that ends just now does not count. The window never falls below RFC 5681's restart
+    window.
+    """
+    if idle <= timeout:
+        return window
+    return max(window >> (idle - 1) // timeout, min(initial_window, window))
+
+
+def shrunk_window(window: int, initial_window: int, used: int) -> int:
+    """The window of a sender that did not fill it for a timeout (tcp_cwnd_application_limited).
+
+    used: the most segments that were in flight (RFC 2861); at least the initial window counts.
+    """
+    used = max(used, initial_window)
+    return (window + used) >> 1 if used < window else window
