@@ -1,22 +1,38 @@
-"""Single cells: their means, what windows changed, and what tells trials apart."""
+"""Single cells: their means, what windows changed, and what tells trials apart. The answer of a run in one sentence: the largest effect first, and nothing that is not sure. Published raw values: their table, their marks, and with which trials they stand. What a figure shows and says of itself: titles, counts, publishers, published values. The complementary distribution: what part of the weight takes longer, by window."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy
 import pytest
+from matplotlib.text import Text
 
 from firstflight.base.stats import Estimate
-from firstflight.findings.findings import Rounded, Table
+from firstflight.findings import drawing
+from firstflight.findings.charts import BarChart, TimeChart
+from firstflight.findings.findings import Answer, Rounded, Table
 from firstflight.runs.kinds import Overrides
-from firstflight.study.fetches.figures import cells
+from firstflight.study.fetches import answer
+from firstflight.study.fetches.figures import bars, ccdf, cells, panels
+from firstflight.study.fetches.figures.bar_figure import BarFigure, Sample
+from firstflight.study.fetches.figures.bars import chart
 from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_table
-from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.figures.cells import CellSetting, changes
+from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.raw_cells import finding, published_cells, PublishedCells
+from firstflight.study.fetches.scenario.population import Population, Populations
+from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.varied_parameters import (order, requested_columns,
                                                                   setting_words)
 from firstflight.study.fetches.study import expand
 from firstflight.study.fetches.verify.record import Record
+from tests.golden import stored_fetches
+from tests.unit.drawing import samples
 
 
 def many(records: list[Record], repeats: int) -> list[Record]:
@@ -144,3 +160,208 @@ def test_a_population_is_shown_by_the_papers_buckets(stored: list[Record]) -> No
     assert {row[:4] for row in table.rows} == {("web", limit, "≤ 1000", window) for limit in
                                                ("≤ 50", "≤ 100") for window in (3, 10)}
     assert sum(count for count in table.column("n", "observed") if isinstance(count, int)) == 600
+
+
+# The answer of a run in one sentence --------------------------------------------------
+
+ONE = next(record for record in stored_fetches.stored("zhao2019")
+           if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (100, 1000))
+
+
+def cell(initcwnd: int, *total_ms: float, **requested: Any) -> CellSetting:
+    """A cell with one transfer for each time."""
+    records: list[Record] = []
+    for repeat, time_ms in enumerate(total_ms, 1):
+        trial = replace(ONE.trial, initcwnd=initcwnd, repeat=repeat, response_bytes=60_000, **requested)
+        records.append(replace(ONE, trial=trial, total_ms=time_ms))
+    return CellSetting(replace(records[0].trial, repeat=1), records)
+
+
+def answered(*cells: CellSetting, is_question: bool = True) -> Answer:
+    return answer.answer_of_cells(cells, changes(cells), is_question)
+
+
+def test_one_network_has_each_windows_saving() -> None:
+    said = answered(cell(10, 200.0), cell(20, 160.0), cell(40, 150.0)).sentence
+    assert said == ("IW 10 → 20 saves 40.0 ms (20 %), from 200 to 160 ms; → 40 saves 50.0 ms"
+                    " (25 %).")
+    assert answered(cell(10, 200.0), cell(20, 199.7)).sentence == (
+        "IW 10 → 20 changes nothing, from 200 to 200 ms.")
+
+
+def test_the_largest_effect_comes_first_be_it_a_loss() -> None:
+    fast = {"queue_packets": 50}
+    gain, loss = (cell(10, 200.0, **fast), cell(20, 150.0, **fast)), (cell(10, 200.0),
+                                                                      cell(20, 500.0))
+    said = answered(*gain, *loss).sentence
+    assert said.startswith("A larger window takes up to 300 ms (150 %) longer, at queue 1000")
+    assert "and saves up to 50.0 ms (25 %), at queue 50" in said
+    assert said.endswith("Of 2 comparisons: 1 faster, 1 slower.")
+
+
+@pytest.mark.parametrize(("times_ms", "words"), [
+    ((180.0, 181.0, 179.0), "saves 20.0 ± "), ((150.0, 260.0, 190.0), "has no sure effect"),
+    ((220.0, 221.0, 219.0), "takes 20.0 ± ")])
+def test_what_chance_may_have_done_is_not_claimed(times_ms: tuple[float, ...], words: str) -> None:
+    assert words in answered(cell(10, 200.0, 200.0, 200.0), cell(20, *times_ms)).sentence
+
+
+def test_one_window_is_compared_with_nothing() -> None:
+    said = answered(cell(10, 200.0))
+    assert "takes 200 ms" in said.sentence and "--iw 10,20,40" in said.sentence
+    assert answered().sentence == "No transfer counts, so there is no answer."
+
+
+def test_more_comparisons_than_a_reader_takes_in_are_those_with_the_largest_effect() -> None:
+    cells = [one for queue in range(30, 60) for one in (
+        cell(10, 200.0, queue_packets=queue), cell(20, 200.0 - queue, queue_packets=queue))]
+    table = answered(*cells).table
+    assert table is not None and (len(table.rows), table.left_out) == (answer.MOST_ROWS, 10)
+    assert min(row[0] for row in table.rows) == 40  # of the queues; equal columns are left out
+
+
+@pytest.mark.parametrize(("queue", "drops", "words"), [
+    (3, 2, "The queue of 3 packets is 36 % of the path's bandwidth-delay product"),
+    (3, 0, ""), (100, 0, "times the path's bandwidth-delay product"), (10, 0, "")])
+def test_a_queue_far_from_one_product_is_named_where_it_matters(queue: int, drops: int,
+                                                                words: str) -> None:
+    """100 ms at 1 Mbit/s are 8.3 packets."""
+    cells = [cell(10, 200.0, queue_packets=queue), cell(20, 150.0, queue_packets=queue)]
+    cells = [replace(each, records=[replace(record, queue_drops=drops)
+                                    for record in each.records]) for each in cells]
+    named = [note for note in answered(*cells).notes if "product" in note]
+    assert bool(named) == bool(words) and words in " ".join(named)
+    assert not [note for note in answered(*cells, is_question=False).notes if "product" in note]
+
+
+# Published raw values -----------------------------------------------------------------
+
+def cells_of(scenario: Scenario, records: Sequence[Record]) -> PublishedCells:
+    cells = published_cells(scenario, records)
+    assert isinstance(cells, PublishedCells)
+    return cells
+
+
+def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) -> None:
+    cells = cells_of(scenario, stored)
+    rows, of_trial = cells.rows, cells.of_trial
+    assert len(rows) == len(of_trial) == 128 and all(row.n == 1 for row in rows)
+    row = next(row for row in rows if (row.initcwnd, row.rtt_ms, row.bandwidth_kbps)
+               == (10, 1000, 7000))
+    assert row.published_ms == 3017 and row.comparable_ms == 2017 and row.mark == ""
+    assert sum(row.mark == "u" for row in rows) == 2 * 6 * 3
+    assert sum(row.mark == "f" for row in rows) == 2 * 2 * 8
+    compared = finding(scenario, scenario.raw, stored).tables[-1].notes[-1]
+    assert re.match(r"Without it the 60 comparable cells differ by \d\.\d ms", compared)
+    lacking = finding(scenario, scenario.raw, []).tables
+    assert "–/2203f" in lacking[0].rows[-1]
+    assert not any("comparable" in note for note in lacking[-1].notes)
+
+
+def test_raw_values_stand_in_a_grid_for_each_window(scenario: Scenario,
+                                                    stored: list[Record]) -> None:
+    many = [replace(record, trial=replace(record.trial, repeat=repeat, seed=repeat))
+            for record in stored for repeat in range(1, 6)]
+    made = finding(scenario, scenario.raw, many)
+    assert "n = 5 here, 1 there" in made.title
+    three, ten = made.tables
+    assert three.column("7000")[5] == "3008/4012 " and ten.column("7000")[6] == "6011/2203f"
+    notes = "\n".join(ten.notes)
+    assert "ARP gives up" in notes and "60 comparable cells" in notes and not three.notes
+
+
+def test_a_trial_stands_beside_its_published_time(scenario: Scenario,
+                                                  stored: list[Record]) -> None:
+    other = replace(stored[0], trial=replace(stored[0].trial, response_bytes=5))
+    table = trials_table([*stored, other], cells_of(scenario, stored))
+    assert table.column("total", "published")[:2] == ["", 107]
+    assert table.column("mark", "published")[:2] == ["", "u"]
+    assert any(re.match("u: the bandwidth was never limited", note) for note in table.notes)
+
+
+# What a figure shows and says of itself -----------------------------------------------
+
+def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
+    scenario = stored_fetches.scenario(name)
+    if like_the_papers:
+        people = Population(scenario.sweeps[0].name, "", (3, 10))
+        scenario = replace(scenario, drawn=Populations(
+            name, (people,), (), stored_fetches.stored(name)[0].trial))
+    made = chart(scenario, judge_panel(stored_fetches.panels(name)[figure], ()))
+    assert isinstance(made, BarChart)
+    return made
+
+
+def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
+    records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
+    panel = panels.improvement(scenario, scenario.figures[0], records)
+    made = chart(scenario, judge_panel(panel, ()))
+    assert isinstance(made, BarChart)
+    assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
+    change = made.bars[0].difference
+    assert (change.n, change.excluded.total) == (14, 2)
+
+
+def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
+    panel = stored_fetches.panels("marrama2012")["fig2"]
+    first, second, *_ = panel.bars
+    change = replace(second.difference, base=Estimate(500.0), experiment=Estimate(480.0),
+                     absolute=Estimate(20.0, (-5.0, 45.0)))
+    made = chart(stored_fetches.scenario("marrama2012"), judge_panel(
+        replace(panel, bars=(first, replace(second, difference=change))), ()))
+    assert isinstance(made, TimeChart)
+    base, other = made.bars
+    assert base.label == made.baseline and not base.difference.is_unsure
+    assert other.difference.paired_interval == (455.0, 505.0) and other.difference.is_unsure
+    more_is_better = replace(change, sign=-1, absolute=Estimate(-20.0, (-25.0, -15.0)))
+    assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
+
+
+def test_a_population_like_the_papers_is_told_from_another() -> None:
+    assert bars_of("zhao2019", "fig5_rtt", like_the_papers=True).publisher == "in the paper"
+
+
+# The complementary distribution -------------------------------------------------------
+
+SLOW = Sample(3, [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
+FAST = Sample(10, numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
+PANEL = BarFigure(Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
+                     baseline_initcwnd=3, experiment_initcwnd=10, metric="latency_ms"),
+              (), "curl", "cubic", samples=(SLOW, FAST))
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Any:
+    with drawing.style.settings():
+        yield drawing.figure_of(ccdf.chart(PANEL, samples.bar_chart()))
+
+
+@pytest.mark.parametrize("name", bars.ALSO)
+def test_nothing_is_clipped_or_on_another(name: str) -> None:
+    """Of any further chart of what is behind the bars."""
+    with drawing.style.settings():
+        samples.check_fits(drawing.figure_of(bars.ALSO[name](PANEL, samples.bar_chart())))
+
+
+def test_a_curve_is_the_weight_above_each_value() -> None:
+    values, percent = ccdf.curve(SLOW)
+    assert list(values) == [100, 200, 400]
+    assert list(percent) == [50, 25, 0]
+
+
+def test_its_face_speaks_of_curves() -> None:
+    chart = ccdf.chart(PANEL, replace(samples.bar_chart(), compared="two weeks"))
+    words = " ".join(text.get_text() for text in drawing.figure_of(chart).findobj(Text))
+    assert "Curves: two weeks" in words and "Triangles" not in words
+
+
+def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
+    (axes,) = drawn.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [list(line.get_xdata()) for line in axes.lines] == [[100, 200, 400], [90, 150, 300]]
+    low, high = axes.get_xlim()
+    assert low < 90 and 200 < high < 400  # nothing stands above the last step
+    assert axes.get_ylim() == (ccdf.LEAST_PERCENT, 100)
+    assert axes.get_xlabel() == "Latency (ms)"
+    (legend,) = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["IW 3", "IW 10"]

@@ -1,19 +1,32 @@
-"""The report of a run: its figures' tables, sentences, what is left out and what is missing."""
+"""The report of a run: its figures' tables, sentences, what is left out and what is missing. What is told where something lacks: cells, windows, captures, an answer, or what counts. What others than the window decided is told: in tables, sentences, on figures."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-
+from firstflight.findings.charts import GroupChart
 from firstflight.findings.findings import Finding, Interval, Report
-from firstflight.runs import runs
+from firstflight.net.pcap import HEADER as PCAP_HEADER
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import Overrides, RunData, Study
 from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study import registry
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.figures.timelines import timelines
+from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study.fetches.scenario.server import OWN
+from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.record import Record
-from tests.golden import stored_fetches
+from firstflight.study.population import ablation
+from tests.golden import stored, stored_fetches, stored_questions
+from tests.golden.stored_fetches import RAW_AND_CAUSES
+
 
 Change = Callable[[Record], Record]
 
@@ -123,3 +136,235 @@ def test_repeats_give_intervals(stored: list[Record]) -> None:
     table = finding(zhao(repeats), "fig5_rtt").tables[0]
     assert all(isinstance(cell, Interval)
                for cell in table.column("95 % interval", "improved"))
+
+
+# What is told where something lacks ---------------------------------------------------
+
+NGINX, PLAIN = stored.load("nginx"), stored.load("nginx_plain")
+
+
+def without_data(trial: stored.Stored) -> stored.Stored:
+    """As if its server had never answered."""
+    return trial.captured(*([packet for packet in stored.read(side)
+                             if not (packet.to_client and packet.payload_bytes)]
+                            for side in (trial.client, trial.server)))
+
+
+# In the packets ----------------------------------------------------------------------
+
+def test_a_server_that_did_not_answer_is_a_failed_verdict() -> None:
+    record = without_data(PLAIN).judge()
+    assert (record.verdict, record.verdict_reason) == (
+        FAIL, "capture: no request with an answer to it")
+
+
+def test_the_certificate_of_ones_own_server_has_no_size_to_compare() -> None:
+    own = json.dumps({"command": "serve {p}", "ca": "/c/root.pem"})
+    mine = NGINX.requested(server=OWN, own_server=own, chain_bytes=0)
+    record = mine.judge()
+    assert record.counts and record.flight_bytes == NGINX.judge().flight_bytes
+
+
+@pytest.mark.parametrize("kept", [(), ("client",), ("client", "server")])
+def test_captures_without_a_response_draw_nothing(kept: tuple[str, ...], tmp_path: Path) -> None:
+    """Not kept, of one side alone, or without data."""
+    trial = without_data(stored.load("iw3"))
+    record = stored.load("iw3").judge()
+    for side in kept:
+        (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(
+            PCAP_HEADER + getattr(trial, side))
+    assert timelines([record], tmp_path) == ()
+
+
+# In the records ----------------------------------------------------------------------
+
+def requested(change: Callable[[Record], Record] = lambda record: record,
+          **lists: list[float]) -> Report:
+    """A question of which zhao2019's golden run knows the answer."""
+    made = registry.own_question("own", Overrides({
+        "rtt_ms": [20, 50, 100], "bandwidth_kbps": [1000], "response_bytes": [9000],
+        "initcwnd": [3, 10], "initrwnd": [27], "queue": ["1000"], **lists}, client="curl"))
+    assert isinstance(made, Study)
+    cells = {replace(trial, scenario="zhao2019") for trial in made.trials}
+    return made.report(RunData(Path("own"), stored_fetches.FACTS, [
+        change(record) for record in stored_fetches.stored("zhao2019") if record.trial in cells]))
+
+
+def names(report: Report) -> list[str]:
+    return [finding.name for finding in report.findings]
+
+
+def test_a_map_of_one_window_compares_nothing() -> None:
+    grid: dict[str, list[float]] = {"bandwidth_kbps": [56, 1000]}
+    assert "map" in names(requested(**grid)) and "map" not in names(requested(**grid, initcwnd=[3]))
+
+
+def test_of_a_cell_that_does_not_count_there_is_no_bar() -> None:
+    report = requested(lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1")
+                   if record.trial.rtt_ms == 50 else record)
+    (found,) = (finding for finding in report.findings if finding.name == "bars")
+    assert isinstance(found.chart, GroupChart)
+    assert [(label, [bar is None for bar in bars]) for label, bars in found.chart.groups] == [
+        ("20", [False, False]), ("50", [True, True]), ("100", [False, False])]
+    (table,) = found.tables
+    assert table.rows[1][0] == "50" and set(table.rows[1][1:]) <= {None, ""}
+    assert found.sentence == ("RTT 20 ms: 120 ms with 3, 120 ms with 10; RTT 50 ms: nothing"
+                              " counts; RTT 100 ms: 356 ms with 3, 280 ms with 10.")
+
+
+def test_of_a_map_without_a_square_the_sentence_says_so() -> None:
+    report = requested(lambda record: replace(record, verdict=FAIL), bandwidth_kbps=[56, 1000])
+    (found,) = (finding for finding in report.findings if finding.name == "map")
+    assert found.sentence == "Nothing that was measured counts."
+    assert {cell for row in found.tables[0].rows for cell in row[1:]} == {None}
+
+
+def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
+    report = stored_questions.steps_of(slice(0, -1))
+    assert [finding.missing.partition(" (")[0] for finding in report.findings] == [
+        "1 of 2 cells"] * 2
+    assert all("were not measured; measure with ./run.sh" in finding.missing
+               for finding in report.findings)
+
+
+def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
+    part = stored_fetches.scenario("dukkipati2010").drawn
+    plain = tuple(replace(each, explained=False) for each in part.populations)
+    assert ablation.explained(replace(part, populations=plain), []) == []
+
+
+# In the files ------------------------------------------------------------------------
+
+def test_sweeps_of_which_raw_values_alone_are_published_are_measured_too() -> None:
+    """The figures of another scenario come along only where something is published of them."""
+    own = RAW_AND_CAUSES.replace("[as_published]", """[[figure]]
+name = "ours"
+title = "Ours"
+kind = "improvement"
+sweep = "grid"
+by = "rtt_ms"
+baseline_initcwnd = 3
+experiment_initcwnd = 10
+metric = "total_ms"
+
+[as_published]""")
+    found = reading.read_scenario(scenario_file.parsed("mine", own))
+    assert found.figures == () and [sweep.name for sweep in found.sweeps] == ["grid"]
+
+
+# What others than the window decided is told ------------------------------------------
+
+LIMITED = ("In 1 of 128 transfers another cause than the initial window limited the first"
+           " flight: the receive window in 1 (as few as 7 of 10 segments).")
+DROPPED = "The queue dropped 3 packets in 1 of 128 transfers, apart from random loss."
+
+
+def met(stored: list[Record], **columns: object) -> list[Record]:
+    """The run, its first fetch with a window of 10 as if it had met this."""
+    place = next(place for place, record in enumerate(stored) if record.trial.initcwnd == 10
+                 and not record.retransmission_cause)
+    return [*stored[:place], replace(stored[place], **columns), *stored[place + 1:]]  # type: ignore[arg-type]
+
+
+def limited(stored: list[Record]) -> list[Record]:
+    return met(stored, limited_by="receive window", seen_first_flight=7)
+
+
+def dropping(stored: list[Record]) -> list[Record]:
+    return met(stored, queue_drops=3, random_drops=1, lost_segments=4, retransmissions=4)
+
+
+def of_figures(report: Report) -> list[str]:
+    """The sentence and the notes of each figure with a chart."""
+    return [text for found in report.findings if found.chart for text in
+            (found.sentence, " ".join(found.tables[0].notes))]
+
+
+@pytest.mark.parametrize(("change", "told"), [(limited, LIMITED), (dropping, DROPPED)])
+def test_a_run_and_its_figures_tell(stored: list[Record], change: object, told: str) -> None:
+    records = change(stored)  # type: ignore[operator]
+    report = stored_fetches.report("zhao2019", records)
+    assert told in report.summary and told in report.sentences
+    texts = of_figures(report)
+    assert len(texts) == 6 and all(told in text for text in texts)
+    assert not any(told in text for text in of_figures(stored_fetches.whole_report("zhao2019")))
+
+
+def test_what_does_not_count_is_not_told_of_a_figure(stored: list[Record]) -> None:
+    records = met(stored, limited_by="receive window", verdict="fail", verdict_reason="RTT: x")
+    assert not any("receive window" in text for text in of_figures(
+        stored_fetches.report("zhao2019", records)))
+
+
+def test_the_verdict_names_the_limit_with_numbers(stored: list[Record]) -> None:
+    note = "10 requested, first flight 7: limited by the receive window"
+    records = limited(stored)
+    place = next(place for place, record in enumerate(records) if record.limited_by)
+    records[place] = replace(records[place], trial=replace(records[place].trial, initrwnd=7))
+    report = stored_fetches.report("zhao2019", records, whole=False)
+    cells = report.findings[0].tables[1]
+    (own,) = [each for each in cells.notes if each.endswith(note)]
+    assert cells.column("verdict").count(f"1/1 {own.partition(' 10')[0]}") == 1
+    whole = stored_fetches.report("zhao2019", limited(stored)).trials
+    assert whole is not None and note in whole.notes
+    assert whole.column("first flight limited by").count("receive window") == 1
+    assert "what else limited the first flight" in report.sentences[0]
+
+
+@pytest.mark.parametrize(("limited_by", "initrwnd", "told"), [
+    ("", 27, ""), ("response size", 27, ""), ("first write", 27, ""),
+    ("receive window", 27, "limited by the receive window"),
+    ("send buffer", 27, "limited by the send buffer"),
+    ("repeated handshake", 27, "limited by the repeated handshake"),
+])
+def test_each_limit_in_words(stored: list[Record], limited_by: str, initrwnd: int,
+                             told: str) -> None:
+    record = replace(stored[0], limited_by=limited_by, seen_first_flight=2,
+                     trial=replace(stored[0].trial, initcwnd=10, initrwnd=initrwnd))
+    assert notes.limit_note(record) == (f"10 requested, first flight 2: {told}" if told else "")
+    assert notes.is_limited(record) == bool(told)
+
+
+def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
+                                                          scenario: Scenario) -> None:
+    report = stored_fetches.report("zhao2019", dropping(stored), whole=False)
+    whole = stored_fetches.report("zhao2019", dropping(stored)).trials
+    assert report.trials is None, "it would repeat the table of cells"
+    for table in (report.findings[0].tables[1], whole):
+        assert table is not None
+        for name, count in (("dropped by queue", 3), ("lost at random", 1)):
+            assert [cell for cell in table.column(name, "observed") if cell != ""] == [count]
+    assert report.causes is not None and {
+        ("packets were lost at random", 1), ("the queue dropped packets", 1)
+    } <= set(report.causes.rows)
+    assert any("(the queue dropped packets in 1)" in each for each in report.sentences)
+    plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[1]
+    assert "dropped by queue" not in [column.name for column in plain.columns]
+
+
+def test_a_window_sweep_tells_it_too() -> None:
+    run = [replace(record, limited_by="receive window", seen_first_flight=27)
+           if record.trial.initcwnd == 42 else record
+           for record in stored_fetches.stored("tselentis2013")]
+    sweeps = [found.sentence for found in stored_fetches.report("tselentis2013", run).findings
+              if "42" in found.sentence and "took the least time" in found.sentence]
+    assert sweeps and all("the receive window in " in sentence for sentence in sweeps)
+
+
+def test_later_flights_that_waited_are_told_with_the_windows() -> None:
+    usual = stored_fetches.stored("zhao2019")
+    waited = met(usual, receive_window_waits=24, least_offered_segments=44.4,
+                 most_offered_segments=232.3)
+    assert notes.limiting_notes(usual) == ()
+    assert notes.limiting_notes(waited) == (
+        "In 1 of 128 transfers later flights waited up to 24 times for the client's receive"
+        " window.",)
+    assert "later flights waited once for" in notes.limiting_notes(
+        met(usual, receive_window_waits=1, least_offered_segments=9, most_offered_segments=9))[0]
+    (record,) = (each for each in waited if each.receive_window_waits)
+    assert notes.limit_note(record) == (
+        "10 requested, later flights waited 24 times for the client's receive window of 44.4 to"
+        " 232.3 segments")
+    assert notes.limits(record) == ["receive window, later"]
+    first = replace(record, limited_by="receive window", seen_first_flight=7)
+    assert notes.limits(first) == ["receive window"] and "first flight 7" in notes.limit_note(first)

@@ -1,23 +1,41 @@
-"""Trials: what a scenario expands to, with what the command line says in place of it."""
+"""Trials: what a scenario expands to, with what the command line says in place of it. How many cells and trials a file asks for is multiplied: there may be billions. Receive window and buffers are the trial's own, whatever else is asked for."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.model.predict import predict
 from firstflight.net import link
 from firstflight.parameters import SWEPT
+from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
+from firstflight.study import registry
+from firstflight.study.fetches import reading
+from firstflight.study.fetches.scenario import tcp
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.sweep import cell_of, seed_of
+from firstflight.study.fetches.scenario.sweep import bucket_value, cell_of, seed_of, Sweep
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND, expand
+from firstflight.study.fetches.study import apply, expand, KIND
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.transfers import transfer_of
+from firstflight.wire.exchange import read_exchange
+from tests.golden import stored
+from tests.transfers import transfer
 from tests.unit.core.example import whole
-from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
+from tests.unit.fetches.small import NAMES, scenario_of, small, WITHOUT_FIGURES
+
 
 PLAIN = Trial(scenario="s", rtt_ms=20.0, bandwidth_kbps=56.5, uplink_kbps=56.5, queue_packets=1000,
               loss_percent=0.0, initcwnd=3, initrwnd=27, congestion_control="cubic", client="curl",
@@ -184,3 +202,214 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
     assert KIND.has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
+
+
+# How many cells and trials a file asks for is multiplied ------------------------------
+
+PROJECT = Path(__file__).resolve().parent.parent.parent.parent
+LISTS = {"loss_percent": (0.0, 1.0, 2.0), "jitter_ms": (0.0, 3.0), "queue": ("10", "50", "1bdp"),
+         "uplink_kbps": (None, 500.0, 64.0), "response_bytes": (1, 2, 3), "mss": (536, 1448)}
+HEAD = '# Too much.\ntitle = "t"\nsource = "s"\n'
+SWEEP = """
+[[sweep]]
+name = "own"
+client = "libcurl"
+congestion_control = "cubic"
+uplink = "same"
+queue_packets = 100
+loss_percent = 0
+initcwnd = [3, 10]
+repeat = 1
+"""
+FIGURE = """
+[[figure]]
+name = "{}"
+title = "t"
+kind = "{}"
+sweep = "own"
+by = "{}"
+baseline_initcwnd = 3
+experiment_initcwnd = 10
+metric = "total_ms"
+"""
+
+
+def drawn(random: Random) -> Sweep:
+    """A sweep of a few values each."""
+    several = random.sample(sorted(LISTS), 3)
+    lists = {name: tuple(random.sample(known, random.randint(2, len(known)) if name in several else 1))
+             for name, known in LISTS.items()}
+    rtts_ms = (1.0, 20.0, 30.0)[:random.randint(1, 3)]
+    pairs = tuple((rtt_ms, 64.0 * rtt_ms) for rtt_ms in rtts_ms) if random.random() < 0.3 else ()
+    chains = (("ed25519", 1, 900), ("rsa2048", 0, 1100), ("ed25519", 0, 900)) \
+        if random.random() < 0.5 else ()
+    return Sweep(name="s", pairs=pairs, chains=chains, initcwnd=(3, 10)[:random.randint(1, 2)],
+                 client="curl", repeat=random.randint(1, 2),
+                 repeat_with_loss=random.choice((None, 3)), lists={
+                     **lists, "congestion_control": ("cubic",),
+                     **({} if pairs else {"rtt_ms": rtts_ms, "bandwidth_kbps": (64.0, 500.0)})})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_multiplied_is_what_there_is(seed: int) -> None:
+    random = Random(seed)
+    sweep = drawn(random)
+    cells = sweep.cells
+    assert sweep.combination_count() == len(cells)
+    assert sweep.count == len(list(sweep.trials("s", 1)))
+    for names in [(name,) for name in (*SWEPT, "bdp_bytes")] + [
+            tuple(random.sample(SWEPT, 2)) for _ in range(10)]:
+        assert sweep.counted(*names) == Counter(
+            tuple(bucket_value(name, cell) for name in names) for cell in cells), names
+
+
+def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """What --check says of a file, with memory for what it reads and no more."""
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    return subprocess.run(["prlimit", "--as=700000000", "--cpu=60", sys.executable,
+                           PROJECT / "experiment.py", "--check", str(file)],
+                          capture_output=True, text=True, check=False)
+
+
+def test_a_small_file_that_asks_for_billions_of_cells_is_refused(tmp_path: Path) -> None:
+    """Before any is made: not for its trials, nor to see which bars its figures have."""
+    many = {"response_bytes": list(range(1, 3000)), "send_buffer_bytes": list(range(5000, 7999)),
+            "bandwidth_kbps": list(range(100, 299)), "rtt_ms": [20]}
+    lists = "".join(f"{name} = {json.dumps(values)}\n" for name, values in many.items())
+    figures = "".join(FIGURE.format(f"f{place}", kind, by) for place, (kind, by) in enumerate(
+        (("improvement", "bandwidth_kbps"), ("map", "rtt_ms"), ("steps", "response_bytes"))))
+    done = check(tmp_path, HEAD + SWEEP + lists + figures)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.endswith("3579612398 trials of "
+                                f"{tmp_path}/own.toml are requested, at most 1000000 fit in one"
+                                " run\n")
+
+
+def test_lists_that_users_share_count_as_often_as_there_are_users() -> None:
+    file = scenario_file.parsed("own", HEAD + f"""
+[defaults]
+client = "libcurl"
+congestion_control = "cubic"
+loss_percent = 0
+repeat = 1
+queue_packets = {json.dumps(list(range(1, 3000)))}
+[users]
+initcwnd = [10, 20]
+baseline_initcwnd = 10
+groups = [""]
+group = {[0] * 1000}
+times = {[1] * 1000}
+rtt_ms = {list(range(1, 1001))}
+bandwidth_kbps = {[100] * 1000}
+response_bytes = {[100] * 1000}
+""")
+    with pytest.raises(UsageError, match="^5998000 trials are requested, at most 1000000"):
+        registry.study_of(file)
+
+
+def test_trials_of_one_schedule_share_its_words() -> None:
+    """100,000 trials of a schedule of thousands of writes are no 100,000 copies of it."""
+    study = registry.study_of(scenario_file.find("handley1999_warm"))
+    trials = [trial for trial in study.trials if trial.trace == study.trials[0].trace]
+    assert len(trials) > 2 and len({id(trial.paths) for trial in trials}) == 1
+    assert len({id(trial.think_times) for trial in trials}) == len({
+        trial.think_times for trial in trials})
+
+
+# Receive window and buffers are the trial's own, whatever else is asked for -----------
+
+RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+
+
+@pytest.mark.parametrize(("file_windows", "line", "requested", "initrwnd"), [
+    ("[3, 10]", "initrwnd = 27", None, 27),
+    ("[3, 10]", "initrwnd = 27", (10, 64), 27),
+    ("[3, 64]", "initrwnd = 27", None, 27),
+    ("[3, 64]", "", None, tcp.AMPLE_WINDOW),
+    ("[3, 10]", "", (3, 2000), tcp.AMPLE_WINDOW),
+])
+def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, line: str,
+                                            requested: tuple[int, ...] | None, initrwnd: int) -> None:
+    scenario = small(tmp_path, WITHOUT_FIGURES, ("initrwnd = 27", line),
+                     ("initcwnd = [3, 10]", f"initcwnd = {file_windows}"))
+    trials = expand(scenario, Overrides({"initcwnd": requested} if requested else {}))
+    assert {trial.initrwnd for trial in trials} == {initrwnd}
+
+
+@pytest.mark.parametrize(("line", "requested", "initrwnd"), [
+    ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 64),
+    ("", None, tcp.AMPLE_WINDOW), ("", (10, 100), tcp.AMPLE_WINDOW)])
+def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
+                                  initrwnd: int) -> None:
+    text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
+    scenario = apply(reading.read_scenario(scenario_file.parsed("dukkipati2010", text)),
+                     Overrides({"initcwnd": requested} if requested else {}))
+    assert scenario.drawn.like.lists["initrwnd"] == (initrwnd,)
+
+
+def job_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:
+    """The buffers that the worker is told for one trial."""
+    trial = replace(stored.load("iw10").trial, initcwnd=iw, initrwnd=rwnd, **columns)
+    told: dict[str, str] = trial.job().get("buffers", {})
+    return told
+
+
+def test_buffers_grow_where_the_pinned_ones_are_too_small() -> None:
+    assert job_of(10, 44) == job_of(910, 27) == {}
+    assert job_of(10, 45) == job_of(64, 45) == {RMEM: f"4096 {2 * 1460 * 46} 6291456"}
+    assert job_of(911, 27) == {WMEM: f"4096 16384 {911 * 4608}"}
+    assert job_of(10, 3000)[RMEM] == f"4096 {2 * 1460 * 3001} {2 * 1460 * 3001}"
+    assert job_of(10, 100, mss=536) == {}  # fewer bytes
+    assert job_of(10, 100, receive_rules="linux3") == {}  # the route then has ten
+    assert job_of(10, tcp.AMPLE_WINDOW)[RMEM].endswith(" 6291456")  # window scale and all
+
+
+def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
+    wide = replace(stored.load("iw10").trial, initrwnd=100, initcwnd=1000)
+    of = transfer_of(wide, {}, 60, 90)
+    assert of.receive_buffers == (2 * 1460 * 101, 6291456) and of.send_buffers[1] == 1000 * 4608
+    told = {RMEM: "4096 65536 65536"}
+    assert transfer_of(wide, told, 60, 90).receive_buffers == (65536, 65536)
+    evidence = Evidence(replace(wide, head="17+38+2"), {}, {"header_bytes": 57}, None, EXACT, told)
+    assert tcp.buffer_sizes(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
+    """Where a file with windows that fit asks for more than they need, its tcp_rmem stands."""
+    made = whole(name)
+    stands = RMEM in made.head.sysctls and max(trial.initcwnd for trial in made.trials) <= 44
+    for trial in made.trials:
+        first, _ = tcp.buffer_sizes(trial.with_buffers(made.head.sysctls), RMEM)
+        assert first == (131_072 if stands or trial.initrwnd <= 44
+                         else 2 * 1460 * (trial.initrwnd + 1))
+        assert trial.initcwnd <= trial.initrwnd
+
+
+def test_a_buffer_that_the_server_asked_for_is_doubled_and_never_grows() -> None:
+    assert tcp.fixed_send_buffer(14480) == (28960, 28960)
+    assert tcp.fixed_send_buffer(1000) == (4608, 4608)  # SOCK_MIN_SNDBUF
+
+
+def test_the_model_knows_the_servers_own_buffer() -> None:
+    """IW 32 in a buffer of 10 segments: as measured, 24 leave at first."""
+    base: dict[str, Any] = {
+        "rtt_ms": 100.0, "bandwidth_kbps": 50000.0, "uplink_kbps": 50000.0, "initcwnd": 32,
+        "initrwnd": 100, "response_bytes": 60061, "request_bytes": 96}
+    assert predict(transfer(**base)).first_flight == 32
+    assert predict(transfer(**base, send_buffers=tcp.fixed_send_buffer(14480))).first_flight == 24
+    # It asks only when a packet of the queue begins: 16 segments pass even through three.
+    assert predict(transfer(**{**base, "initcwnd": 16},
+                            send_buffers=tcp.fixed_send_buffer(4344))).first_flight == 16
+
+
+def test_the_syn_says_what_its_kernel_counts_windows_in() -> None:
+    """Where tcp_rmem is small that follows net.core.rmem_max, which grew in Linux 6.18."""
+    of = stored.load("receive_window")
+    exchange = read_exchange(of.client, of.server)
+    small = Evidence(of.trial, of.observation["fetch"], of.observation["server"], exchange, EXACT,
+                     {RMEM: "4096 30000 200000"})
+    assert small.transfer.window_unit == 128
+    older = replace(exchange, syns=(exchange.syns[0]._replace(scale=2),))
+    assert replace(small, exchange=older).transfer.window_unit == 4

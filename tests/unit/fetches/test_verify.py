@@ -1,20 +1,22 @@
-"""Verdicts: every kind of tampering with a good trial is caught, and named."""
+"""Verdicts: every kind of tampering with a good trial is caught, and named. What failed is not judged, and says why."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from firstflight.base.words import to_cell
 from firstflight.runs.results import checks
-from firstflight.runs.results.records import FAIL, PASS, columns_of, value_of
+from firstflight.runs.results.records import columns_of, FAIL, PASS, SKIPPED, value_of
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.observed import EXACT, Observed
 from firstflight.study.fetches.verify.record import Record
-from firstflight.study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
+from firstflight.study.fetches.verify.verify import every_check, judge_fetch, ON_THE_WIRE
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
@@ -187,7 +189,7 @@ def with_flight(trial: Stored, more: int) -> Stored:
 
 
 # What is seldom to be judged is seen refused in other files.
-ELSEWHERE = {"HTTP version": "test_servers.py", "early data": "test_early_data.py",
+ELSEWHERE = {"HTTP version": "test_servers.py", "early data": "test_tls.py",
              "no connection": "test_parameters.py"}
 JUDGING = [check for check in every_check() if check.name in REFUSED]
 
@@ -434,3 +436,43 @@ def test_one_segment_shows_no_bandwidth(good: Stored) -> None:
     assert record.seen_bandwidth_kbps is None and record.seen_first_flight is None
     assert "bandwidth" not in record.verdict_reason
     assert "first flight" not in record.verdict_reason
+
+
+# What failed is not judged, and says why ----------------------------------------------
+
+def failed(trial: Stored, **fetch: Any) -> Stored:
+    return trial.said("fetch", ok=False, **fetch)
+
+
+def test_a_failed_transfer_is_not_judged(good: Stored) -> None:
+    """curl prints a time for failures too; it must not get into a mean."""
+    trial = failed(good, error="curl 28: Operation timed out", exit_status=28, http_status=0)
+    record = trial.judge()
+    assert (record.ok, record.verdict) == (False, SKIPPED)
+    assert record.error == "curl 28: Operation timed out"
+    assert record.total_ms is record.connect_ms is record.first_byte_ms is None
+    assert record.latency_ms is None and record.model_ms is None
+    assert record.seen_rtt_ms == pytest.approx(100, abs=0.01)  # the wire may still tell why
+
+
+@pytest.mark.parametrize("observation", [
+    {"trial": "x", "error": "no end of the fetch within 90 s"},
+    {"trial": "x"},
+    {"trial": "x", "fetch": {"ok": False, "error": "curl is not installed"}, "server": {}},
+])
+def test_a_trial_without_packets(good: Stored, observation: dict[str, Any]) -> None:
+    record = replace(good, observation=observation, client=b"", server=b"").judge()
+    assert not record.ok and record.error and record.verdict == SKIPPED
+
+
+def test_a_worker_error_outweighs_a_good_fetch(good: Stored) -> None:
+    observation = copy.deepcopy(good.observation)
+    observation["error"] = "3 packets still under way 300 s after the transfer"
+    record = replace(good, observation=observation).judge()
+    assert not record.ok and record.error.startswith("3 packets")
+
+
+def test_a_server_that_said_nothing(good: Stored) -> None:
+    observation = {**good.observation, "server": {"error": "ConnectionResetError: reset"}}
+    record = replace(good, observation=observation).judge()
+    assert not record.ok and "ConnectionResetError" in record.error

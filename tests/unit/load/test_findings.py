@@ -1,22 +1,26 @@
-"""What a load scenario says: tables of values, words for claims, charts."""
+"""What a load scenario says: tables of values, words for claims, charts. The result of a claim on two cells, on both sides of every limit."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from firstflight.base.errors import UsageError
 from firstflight.base.stats import Estimate
-from firstflight.findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, UNDECIDED
+from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED,
+                                         UNDECIDED)
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, RunData
-from firstflight.study.load import analysis, charts, findings
+from firstflight.study.load import analysis, charts, findings, tables
 from firstflight.study.load.analysis import Runs
 from firstflight.study.load.record import LoadRecord
 from firstflight.study.load.scenario import LoadClaim
 from firstflight.study.load.study import KIND
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
+
 
 SCENARIO = stored_load.study().scenario
 FIGURES = {figure.name: figure for figure in SCENARIO.figures}
@@ -116,3 +120,155 @@ def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list
                     for series in ("", "other"))
     assert [charts.gain(runs, shown).legend for shown in (points, alone, alone + other)] == [
         True, False, True]
+
+
+# The result of a claim on two cells, on both sides of every limit ---------------------
+
+GAIN = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "gain")
+
+
+def told(expects: Any, *saved: tuple[float, ...], **published: float) -> tuple[str, str]:
+    """Of 100 ms so many are saved: by load, each of the two seeds, or of one."""
+    records: list[Any] = []
+    for record in stored_load.run().records:
+        trial: Any = record.trial
+        cell, seed = (0.5, 0.9).index(trial.load), trial.repeat - 1
+        if seed >= len(saved[cell]):
+            continue
+        less = saved[cell][seed] if trial.window == "10" else 0
+        records.append(replace(record, mean_ms=100.0 - less))
+    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
+                      expects=expects, **published)  # type: ignore[arg-type]
+    said = findings.statement(Runs.of_figure(GAIN, records, RUN), claim)
+    return said.word, said.found
+
+
+@pytest.mark.parametrize("saved, less, more, alike", [
+    ((10, 20), DIRECTION, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((-10, -20), NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED),
+    ((0, 0), NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED),
+    ((0, 10), NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((10, -10), NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((5, -5), NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED),
+    ((5.01, 5), DIRECTION, NOT_REPRODUCED, NOT_REPRODUCED),
+    ((1, 0.5), DIRECTION, NOT_REPRODUCED, REPRODUCED)])
+def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float], less: str,
+                                                     more: str, alike: str) -> None:
+    cells = [(each, each) for each in saved]
+    expected = ("less", "more", "alike")
+    assert [told(expects, *cells)[0] for expects in expected] == [less, more, alike]
+    alone = [(each,) for each in saved]  # one seed shows nothing, whatever it has
+    assert [told(expects, *alone)[0] for expects in expected] == [UNDECIDED] * 3
+
+
+@pytest.mark.parametrize("expects, first, second, word", [
+    ("less", (10, 10.1), (20, 20.1), DIRECTION),
+    ("less", (10, 10.1), (1, 40), UNDECIDED),  # 20 ± 248 %
+    ("less", (10, 10.1), (-1, -1.1), NOT_REPRODUCED),  # for certain not in the second cell
+    ("less", (10, 10.1), (-50, -50.5), NOT_REPRODUCED),
+    ("less", (10, 10.1), (0, 0.2), NOT_REPRODUCED),  # 0.1 ± 1.3 %: at most alike
+    ("less", (10, 10.1), (0, 1), UNDECIDED),  # 0.5 ± 6.4 %: more than alike is left open
+    ("more", (-10, -10.1), (-20, -20.1), DIRECTION),
+    ("alike", (4, 4.1), (-4, -4.1), REPRODUCED),
+    ("alike", (4, 6), (-4, -6), UNDECIDED),  # ± 12.7 %
+    ("alike", (6, 6.05), (-4, -4.1), NOT_REPRODUCED)])
+def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, float],
+                                             second: tuple[float, float], word: str) -> None:
+    assert told(expects, first, second)[0] == word
+
+
+@pytest.mark.parametrize("expects, saved, word", [
+    ("less", (10, 10.1), REPRODUCED), ("less", (14.2, 14.25), REPRODUCED),
+    ("less", (16, 16.1), DIRECTION),  # 12 ± 3 % were published
+    ("less", (7, 7.1), DIRECTION), ("less", (1, 25), UNDECIDED),
+    ("less", (-10, -10.1), NOT_REPRODUCED), ("more", (-12, -12.1), REPRODUCED),
+    ("more", (-40, -40.1), DIRECTION), ("more", (12, 12.1), NOT_REPRODUCED)])
+def test_a_published_number_has_a_tolerance(expects: str, saved: tuple[float, float],
+                                            word: str) -> None:
+    result, found = told(expects, saved, saved, published=12, within=3)
+    assert result == word
+    assert found.endswith(" %, where 12 ± 3 were published.")
+
+
+def test_of_a_rate_the_published_number_is_in_points() -> None:
+    records: list[Any] = [
+        replace(record, retransmission_percent=(2.0 if record.trial.window == "3" else 5.0)  # type: ignore[union-attr]
+                + record.trial.repeat / 1000) for record in stored_load.run().records]
+    runs = Runs.of_figure(GAIN, records, RUN)
+    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), published=2.93, within=0.88,
+                      quantity="retransmission_percent", expects="more")
+    near, far = (findings.statement(runs, replace(claim, published=points))
+                 for points in (2.93, 1.28))
+    assert (near.word, far.word) == (REPRODUCED, DIRECTION)
+    assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.found
+
+
+def test_of_an_abstract_nothing_is_reproduced() -> None:
+    word, found = told("alike", (1, 1), (1, 1), abstract_only=True)
+    assert word == DIRECTION and found.endswith(" Only the abstract of the source was read.")
+    assert told("less", (-9, -9), (-9, -9), abstract_only=True)[0] == NOT_REPRODUCED
+
+
+def test_of_nothing_no_part_is_small() -> None:
+    """From no retransmission to some: no percentage says so, and it is not alike."""
+    records: list[Any] = [
+        replace(record, retransmission_percent=float(record.trial.window == "10") * (  # type: ignore[union-attr]
+            9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
+    runs = Runs.of_figure(GAIN, records, RUN)
+    words = [findings.statement(runs, LoadClaim(
+        figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
+        expects=expects)).word for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
+    assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]
+
+
+def test_the_cells_that_gain_least_and_most_are_told() -> None:
+    assert told("less", (10, 10), (-30, -30))[1] == (
+        "the mean completion time falls with IW 10 instead of 3 in 1 of 2 cells: from 100 ± 0 to"
+        " 130 ± 0 ms, from 100 ± 0 to 90 ± 0 ms.")
+    assert told("less", (10, 10), (10, 10))[1].endswith(
+        " in 2 of 2 cells: from 100 ± 0 to 90 ± 0 ms.")
+
+
+def test_what_is_not_certain_is_said_to_be_so() -> None:
+    assert told("less", (10,), (-30,))[1] == (
+        "the mean completion time is not shown to fall with IW 10 instead of 3 in any of 2 cells:"
+        " from 100 to 130 ms, from 100 to 90 ms.")
+    assert told("alike", (10, 12), (20, 21))[1].startswith(
+        "the mean completion time is not shown to stay within 5 % with IW 10 instead of 3 in any")
+    assert told("more", (10, 10.1), (20, 20.1))[1].startswith(
+        "the mean completion time does not rise with IW 10 instead of 3 in any of 2 cells")
+
+
+@pytest.mark.parametrize("by, found", [
+    (80, "IW 10, offered load 0.9 (by 31.5 ± 6.4 %)."),
+    (1, "IW 10, offered load 0.5 (by 20.5 ± 6.4 %); IW 10, offered load 0.9 (by 31.5 ± 6.4 %).")])
+def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found: str) -> None:
+    """In each cell whose interval says so, how far the seeds are apart; the mean is the same."""
+    records: list[Any] = []
+    for record in stored_load.run().records:
+        trial: Any = record.trial
+        slower = trial.window == "10" and (30 + trial.repeat if trial.load > 0.5 else
+                                           20 + by * (trial.repeat - 1))
+        records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
+    runs = Runs.of_figure(GAIN, records, RUN)
+    mean, tail = findings._gain_answers(runs, analysis.points(runs))
+    assert mean.found == "in no cell, by its 95 % interval."
+    assert tail.says == "Where a larger window than 3 makes the 99th percentile longer:"
+    assert tail.found == found
+
+
+def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
+    hit = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "hit")
+    records: Any = stored_load.run().records
+    runs = Runs.of_figure(hit, records, RUN)
+    for record in records:
+        own = runs.connections(record)
+        runs._read[record.trial.id] = replace(own, retransmitted_bytes=own.host * 0)
+    found = analysis.hits(runs)
+    assert [(each.own, each.same, each.same_count) for each in found] == [(None, None, 0)] * 2
+    assert findings._hit_answer(runs, found).found == "nothing was hit."
+
+
+def test_a_table_that_was_never_published_is_told_with_its_file() -> None:
+    with pytest.raises(UsageError, match="^paper/ietf78.csv: unknown 'Africa'.*Africa, all"):
+        tables.deck_table("Africa")

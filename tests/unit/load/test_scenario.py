@@ -1,4 +1,4 @@
-"""Load scenarios: what is asked, and what is refused."""
+"""Load scenarios: what is asked, and what is refused. What a scenario of kind load may not say, and how places on its axes are written. What a sweep expands into, and the limits of its clients, windows and sizes. Clients as a column of trials.csv has them: written and read back, whatever their numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as any_
 
 from firstflight.base import files
 from firstflight.base.errors import UsageError
@@ -13,10 +14,13 @@ from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import ScenarioFile
-from firstflight.study.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario,
-                                             LoadSweep, apply, expand, read_scenario, window_name)
+from firstflight.study.load.analysis import describe, name_of, named
+from firstflight.study.load.scenario import (apply, expand, LoadClaim, LoadFigure, LoadPopulation,
+                                             LoadScenario, LoadSweep, read_scenario, window_name)
 from firstflight.study.load.study import KIND
-from firstflight.study.load.trial import Clients, distribution, mean_bytes, wire_bytes
+from firstflight.study.load.trial import (Clients, distribution, LoadTrial, mean_bytes,
+                                          mean_wire_bytes, points_of, wire_bytes)
+
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
          if file.raw.get("kind") == "load"]
@@ -205,3 +209,210 @@ def test_runs_are_counted_before_they_are_made() -> None:
 def test_a_queue_of_millions_is_refused() -> None:
     with pytest.raises(UsageError, match="sweep 'only': queue_bdp: a queue of .* out of range"):
         expand(made(queue_bdp=[100.0], bandwidth_kbps=10_000_000, rtt_ms=100_000), Overrides({}), 1)
+
+
+# What a scenario of kind load may not say, and how places on its axes are written -----
+
+@pytest.mark.parametrize("axis, value, place, with_name", [
+    ("response_bytes", 50_000, "50 kB", "response 50 kB"),
+    ("response_bytes", 1500, "1.5 kB", "response 1.5 kB"),
+    ("queue_bdp", 0.5, "0.5 BDP", "buffer 0.5 BDP"), ("load", 0.95, "0.95", "offered load 0.95"),
+    ("connections", 4, "4", "connections at once 4"),
+    ("variant", "cubic, droptail", "cubic, droptail", "cubic, droptail")])
+def test_a_place_on_an_axis_is_said_with_its_unit(axis: str, value: Any, place: str,
+                                                  with_name: str) -> None:
+    assert describe(axis, value) == place and named(axis, value) == with_name
+    assert name_of(axis)
+
+
+# What may be said, beside what may not ---------------------------------------------------
+
+UNEVEN = [[3, 0.9], [10, 0.1]]
+
+
+@pytest.mark.parametrize("changes, taken", [
+    ({"compares": ["3", "10 in 3*0.9+10*0.1"], "quantity": "p999_ms"}, True),
+    ({"compares": ["3 in 3*0.9+10*0.1", "10 in 3*0.9+10*0.1"]}, True),
+    ({"compares": ["3", "16 in 3*0.9+10*0.1"]}, False), ({"compares": ["3 in 3", "10"]}, False),
+    ({"compares": ["3", "10 in 3*0.9+10*0.1"], "quantity": "retransmission_percent"}, False),
+    ({"compares": ["3", "3*0.9+10*0.1"], "quantity": "retransmission_percent"}, True),
+    ({"quantity": "failed"}, True), ({"quantity": "error"}, False), ({"quantity": "ok"}, False),
+    ({"quantity": "seen_initcwnd"}, False), ({"compares": ["3", "10", "3"]}, False),
+    ({"compares": "310"}, False)])
+def test_a_claim_compares_windows_or_parts_of_a_mix_of_its_figure(changes: dict[str, Any],
+                                                                 taken: bool) -> None:
+    tables = claim(**changes)
+    tables["figure"][0].update(kind="mix", windows=["3", "10", "3*0.9+10*0.1"])
+    if taken:
+        assert made(tables, mixes=[UNEVEN]).claims[0].quantity == changes.get("quantity", "mean_ms")
+    else:
+        with pytest.raises(UsageError, match='\\[\\[claim\\]\\] "s": (compares|quantity)'):
+            made(tables, mixes=[UNEVEN])
+
+
+@pytest.mark.parametrize("where, read", [
+    ({"load": 0.5}, (("load", (0.5,)),)),
+    ({"load": [0.5, 0.75], "window": "3"}, (("load", (0.5, 0.75)), ("window", ("3",))))])
+def test_where_a_claim_holds_is_one_value_or_some(where: Any, read: Any) -> None:
+    assert made(claim(where=where)).claims[0].where == read
+    assert made(claim()).claims[0].where == ()
+
+
+@pytest.mark.parametrize("changes, taken", [
+    ({"sweep": "only", "windows": ["3", "10"]}, True),
+    ({"sweep": "only", "windows": ["3", "16"]}, False),
+    ({"sweep": "other", "windows": ["3", "16"]}, True),
+    ({"sweep": ["only", "other"], "windows": ["10", "16"]}, True),
+    ({"sweep": ["only", "none"], "windows": ["3", "10"]}, False),
+    ({"kind": "distribution", "by": "load"}, True), ({"kind": "hit", "series": "load"}, True),
+    ({"series": "size"}, False)])
+def test_a_figure_shows_windows_of_its_sweeps(changes: dict[str, Any], taken: bool) -> None:
+    tables = {**figure(**changes), "sweep": [{"name": "only"}, {"name": "other",
+                                                                "initcwnd": [3, 16]}]}
+    if taken:
+        assert len(made(tables).figures) == 1
+    else:
+        with pytest.raises(UsageError, match='\\[\\[figure\\]\\] "f": (sweep|windows|series)'):
+            made(tables)
+
+
+def test_a_place_that_two_values_make_is_measured_once() -> None:
+    """The mean of sizes stands for every size that is asked for."""
+    trials = expand(made(sizes="web_search", response_bytes=[5000, 9000], repeat=1), NOTHING, 1)
+    assert [trial.window for trial in trials] == ["3", "10"]
+    assert len({trial.response_bytes for trial in trials}) == 1
+
+
+def test_a_network_that_is_asked_for_is_that_of_every_client() -> None:
+    far = {"population": [{"name": "far", "clients": [[0.25, 300, 512, 1], [0.75, 100, 0, 0]]}]}
+    scenario = made(far, population="far", mixes=[UNEVEN])
+    changed = apply(scenario, Overrides({"rtt_ms": [50], "bandwidth_kbps": [777]}, 3))
+    (sweep,) = changed.sweeps
+    assert (sweep.rtt_ms, sweep.bandwidth_kbps, sweep.repeat) == (50, 777, 3)
+    assert [link.rtt_ms for link in sweep.links] == [50, 50]
+    assert [link.kbps for link in sweep.links] == [512, 0] and sweep.mixes
+    narrower = apply(scenario, Overrides({"initcwnd": [7]}))
+    assert narrower.sweeps[0].windows == (((7, 1.0),),)
+    assert [link.rtt_ms for link in narrower.sweeps[0].links] == [300, 100]
+    assert apply(scenario, NOTHING) == scenario
+
+
+# What a sweep expands into, and the limits of its clients, windows and sizes ----------
+
+LISTS: dict[str, list[Any]] = {
+    "queue_bdp": [0.5, 2.0], "queue": ["droptail", "cake"], "load": [0.5, 0.25],
+    "response_bytes": [50_000, 9000], "connections": [1, 6],
+    "congestion_control": ["reno", "bbr"], "paced": [False, True]}
+
+
+def trials(**defaults: Any) -> list[LoadTrial]:
+    return expand(made(**defaults), NOTHING, 1)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_value_of_a_list_is_measured_with_every_window_and_seed(name: str) -> None:
+    scenario = made(**{name: LISTS[name]}, mixes=[MIX], repeat=3)
+    expanded = expand(scenario, NOTHING, 1)
+    assert scenario.sweeps[0].count == len(expanded) == len({trial.id for trial in expanded}) == 18
+    # All windows of a seed after one another, all seeds of a value after one another.
+    assert [(getattr(trial, name), trial.repeat, trial.window) for trial in expanded] == [
+        (value, repeat, window) for value in LISTS[name] for repeat in (1, 2, 3)
+        for window in ("3", "10", "3+10")]
+
+
+def test_a_trial_is_named_by_all_that_it_may_differ_in() -> None:
+    (plain,), (other,) = (trials(initcwnd=[10], repeat=1, **more) for more in (
+        {}, {name: values[1:] for name, values in LISTS.items()}))
+    assert plain.id == "only-rtt300-bw20000-q500-load0.95-50000B-cubic-iw10-1"
+    assert other.id == "only-rtt300-bw20000-q1000-cake-load0.25-9000B-x6-bbr-paced-iw10-1"
+    assert (plain.variant, other.variant) == ("cubic", "bbr paced by fq through cake")
+    assert other.responses_per_s == pytest.approx(0.25 * 20_000 * 125 / wire_bytes(9000))
+    assert (other.counted_s, other.counted_span_s, other.deadline_s) == ((30, 280), 250, 420)
+    job = other.job()
+    assert len(job["traffic"]) == 2 and len({traffic["seed"] for traffic in job["traffic"]}) == 2
+    for traffic in job["traffic"]:
+        assert traffic["arrivals_per_s"] == pytest.approx(other.responses_per_s / 6 / 2)
+        assert (traffic["connections"], traffic["sizes"]) == (6, [[1.0, 9000.0]])
+
+
+@pytest.mark.parametrize(("defaults", "hosts"), [
+    ({"clients": 28}, 30), ({"clients": 29}, 31), ({"clients": 1, "servers": 29}, 30),
+    ({"clients": 14, "mixes": [MIX]}, 30), ({"clients": 15, "mixes": [MIX]}, 32)])
+def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: int) -> None:
+    if hosts == 30:
+        assert trials(**defaults)
+    else:
+        with pytest.raises(UsageError, match=f"{hosts} hosts are requested; a guest has memory for 30"):
+            made(**defaults)
+
+
+@pytest.mark.parametrize(("share", "good"), [(0.5 + 9e-7, True), (0.5 - 9e-7, True),
+                                             (0.5 + 2e-6, False), (0.5 - 2e-6, False)])
+def test_shares_sum_to_one_but_for_rounding(share: float, good: bool) -> None:
+    wanted: dict[str, Any] = {"mixes": [[[3, 0.5], [10, share]]]}
+    if good:
+        assert trials(**wanted)[-1].window == "3+10"
+    else:
+        with pytest.raises(UsageError, match="sum to"):
+            made(**wanted)
+
+
+def test_mixes_may_be_none() -> None:
+    assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
+
+
+@pytest.mark.parametrize(("name", "what"), [("mixes", "mixes"), ("initcwnd", "numbers"),
+                                            ("congestion_control", "names")])
+def test_what_has_to_be_a_list_is_told_of_what(name: str, what: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: has to be a list of {what}, it is 5"):
+        made(**{name: 5})
+
+
+def test_something_is_left_between_warmup_and_cooldown() -> None:
+    with pytest.raises(UsageError, match="leave nothing of 50 s"):
+        made(duration_s=50)
+    assert trials(duration_s=51)[0].counted_span_s == 1
+
+
+def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
+    points = ((0.0, 100.0), (0.5, 200.0), (0.5, 400.0), (1.0, 800.0))
+    assert points_of([list(point) for point in points], "sizes") == points
+    assert mean_bytes(points) == pytest.approx((150 + 600) / 2, abs=0.01)
+    assert points_of([[0, 500], [1, 700]], "sizes") == ((0, 500), (1, 700))
+    assert mean_bytes(((1.0, 77.0),)) == 77 and mean_bytes(((0.0, 0.2), (1.0, 0.2))) == 1
+    # Of one segment each, all with the same headers but for the digit of a length.
+    assert mean_wire_bytes(points) == pytest.approx(mean_bytes(points) + wire_bytes(500) - 500)
+    (trial, *_) = trials(sizes=[list(point) for point in points])
+    assert trial.response_bytes == 375 and trial.size_points == points == distribution(trial.sizes)
+
+
+@pytest.mark.parametrize(("clients", "words"), [
+    ([], "list of .share, rtt_ms, kbit/s, loss %."), ([[1, 300, 512]], "list of"), ("far", "list of"), ([5], "list of"),
+    ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9, not to 1"),
+    ([[1, 300, -1, 1]], "bandwidth"), ([[1, -1, 0, 1]], "RTT"), ([[1, 300, 0, 101]], "loss")])
+def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=f'"far": clients.*{words}'):
+        made({"population": [{"name": "far", "clients": clients}]}, population="far")
+
+
+# Clients as a column of trials.csv has them -------------------------------------------
+
+@pytest.mark.parametrize("clients, text", [
+    (Clients(3, 0.5, 60.0), "iw3*0.5@60ms"), (Clients(10, 0.25, 0.5, 512.0), "iw10*0.25@0.5ms/512k"),
+    (Clients(10, 1.0, 300.0, 0.0, 1.5), "iw10*1@300ms~1.5%"),
+    (Clients(1, 0.0001, 20.0, 1000.5, 2.0), "iw1*0.0001@20ms/1000.5k~2%"),
+    (Clients(3, 0.5, 1e5, 1e7, 1.0), "iw3*0.5@100000ms/10000000k~1%")])
+def test_clients_are_told_in_one_word(clients: Clients, text: str) -> None:
+    assert str(clients) == text and Clients.parse(text) == clients
+
+
+positive = any_.floats(0.001, 1e6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(any_.integers(1, 65_535), positive, positive, positive | any_.just(0.0),
+       any_.floats(0.001, 99) | any_.just(0.0))
+def test_no_number_is_lost(initcwnd: int, share: float, rtt_ms: float, kbps: float,
+                           loss_percent: float) -> None:
+    made = Clients(initcwnd, share, rtt_ms, kbps, loss_percent)
+    assert Clients.parse(str(made)) == made

@@ -1,29 +1,40 @@
-"""Weighted means, what is excluded and counted, missing cells, intervals, samples."""
+"""Weighted means, what is excluded and counted, missing cells, intervals, samples. The goodput of a transfer: a column of its record, and a metric of figures. Runs under other windows than a scenario's: its figures are of those that were measured."""
 
 from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from firstflight.base import stats
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
+from firstflight.findings.charts import BarChart
 from firstflight.findings.difference import Excluded, of_baseline
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.findings.render import text
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import RunData, Study
+from firstflight.study.fetches.answer import answer_of_cells
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
 from firstflight.study.fetches.figures.buckets import beside_baseline, by_cell, weighted_cells
+from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.figures.grid import mean_interval, square_of
 from firstflight.study.fetches.figures.panels import improvement, window_sweep
+from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.record import Record
-from tests.golden import stored_fetches
+from tests.golden import stored as trials, stored_fetches, stored_questions
+from tests.golden.stored_fetches import FACTS
+from tests.golden.stored_questions import FOLDER, took
 
 
 def panels(scenario: Scenario, records: list[Record]) -> list[BarFigure]:
@@ -328,3 +339,130 @@ def test_a_part_has_the_buckets_that_it_measured(stored: list[Record], rtts: set
     assert [finding.name for finding in report.findings if finding.bars] == ["fig5_rtt"]
     lacking = stored_fetches.report("zhao2019", part[1:], whole=False)
     assert sum(sum(finding.bars.values()) for finding in lacking.findings) == len(rtts) - 1
+
+
+# The goodput of a transfer ------------------------------------------------------------
+
+def test_a_record_has_the_bits_of_the_body_over_the_total_time() -> None:
+    record = trials.load("iw10").judge()
+    assert record.total_ms is not None
+    assert record.goodput_kbps == pytest.approx(
+        record.trial.response_bytes * 8 / record.total_ms)
+    assert trials.load("iw10").said("fetch", ok=False).judge().goodput_kbps is None
+
+
+def test_a_figure_of_goodput_gains_where_times_are_saved(
+        scenario: Scenario, stored: list[Record]) -> None:
+    figure = replace(scenario.figures[0], metric="goodput_kbps", published="", panel="")
+    records = [replace(record, goodput_kbps=72_000 / (record.total_ms or 1))
+               for record in stored]
+    study = Study(KIND, replace(scenario, figures=(figure,), claims=(), users=None, drawn=None,
+                                raw=None, as_published=None), (), whole=True)
+    run = RunData(trials.FOLDER, FACTS, records)
+    (finding,) = (each for each in study.report(run).findings if each.name == "fig5_rtt")
+    assert isinstance(finding.chart, BarChart) and finding.chart.unit == "kbit/s"
+    changes = [bar.difference for bar in finding.chart.bars]
+    assert all(min(change.absolute.value, change.percent.value) >= 0 for change in changes)
+    improved = finding.tables[0].column("", "improved")
+    assert improved[2] == pytest.approx(  # RTT 100 ms: more bits a ms with 10 segments
+        changes[2].absolute.value)
+    assert "gain" in finding.sentence and "kbit/s" in finding.sentence
+
+
+# Every kind of figure -------------------------------------------------------------------
+
+def test_every_kind_of_figure_has_one_of_goodput() -> None:
+    """But packets, which have no metric, and percentiles, which are of a population."""
+    of_goodput = {figure.kind for figure in stored_questions.goodput_study().scenario.figures}
+    assert of_goodput == {*kinds.FIGURES} - {"packets", "percentiles"}, (
+        "tests/golden/fetches/goodput.toml needs a [[figure]] of each kind")
+
+
+def test_no_kind_of_figure_calls_a_rate_a_time() -> None:
+    report = stored_questions.goodput()
+    told = text.text(report) + str([
+        (each.sentence, each.chart) for each in report.findings])
+    for wrong in ("saved", "fastest", "total time", "Mean time", "kbit/s less"):
+        assert wrong not in told.replace("where times are saved", ""), wrong
+
+
+# Runs under other windows than a scenario's -------------------------------------------
+
+def under(records: Sequence[Record], windows: Mapping[int, int]) -> list[Record]:
+    """The records of some windows, each as if it were measured under another one."""
+    return [replace(record, trial=replace(record.trial, initcwnd=windows[record.trial.initcwnd]))
+            for record in records if record.trial.initcwnd in windows]
+
+
+def test_two_other_windows_draw_the_figures_without_published_values() -> None:
+    records = under(stored_fetches.stored("zhao2019"), {3: 3, 10: 16})
+    report = stored_fetches.report("zhao2019", records, whole=False, partial=True)
+    drawn = [finding for finding in report.findings if finding.chart is not None]
+    assert [finding.name for finding in drawn] == ["fig5_rtt_3_16", "fig5_bw_3_16",
+                                                   "fig5_bdp_3_16"]
+    assert drawn[0].chart is not None and drawn[0].chart.title.endswith(": 3 → 16 segments")
+    assert not any(sum(finding.bars.values()) or finding.published for finding in drawn)
+    said = text.brief(report)
+    assert "fig5_rtt_3_16  3 → 16   6.8 to 4975 ms" in said
+    assert "published" not in said and "reproduced" not in said
+
+
+def test_the_published_windows_keep_what_was_published_beside_a_third() -> None:
+    stored = stored_fetches.stored("zhao2019")
+    records = [*stored, *under(stored, {10: 16})]
+    report = stored_fetches.report("zhao2019", records)
+    bars = {finding.name: sum(finding.bars.values()) for finding in report.findings
+            if finding.chart is not None}
+    assert bars == {"fig5_rtt": 8, "fig5_bw": 8, "fig5_bdp": 6,
+                    "fig5_rtt_3_16": 0, "fig5_bw_3_16": 0, "fig5_bdp_3_16": 0}
+
+
+def test_a_population_is_compared_under_the_windows_that_were_measured() -> None:
+    with patch.object(rows, "FOLDER", FOLDER.parent / "populations"):
+        study = KIND.study(scenario_file.read(FOLDER / "population.toml"))
+        scenario, stored = study.scenario, [took(trial) for trial in study.trials]
+    records = under(stored, {3: 3, 10: 16})
+    changed = kinds.under_measured_windows(scenario, records, is_whole=False)
+    panels, missing = kinds.panels(changed, records, is_whole=False)
+    assert {*missing} == {"size_3_16"}  # no response is as large
+    assert [bucket.label for bucket in panels["windows"].bars] == ["3", "16"]
+    of_own = kinds.panels(scenario, stored)[0]["rtt"]
+    bars = panels["rtt_3_16"].bars
+    assert [bucket.difference.absolute.value for bucket in bars] == [
+        bucket.difference.absolute.value for bucket in of_own.bars]
+    assert not any(bucket.published.absolute for bucket in bars)
+    assert any(bucket.published.absolute for bucket in of_own.bars)
+
+
+@pytest.mark.parametrize("windows, names, titles", [
+    ((3, 32), ["iw10_3_32"], ["What IW 32 saves against IW 3 by response size, DC 1"]),
+    ((3, 10, 32), ["iw10", "iw10_3_32"], [
+        "What IW 10 saves against IW 3 by response size, DC 1",
+        "What IW 32 saves against IW 3 by response size, DC 1"]),
+    ((3, 10, 16), ["iw10", "iw16"], [
+        "What IW 10 saves against IW 3 by response size, DC 1",
+        "What IW 16 saves against IW 10 by response size, DC 1"])])
+def test_a_pair_of_windows_has_one_figure_and_a_title_that_names_it(
+        windows: tuple[int, ...], names: list[str], titles: list[str]) -> None:
+    scenario: Scenario = stored_fetches.scenario("ietf78_dc1")
+    trial = next(scenario.sweeps[0].trials("ietf78_dc1", 1))
+    records = [replace(stored_fetches.stored("zhao2019")[0],
+                       trial=replace(trial, initcwnd=window)) for window in windows]
+    changed = kinds.under_measured_windows(scenario, records, is_whole=False)
+    pairs = [figure for figure in changed.figures if figure.experiment_initcwnd]
+    assert [figure.name for figure in pairs] == names
+    assert [figure.title for figure in pairs] == titles
+    claimed = {claim.figure for claim in changed.claims}
+    assert claimed == {claim.figure for claim in scenario.claims} & {
+        figure.name for figure in changed.figures}
+
+
+@pytest.mark.parametrize("largest_ms, said", [(500.0, True), (400.0, False), (300.0, False)])
+def test_a_window_is_the_fastest_only_where_no_other_takes_as_long(largest_ms: float,
+                                                                   said: bool) -> None:
+    record = next(record for record in stored_fetches.stored("zhao2019") if record.counts)
+    cells = [CellSetting(trial, (replace(record, trial=trial, total_ms=total_ms),))
+             for window, total_ms in ((4, 600.0), (10, 400.0), (32, largest_ms))
+             for trial in [replace(record.trial, initcwnd=window)]]
+    sentence = answer_of_cells(cells, changes(cells), False).sentence
+    assert ("10 is the fastest" in sentence) == said

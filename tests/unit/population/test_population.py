@@ -1,33 +1,142 @@
-"""Drawn populations: pairs, buckets, percentiles, windows, causes, all by the weights."""
+"""What stands behind a fit: it is of the parameters that the rows were drawn with. The bars of a population are the published ones: what says them is looked at before measuring. Drawn populations: pairs, buckets, percentiles, windows, causes, all by the weights."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy
 import pytest
 
-from firstflight.base.errors import UsageError
-from firstflight.findings.charts import BarPage, GridChart, SquareChart
-from firstflight.findings.findings import Report, bars
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.base.words import plain
+from firstflight.findings.charts import BarPage, GridChart, LineChart, SquareChart
+from firstflight.findings.findings import bars, Report
 from firstflight.runs import scenario_file
-from firstflight.study.fetches import reading
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.fetches import reading, study
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
 from firstflight.study.fetches.figures.bars import figure_table
 from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
+from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
-from firstflight.study.population import ablation
-from firstflight.study.population.ablation import close
-from firstflight.study.population.findings import population_findings
-from tests.golden import stored_fetches
+from firstflight.study.population import ablation, findings as fit
+from firstflight.study.population.ablation import close, Step
+from firstflight.study.population.findings import _slower, population_findings
+from tests.golden import stored, stored_fetches
 from tests.unit.core.example import whole
 
+
 NAME = "dukkipati2010"
+
+
+def test_the_parameters_that_are_told_are_those_that_the_rows_were_drawn_with() -> None:
+    drawn = {table["name"]: table for table in scenario_file.read(
+        rows.FOLDER / f"{NAME}.toml", "x").raw["population"]}
+    told = dict(zip(*(fit.fit_findings(NAME)[0].tables[0].column(name)
+                      for name in ("parameter", "value"))))
+
+    def word(value: object) -> str:
+        return ("yes" if value is True else ", ".join(map(str, value)) if isinstance(value, list)
+                else plain(value))  # type: ignore[arg-type]
+
+    assert {name: told[name] for name in list(told)[:17]} == {
+        name: word(value) for name, value in drawn["avgdc"]["mechanism"].items()}
+    own = {"windows": "AvgDC, six windows", "slowdc": "SlowDC"}
+    assert {name: told[name] for name in list(told)[17:]} == {
+        f"{name}, {title}": word(value) for part, title in own.items() for name, value in (
+            *drawn[part]["mechanism"].items(), *((name, drawn[part][name]) for name in drawn[part]
+                                                 if name == "rtt_at_most_ms"))}
+
+
+def test_what_is_held_out_has_no_parameter_of_its_own() -> None:
+    """Every figure that says so is of a population with all of the fitted one's values."""
+    scenario = reading.read_scenario(scenario_file.find(NAME))
+    held_out = {figure.sweep for figure in scenario.figures if figure.held_out}
+    assert held_out == {"slowdc_held_out"}
+    avgdc, _, slowdc, apart = scenario_file.read(rows.FOLDER / f"{NAME}.toml", "x").raw["population"]
+    assert {**avgdc["mechanism"], **slowdc["mechanism"], **apart["mechanism"]} == avgdc["mechanism"]
+    slow = {figure.name for figure in scenario.figures if figure.sweep == "slowdc"}
+    assert slow == {"fig6", "table3_slowdc", "table4"}  # fitted: three parameters of their own
+
+
+def test_three_findings_are_told_of_the_fit() -> None:
+    fitted, profiles, without = fit.fit_findings(NAME)
+    parameters, free, numbers, held = fitted.tables
+    assert free.column("how many") == [15, 2, 2, 79] and "correlated" in free.notes[0]
+    rests_on = parameters.column("from")
+    assert (rests_on[:17].count("fitted"), rests_on[:17].count("by hand")) == (15 - 1, 1)
+    assert sum(int(str(count)) for used, count in zip(numbers.column("used"),
+               numbers.column("how many")) if str(used).startswith("fitted")) == 79
+    assert fitted.sentence.startswith("15 parameters are fitted to 79 correlated numbers, 2 are"
+                                      " set by hand, and 2 belong to SlowDC. They are compatible")
+    assert "Table 3, SlowDC 0 of 7" in fitted.sentence  # those of its own parameters are not held out
+    chart = profiles.chart
+    assert len(held.rows) == 15 and isinstance(chart, LineChart)
+    assert sum(map(len, chart.columns)) == 15
+    off, tried = without.tables
+    assert len(off.rows) == 13 and tried.rows
+
+
+def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(fit, "FITS", tmp_path)
+    assert fit.fit_findings(NAME) == ()
+    for damaged in ("{", "[]", '{"is": "Finding"}'):
+        (tmp_path / f"{NAME}.json").write_text(damaged, encoding="utf-8")
+        with pytest.raises(FirstFlightError, match="dukkipati2010.json: holds no findings"):
+            fit.fit_findings(NAME)
+
+
+# The bars of a population are the published ones --------------------------------------
+
+TEXT = scenario_file.find("dukkipati2010").text
+RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
+
+
+@pytest.mark.parametrize("old, new, words", [
+    (RTT, "", "published is missing: it says what the bars"),
+    (RTT, 'published = "paper_figure5.csv"\npanel = "X"', "has no panel 'X'"),
+    (RTT, 'published = "paper_tables.csv"\npanel = "table3_avgdc"',
+     "bars are named by their upper ends, .* not mean"),
+    ('published = "paper_tables.csv"\npanel = "table3_avgdc"', RTT, "is not a percentile"),
+    ('by = "rtt_ms"', 'by = "loss_percent"', "by: unknown 'loss_percent'"),
+    ("experiment_initcwnd = 10", "experiment_initcwnd = 11",
+     'figure.. "fig5_rtt": \'avgdc\' has no initcwnd 11'),
+    ('kind = "improvement"', 'kind = "groups"',
+     'figure.. "fig5_rtt": kind: unknown \'groups\'; known: improvement, window_sweep')])
+def test_what_says_the_bars_is_checked(old: str, new: str, words: str) -> None:
+    assert old in TEXT
+    before, figures = TEXT.split("[[figure]]", 1)
+    with pytest.raises(UsageError, match=f"^scenarios/own.toml: .*{words}|{words}"):
+        study.read_scenario(scenario_file.parsed(
+            "own", f"{before}[[figure]]{figures.replace(old, new, 1)}"))
+
+
+def test_what_makes_responses_slower_is_told_the_most_frequent_first() -> None:
+    step = Step("clean", (3, 10), 100.0, 90.0, {}, 50, {"loss": 2, "the queue": 7, "a timer": 3})
+    assert _slower(step) == ("Clean: 12 of 50 responses are slower with 10 segments (7: the"
+                             " queue; 3: a timer; 2: loss).")
+    assert _slower(Step("clean", (3, 10), 100.0, 90.0, {}, 50, {})) == ""
+
+
+@pytest.mark.parametrize(("more_ms", "verdict", "is_slower"), [
+    (1.5, PASS, True), (0.9, PASS, False), (-5.0, PASS, False), (1.5, FAIL, False),
+    (None, PASS, False)])
+def test_a_response_is_slower_from_a_millisecond_on(more_ms: float | None, verdict: str,
+                                                    is_slower: bool) -> None:
+    base = stored.load("iw3").judge()
+    latency_ms = None if more_ms is None else (base.latency_ms or 0.0) + more_ms
+    assert ablation._is_slower(base, replace(base, latency_ms=latency_ms,
+                                              verdict=verdict)) is is_slower
+
+
+# Drawn populations --------------------------------------------------------------------
+
 # Milliseconds that each segment of a window saves, where it is not 1.
 SAVED = {"avgdc-clean": 2.0, "avgdc-network": 4.0, "avgdc-lossy": -1.0}
 

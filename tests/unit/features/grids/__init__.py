@@ -1,1 +1,0 @@
-"""Tests of grids of fetches."""

@@ -1,1 +1,0 @@
-"""Tests of published raw values."""

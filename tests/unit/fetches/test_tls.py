@@ -1,0 +1,443 @@
+"""HTTPS as a property of a fetch: its trials, its columns, and what its verdict refuses. 0-RTT: what its packets say, what its verdict refuses, and what makes no sense with it. ML-DSA, SLH-DSA and ML-KEM as properties of a fetch: where they run, their bytes, what is refused."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.base.errors import UsageError
+from firstflight.net.segments import CaptureError
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.runs.scenario_file import find, parsed
+from firstflight.study import registry
+from firstflight.study.fetches.figures.timelines import by_effect, timelines
+from firstflight.study.fetches.scenario.server import HERE, NEWER
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify import notes, zero_rtt
+from firstflight.study.fetches.verify.evidence import Evidence
+from firstflight.study.fetches.verify.observed import EXACT
+from firstflight.study.fetches.verify.transfers import computed
+from firstflight.study.fetches.verify.verify import every_check
+from firstflight.testbed.hosts import tls_records as request
+from firstflight.testbed.hosts.certificates import Files
+from firstflight.testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
+from firstflight.testbed.network.commands import commands_of, curves_of
+from firstflight.testbed.servers import nginx
+from firstflight.wire.exchange import read_exchange
+from firstflight.wire.messages import Early, find_early, Messages
+from tests.golden import stored
+from tests.golden.stored import Packet, read, Stored
+from tests.unit.fetches.test_verify import fails
+from vtime import system
+
+
+GOOD = stored.load("https")
+
+
+def trials(client: str = "curl", **lists: list[Any]) -> list[Trial]:
+    one = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
+    return list(KIND.study(find("zhao2019"), Overrides({**one, **lists}, client=client)).trials)
+
+
+def said_tls(**values: Any) -> stored.Stored:
+    return GOOD.said("server", tls={**GOOD.observation["server"]["tls"], **values})
+
+
+def test_a_handshake_fills_its_columns() -> None:
+    record = GOOD.judge()
+    assert record.verdict == PASS
+    assert record.appconnect_ms == pytest.approx(record.model_appconnect_ms, abs=0.01)
+    assert record.first_byte_ms == pytest.approx(record.model_first_byte_ms, abs=0.01)
+    assert (record.handshake_round_trips, record.flight_bytes, record.flight_writes,
+            record.flight_segments, record.window_after_handshake) == (3, 16364, 3, 12, 15)
+
+
+def test_a_resumed_session_has_no_chain_in_its_flight() -> None:
+    record = stored.load("https_resumed").judge()
+    assert record.verdict == PASS and record.limited_by == "handshake's size"
+    assert (record.handshake_round_trips, record.flight_bytes) == (1, 241)
+
+
+@pytest.mark.parametrize(("tampered", "names"), [
+    (lambda: GOOD.requested(chain_bytes=0), {"TLS"}),
+    (lambda: GOOD.requested(chain_bytes=17000), {"TLS"}), (lambda: GOOD.requested(resumed=1), {"TLS"}),
+    (lambda: said_tls(version="TLSv1.2"), {"TLS"}), (lambda: said_tls(resumed=True), {"TLS"})])
+def test_another_session_than_asked(tampered: Any, names: set[str]) -> None:
+    record = tampered().judge()
+    assert not record.counts and not record.ok
+    assert {reason.partition(":")[0] for reason in record.error.split("; ")} == names
+
+
+def test_what_the_server_says_of_its_flight_is_seen_on_the_wire() -> None:
+    flight = list(GOOD.observation["server"]["tls"]["flight"])
+    fails(said_tls(flight=[flight[0] - 100, *flight[1:]]), "TLS flight")
+    fails(said_tls(window=14), "model handshake")
+    later_ms = GOOD.observation["fetch"]["first_byte_ms"] + 1.1
+    fails(GOOD.said("fetch", first_byte_ms=later_ms), "client times", "model handshake")
+
+
+def test_a_flight_in_one_write_is_another_one() -> None:
+    """12,588 bytes are the most that IW 10 holds in OpenSSL's writes; in one, 364 + 14,116."""
+    (trial,) = trials(chain_bytes=[16000], buffer_bytes=[0], tickets=[1], record_bytes=[4096],
+                      signature=["rsa2048"], intermediates=[2])
+    assert "-chain16000-signaturersa2048-intermediates2-tickets1-record4096-buffer0-" in trial.id
+    assert any("16000 bytes with rsa2048, 2 intermediates, 1 tickets; records of 4096" in command
+               for command in commands_of(trial.job()))
+    assert "curl https://10.0.0.2/60000" in commands_of(trial.job())
+
+
+def test_a_resumed_session_needs_one_before() -> None:
+    (trial,) = trials(chain_bytes=[4000], resumed=[1])
+    assert trial.job()["paths"] == ["/1", "/60000"]
+    assert trial.job()["tls"]["apart_s"] == 3
+
+
+def test_a_slow_link_has_time_for_the_connection_before() -> None:
+    """Ten RTTs, and the time in which it sends a chain of 40,000 bytes twice: 10 s of 64 kbit/s."""
+    (trial,) = trials(chain_bytes=[40_000], resumed=[1], rtt_ms=[1000], bandwidth_kbps=[64])
+    assert trial.job()["tls"]["apart_s"] == 2 + 10 + 10
+    # A minute, 20 RTTs, and thrice the response of 60,000 bytes and both chains: 17.5 s each.
+    assert trial.job()["deadline_s"] == 60 + 20 + 3 * 17.5
+
+
+@pytest.mark.parametrize(("lists", "client", "words"), [
+    ({"chain_bytes": [4000]}, "libcurl", "needs the client curl, not libcurl: use --client curl"),
+    ({"chain_bytes": [399]}, "curl", "too small for 1 certificate with ed25519: at least 400"),
+    ({"chain_bytes": [2000], "signature": ["rsa2048"], "intermediates": [2]}, "curl",
+     "at least 3000"),
+    ({"chain_bytes": [4000], "kept": [1]}, "curl", "go with plain HTTP only"),
+    ({"resumed": [1]}, "curl", "only with TLS"),
+    ({"chain_bytes": [4000], "resumed": [0, 1], "tickets": [0]}, "curl", "without a ticket"),
+    ({"chain_bytes": [4000], "signature": ["ed25591"]}, "curl", "did you mean 'ed25519'"),
+    ({"chain_bytes": [96001]}, "curl", "it can be 0 to 96000 bytes .OpenSSL's clients")])
+def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str,
+                                        words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        trials(client, **lists)
+
+
+def test_the_smallest_chain_of_its_certificates_is_one() -> None:
+    (small,) = trials(chain_bytes=[3000], signature=["rsa2048"], intermediates=[2])
+    assert small.chain_bytes == 3000
+
+
+def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
+    record = stored.load("https_records").judge()
+    for side in ("client", "server"):
+        (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(
+            (stored.FOLDER / "https_records" / f"{side}.pcap").read_bytes())
+    plain = stored.load("iw10").judge()
+    assert by_effect([plain, record]) == [record, plain]
+    (line,) = timelines([record], tmp_path)
+    kinds = [mark.kind for mark in line.marks]
+    assert kinds == ["handshake"] * 4 + ["ticket"] + ["data"] * (len(kinds) - 5)
+    assert len(kinds) > 20 and "behind a chain of 4000" in line.title
+
+
+def test_a_staged_response_over_tls_has_no_model() -> None:
+    assert GOOD.judge().model_ms is not None
+    assert GOOD.requested(gap_ms=80.0).judge().model_ms is None
+
+
+def test_the_model_follows_the_servers_sysctls() -> None:
+    restart, probes = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_early_retrans"
+    for value, found in (("0", False), ("1", True)):
+        assert computed(GOOD.trial, {restart: value}).restart_after_idle is found
+    for value, found in (("0", False), ("2", False), ("3", True), ("4", True)):
+        assert computed(GOOD.trial, {probes: value}).loss_probes is found
+    made = computed(GOOD.trial, {})
+    assert made.restart_after_idle and made.loss_probes
+    assert not computed(replace(GOOD.trial, loss_probes="off"), {}).loss_probes
+
+
+# 0-RTT --------------------------------------------------------------------------------
+
+EARLY = stored.load("nginx_early")
+LATE = stored.load("nginx_resumed")  # the same without early data
+PORT = EARLY.observation["fetch"]["port"]
+ASKED: dict[str, list[Any]] = {"chain_bytes": [4000], "server": ["nginx"], "resumed": [1],
+                               "early_data_bytes": [1], "initcwnd": [10]}
+
+
+def early_trials(**lists: Any) -> tuple[Trial, ...]:
+    return tuple(registry.own_question("own", Overrides({**ASKED, **lists})).trials)
+
+
+def answered_later(ms: float) -> Stored:
+    """As if the response had waited, for the client's Finished perhaps."""
+    def moved(packets: list[Packet]) -> list[Packet]:
+        sent = [each for each in packets if each.to_client
+                and int.from_bytes(each.frame[36:38], "big") == PORT]
+        flight = next(place for place, each in enumerate(sent) if each.payload_bytes)
+        late = {id(each) for each in sent[flight + 1:]}
+        return [Packet(each.time_ns + round(ms * 1e6), each.frame, each.wire_bytes)
+                if id(each) in late else each for each in packets]
+    return EARLY.captured(client=moved(read(EARLY.client)), server=moved(read(EARLY.server)))
+
+
+def without_hello() -> Stored:
+    """As if the client's first data had begun with another record than a handshake's."""
+    def changed(packet: Packet) -> Packet:
+        at = packet.frame.find(b"\x16\x03\x01", 54)
+        return packet if at < 0 else Packet(
+            packet.time_ns, packet.frame[:at] + b"\x17" + packet.frame[at + 1:], packet.wire_bytes)
+    return EARLY.captured(client=[changed(each) for each in read(EARLY.client)])
+
+
+def test_the_request_leaves_with_the_hello_and_is_answered_at_once() -> None:
+    record = EARLY.judge()
+    assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
+    assert (record.accepted_early_bytes, record.request_round_trips) == (3000, 1)
+    assert record.request_segments == 3
+    assert record.handshake_round_trips == record.response_round_trips == 1
+    assert record.flight_bytes == 282 and record.model_ms is None
+    assert record.connect_ms == pytest.approx(100, abs=0.2)
+    assert record.first_byte_ms is not None and record.first_byte_ms < 215
+    found = find_early(read_exchange(EARLY.client, EARLY.server, PORT), EARLY.client, 3022)
+    assert found.wire_bytes == 3022 and found.answer_ms < 0.01
+    assert found.messages.before_request_bytes == 548 + 6 + 3022 and found.messages.start == 282
+
+
+@pytest.mark.parametrize(("tampered", "words"), [
+    (lambda: LATE.requested(early_data_bytes=3000), "observed none sent, expected 3000 bytes accepted"),
+    (lambda: LATE.requested(early_data_bytes=1), "observed none sent, expected accepted"),
+    (lambda: LATE.requested(early_data_bytes=3000).said("fetch", early_data_bytes=-3000),
+     " observed 3000 bytes sent and refused"),
+    (lambda: EARLY.said("fetch", early_data_bytes=2999), "observed 2999 bytes accepted"),
+    (lambda: EARLY.requested(early_data_bytes=4000), "expected 4000 bytes accepted"),
+    (lambda: answered_later(100), "the response 100.0")])
+def test_a_request_that_fell_back_is_refused(tampered: Any, words: str) -> None:
+    assert LATE.judge().verdict == PASS
+    record = tampered().judge()
+    assert record.verdict == FAIL and words in record.verdict_reason, record.verdict_reason
+    assert "early data" in checks.failed_checks(every_check(), record)
+
+
+def test_a_client_that_says_what_no_packet_shows_is_refused() -> None:
+    record = LATE.requested(early_data_bytes=3000).said("fetch", early_data_bytes=3000).judge()
+    assert record.verdict == FAIL and record.verdict_reason.startswith("capture: no whole early")
+    record = LATE.requested(early_data_bytes=1).said("fetch", early_data_bytes=100).judge()
+    assert record.verdict == FAIL and "early data: observed -6 bytes" in record.verdict_reason
+
+
+def test_what_leaves_after_an_acknowledgement_is_another_round_trip() -> None:
+    """As if the last of the request had waited for the window to open."""
+    def later(packets: list[Packet]) -> list[Packet]:
+        mine = [each for each in packets if not each.to_client and each.payload_bytes
+                and int.from_bytes(each.frame[34:36], "big") == PORT]
+        last = next(each for each in mine if each.payload_bytes == 680)
+        return [Packet(each.time_ns + 101_500_000, each.frame, each.wire_bytes)
+                if each is last else each for each in packets]
+    assert EARLY.captured(client=later(read(EARLY.client))).judge().request_round_trips == 2
+
+
+@pytest.mark.parametrize(("wire_bytes", "round_trips", "holds"), [
+    (3022, 1, True), (3021, 1, False), (3023, 1, False), (3021, 2, True), (3022, 2, True),
+    (0, 2, False), (3023, 2, False)])
+def test_all_of_it_leaves_right_behind_the_hello_or_fills_the_window(
+        wire_bytes: int, round_trips: int, holds: bool) -> None:
+    found = Early(Messages(282, 3576, 282, 9578), wire_bytes, 0.0, round_trips, 3)
+    evidence = Evidence(EARLY.trial, EARLY.observation["fetch"], {}, None, EXACT, {}, early=found)
+    assert all(each.passed for each in zero_rtt.compare_early_data(evidence)) == holds
+
+
+def test_one_that_is_cut_cannot_be_judged() -> None:
+    record = without_hello().judge()
+    assert record.verdict == FAIL and record.verdict_reason == (
+        "capture: a connection that does not begin with a hello of TLS")
+    record = EARLY.said("fetch", early_data_bytes=9000).judge()
+    assert record.verdict == FAIL and record.verdict_reason.startswith("capture: no whole early")
+    exchange = read_exchange(EARLY.client, EARLY.server, PORT)
+    with pytest.raises(CaptureError, match="does not begin"):
+        find_early(exchange, b"", 3022)
+
+
+def test_the_check_is_told_where_it_judged_only() -> None:
+    told = {row[0] for row in checks.table(every_check(), [EARLY.judge()]).rows}
+    plain = {row[0] for row in checks.table(every_check(), [stored.load("nginx").judge()]).rows}
+    assert "early data" in told - plain
+    assert stored.load("nginx").judge().accepted_early_bytes is None
+
+
+def test_a_run_says_how_many_requests_were_early() -> None:
+    early_one, late = EARLY.judge(), LATE.judge()
+    said = ("The requests of 1 of 2 trials were early data (0-RTT), 3000 bytes: they left with the"
+            " client's hello, and the server took them.")
+    assert said in notes.run_notes([early_one, late])
+    assert not any("early" in each for each in notes.run_notes([late]))
+    refused = LATE.requested(early_data_bytes=1).judge()
+    assert not any("early" in each for each in notes.run_notes([refused]))
+
+
+def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(
+        tmp_path: Any) -> None:
+    (trial,) = early_trials()
+    assert trial.system == NEWER and "-resumed1-early1-" in trial.id
+    job = trial.job()
+    assert job["tls"]["early_data_bytes"] == 1
+    assert any(line.startswith("curl --tls-earlydata https://") for line in commands_of(job))
+    files = Files(tmp_path / "chain", tmp_path / "key", tmp_path / "root")
+    texts = [nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8443, files, {
+        **job["tls"], "early_data_bytes": size}, "1.1"), tmp_path, tmp_path) for size in (0, 1)]
+    assert ["ssl_early_data on;" in text for text in texts] == [False, True]
+
+
+@pytest.mark.parametrize(("lists", "words"), [
+    ({"resumed": [0, 1]}, r"early data \(--early-data\) goes with a session that is resumed"),
+    ({"server": ["builtin"]}, "needs the server nginx"),
+    ({"chain_bytes": [0]}, "early data sent, only with TLS"),
+    ({"early_data_bytes": [50]}, "50 bytes are less than curl's request may have: say 1"),
+    ({"early_data_bytes": [20_000]}, "out of range"), ({"http": ["2"]}, "with HTTP/1.1 only"),
+    ({"system": ["here"]}, "needs Debian 13's programs"),
+    ({"tickets": [0]}, "without a ticket")])
+def test_early_data_that_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        early_trials(**lists)
+
+
+@pytest.mark.parametrize("size", [128, 3000, 7100, 14_001, 16_384])
+def test_a_request_is_padded_to_the_byte(size: int) -> None:
+    """In lines that nginx takes."""
+    flags = request.flags("https://10.0.0.2:8443/9000", size)
+    assert flags[0] == "--tls-earlydata" and flags[-2] == "--user-agent"
+    lines = [f"User-Agent: {flags[-1]}", *(
+        after for flag, after in zip(flags, flags[1:]) if flag == "--header")]
+    text = "\r\n".join(["GET /9000 HTTP/1.1", "Host: 10.0.0.2:8443", *lines, "Accept: */*",
+                        "Connection: close", "", ""])
+    assert len(text) == size and max(map(len, lines)) <= 8000
+    assert request.flags("https://10.0.0.2:8443/9000", 1) == ["--tls-earlydata"]
+
+
+# ML-DSA, SLH-DSA and ML-KEM as properties of a fetch ----------------------------------
+
+NEW = stored.load("mldsa")
+
+
+def question_trials(**lists: list[Any]) -> list[Trial]:
+    one = {"rtt_ms": [100], "initcwnd": [10], "chain_bytes": [20000]}
+    return list(registry.own_question("own", Overrides({**one, **lists})).trials)
+
+
+@pytest.mark.parametrize(("lists", "where"), [
+    ({}, HERE), ({"signature": ["rsa2048"]}, HERE), ({"signature": ["mldsa44"]}, NEWER),
+    ({"signature": ["ed25519", "mldsa65"]}, NEWER), ({"key_share": ["x25519mlkem768"]}, NEWER),
+    ({"signature": ["slhdsa128s"], "intermediates": [1]}, NEWER), ({"system": [NEWER]}, NEWER)])
+def test_what_is_compared_runs_in_one_system(lists: dict[str, list[Any]], where: str) -> None:
+    assert {trial.system for trial in question_trials(**lists)} == {where}
+
+
+def test_a_trial_says_its_system_where_it_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    (here,), (newer,) = question_trials(), question_trials(signature=["mldsa44"], key_share=["x25519mlkem768"])
+    assert "system" not in here.job() and system.HERE == HERE
+    monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", (3, 4, 9, 15, 0))
+    assert curves_of(here.job()) == ""
+    monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", (3, 5, 0, 0, 0))
+    assert curves_of(here.job()) == "X25519"
+    assert newer.job()["system"] == system.NEWER == NEWER
+    assert curves_of(newer.job()) == "X25519MLKEM768"
+    assert "-signaturemldsa44-keyx25519mlkem768-debian13-" in newer.id and NEWER not in here.id
+    (same,) = question_trials(system=[NEWER])
+    assert curves_of(same.job()) == "X25519"
+
+
+@pytest.mark.parametrize(("lists", "words"), [
+    ({"signature": ["mldsa44"], "system": [HERE]}, "mldsa44 needs Debian 13's programs"),
+    ({"key_share": ["x25519mlkem768"], "system": [HERE, NEWER]}, "x25519mlkem768 needs Debian"),
+    ({"signature": ["mldsa44"], "chain_bytes": [3979]}, "too small for 1 certificate with mldsa44"),
+    ({"signature": ["slhdsa128s"], "intermediates": [1], "chain_bytes": [16299]}, "at least 16300"),
+    ({"signature": ["mldsa444"]}, "did you mean 'mldsa44'"), ({"system": ["debian14"]}, "debian13")])
+def test_algorithms_that_make_no_sense_are_refused(lists: dict[str, list[Any]], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        question_trials(**lists)
+
+
+# What OpenSSL 3.5.7 sent of chains of 20,000 bytes, in one write; a client of its own.
+@pytest.mark.parametrize(("signature", "x25519", "x25519mlkem768"), [
+    ("ed25519", 20408, 21474), ("rsa2048", 20600, 21666), ("mldsa44", 22764, 23830),
+    ("mldsa65", 23653, 24719), ("mldsa87", 24971, 26037), ("slhdsa128s", 20408, 21474)])
+def test_the_flight_of_a_newer_library_is_known(signature: str, x25519: int,
+                                                x25519mlkem768: int) -> None:
+    for share, bytes_seen, hello in (("x25519", x25519, 241), ("x25519mlkem768", x25519mlkem768, 1417)):
+        (trial,) = question_trials(signature=[signature], key_share=[share], buffer_bytes=[0],
+                          system=[NEWER])
+        secure = computed(trial, {}).secure
+        assert secure is not None
+        assert (secure.flight, secure.hello_bytes) == ((bytes_seen,), hello)
+
+
+def test_every_signature_has_its_sizes() -> None:
+    from firstflight.findings.quantities import QUANTITIES
+    known = QUANTITIES["signature"].known  # type: ignore[attr-defined]
+    assert set(known) == LEAST_BYTES.keys() == SIGNATURE_BYTES.keys()
+
+
+def test_a_chain_with_ml_dsa_is_verified() -> None:
+    record = NEW.judge()
+    assert (record.verdict, record.verdict_reason) == (PASS, "")
+    assert record.flight_bytes is not None and record.flight_bytes > 8002 + SIGNATURE_BYTES["mldsa44"]
+    assert record.appconnect_ms == pytest.approx(record.model_appconnect_ms, abs=0.01)
+
+
+@pytest.mark.parametrize("tampered", [
+    lambda: NEW.requested(key_share="x25519"), lambda: GOOD.requested(key_share="x25519mlkem768"),
+    lambda: GOOD.requested(system=NEWER), lambda: NEW.requested(signature="ed25519", chain_bytes=5000),
+    lambda: NEW.requested(chain_bytes=12000)])
+def test_another_key_exchange_or_library_than_asked(tampered: Any) -> None:
+    record = tampered().judge()
+    assert not record.ok and record.error.startswith("TLS: ")
+
+
+def test_a_trial_that_was_skipped_has_neither_failed_nor_counted() -> None:
+    record = stored.Stored(NEW.trial, {"trial": NEW.trial.id, "skipped": system.MISSING},
+                           b"", b"").judge()
+    assert record.ok and record.verdict == SKIPPED and not record.counts
+    assert record.outcome == "skipped" and "./install.sh --with-pq" in record.why_not
+
+
+CHAINS = """# Chains that go together.
+title = "t"
+source = "s"
+[[sweep]]
+name = "one"
+rtt_ms = [100]
+bandwidth_kbps = [1000]
+uplink = "same"
+queue_packets = 100
+loss_percent = 0
+response_bytes = [1000]
+initcwnd = [10]
+congestion_control = ["cubic"]
+client = "curl"
+repeat = 1
+chains = CHAINS
+"""
+
+
+def of_chains(chains: str, **lists: list[Any]) -> list[Trial]:
+    file = parsed("chains", CHAINS.replace("CHAINS", chains), "it")
+    return list(registry.study_of(file, Overrides(lists), 1).trials)
+
+
+def test_chains_are_combined_as_they_stand() -> None:
+    made = of_chains('[["ed25519", 0, 736], ["mldsa44", 2, 12011], ["mldsa44", 0, 3993]]')
+    assert [(each.signature, each.intermediates, each.chain_bytes) for each in made] == [
+        ("ed25519", 0, 736), ("mldsa44", 2, 12011), ("mldsa44", 0, 3993)]
+    assert {each.system for each in made} == {NEWER}, "all of a sweep in one"
+    other = of_chains('[["ed25519", 0, 736], ["ed25519", 1, 900]]', chain_bytes=[5000])
+    assert {(each.intermediates, each.chain_bytes) for each in other} == {(0, 5000), (1, 5000)}
+
+
+@pytest.mark.parametrize(("chains", "words"), [
+    ('[["mldsa44", 1, 7959]]', "7959 bytes is too small for 2 certificates with mldsa44"),
+    ('[["ed25519", 736]]', "list of .signature, intermediates, chain_bytes"), ("[]", "list of"),
+    ('[["ed25518", 0, 736]]', "did you mean 'ed25519'")])
+def test_chains_that_cannot_be_are_refused(chains: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        of_chains(chains)

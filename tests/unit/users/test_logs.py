@@ -1,0 +1,478 @@
+"""Files about users: each format, what is left out of it, and what is no such file. Which rows of logs and tables are used: every format's fields, limits, and the words on them. Files about users that were damaged, or made to harm: read as far as they can be, or one line."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given, settings, strategies as any_
+
+from firstflight.base import files
+from firstflight.base.errors import UsageError
+from firstflight.base.files import PROJECT
+from firstflight.study.users import logs
+from firstflight.study.users.logs import read_file as read
+from firstflight.study.users.requested import Requested, RttField
+from firstflight.study.users.rows import collect, MOST_GROUPS, Row, Skipped, summary, UserTable
+from firstflight.study.users.sample import scenario
+from tests.golden import stored
+
+
+COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'
+            ' "Mozilla/5.0 (X11)" rtt={rtt}\n')
+SS = """State Recv-Q Send-Q Local Address:Port Peer Address:Port
+ESTAB 0      0      10.0.0.1:443 192.0.2.7:53144
+\t cubic wscale:7,7 rto:240 rtt:37.5/4.2 mss:1448 cwnd:12 bytes_acked:48211 delivery_rate 3.2Mbps
+ESTAB 0      0      10.0.0.1:443 192.0.2.9:1144
+\t cubic rto:240 rtt:150/20 mss:1448 cwnd:10 bytes_acked:9211 delivery_rate 812Kbps
+"""
+
+
+def users_of(text: str) -> UserTable:
+    return logs.read(text.splitlines(keepends=True), "a file")
+
+
+def test_csv() -> None:
+    users = users_of("# made by hand\nresponse_bytes,rtt_ms,group,weight\n9000,35.5,home,2\n"
+                     "1000, 20,,1\n")
+    assert users.rtt_ms.tolist() == [35.5, 20] and users.response_bytes.tolist() == [9000, 1000]
+    assert users.weight.tolist() == [2, 1]
+    assert [users.groups[place] for place in users.group] == ["home", ""]
+    assert users.missing() == ["bandwidth_kbps"] and not users.skipped
+
+
+def test_nginx_in_both_forms_and_no_address() -> None:
+    log = "".join(COMBINED.format(status=200, size=9000 + number, rtt=35500) for number in range(20))
+    users = users_of(log + COMBINED.format(status=304, size=0, rtt=35500))
+    assert users.rtt_ms.tolist() == [35.5] * 20
+    assert users.response_bytes.tolist() == [9000 + number for number in range(20)]
+    assert users.skipped == {"without a body": 1} and "192.0.2" not in repr(users)
+    named = users_of("rtt=35500 bytes=9000 group=example.org\n")
+    assert (named.rtt_ms[0], named.response_bytes[0], named.groups) == (35.5, 9000,
+                                                                        ("example.org",))
+
+
+def test_a_log_may_begin_with_a_response_without_a_body() -> None:
+    users = users_of(COMBINED.format(status=304, size=0, rtt=100)
+                     + COMBINED.format(status=200, size=10, rtt=35500))
+    assert users.count == 1
+
+
+def test_ss() -> None:
+    users = users_of(SS)
+    assert users.rtt_ms.tolist() == [37.5, 150]
+    assert users.bandwidth_kbps.tolist() == [3200, 812]
+    assert users.response_bytes.tolist() == [48211, 9211]
+    assert "delivery_rate" in users.estimated["bandwidth_kbps"]
+
+
+@pytest.mark.parametrize(("name", "rtt_ms", "response_bytes"), [
+    ("iw10", 100, 9000), ("hystart", 70, 50_000), ("random_loss", 70, 30_000)])
+def test_the_pages_line_of_tshark_makes_a_csv_of_a_capture(tmp_path: Path, name: str, rtt_ms: float,
+                                                          response_bytes: int) -> None:
+    """The handshake's RTT holds the SYN's own time on the link; the size headers and repeats."""
+    (line,) = re.findall(r"^    \$ (tshark .*)$", (PROJECT / "docs" / "QUESTIONS.md").read_text(), re.M)
+    shutil.copy(stored.FOLDER / name / "server.pcap", tmp_path)
+    port = re.sub("srcport==443", "srcport==80", line)
+    subprocess.run(["bash", "-eo", "pipefail", "-c", port], cwd=tmp_path, check=True)
+    users = read(tmp_path / "users.csv")
+    assert users.count == 1 and users.rtt_ms[0] == pytest.approx(rtt_ms, abs=3)
+    assert response_bytes <= users.response_bytes[0] <= 1.2 * response_bytes + 100
+
+
+@pytest.mark.parametrize("first", [b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d",
+                                   b"\x4d\x3c\xb2\xa1", b"\x0a\x0d\x0d\x0a"])
+def test_a_capture_is_told_how_to_become_a_csv(tmp_path: Path, first: bytes) -> None:
+    """pcap in µs and ns, in either order of bytes, and pcapng."""
+    path = tmp_path / "capture"
+    path.write_bytes(first + bytes(100))
+    with pytest.raises(UsageError, match="is a capture; tshark turns it into a CSV file"):
+        read(path)
+
+
+def test_a_few_bad_rows_are_counted_and_left_out() -> None:
+    rows = ["30,9000\n"] * 40
+    users = users_of("rtt_ms,response_bytes\n" + "".join(rows) + "1e9,9000\nx,9000\n,9000\n")
+    assert users.count == 40
+    assert users.skipped == {"with an RTT out of range": 1, "with rtt_ms that is not a number": 1,
+                             "without an RTT": 1}
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("rtt_ms,response_bytes\n" + "30,9000\n" * 8 + "x,1\n", "1 of 9 rows cannot be used"),
+    ("rtt_ms,response_bytes\n", "has no usable row"),
+    ("", "is empty"),
+    ("rtt_ms,size\n1,2\n", "unknown column 'size'"),
+    ("root:x:0:0:root:/root:/bin/bash\n", "its first line is 'root:x:0:0"),
+    ("rtt_ms,weight\n30,0\n", "a weight that is not above 0"),
+    ("rtt_ms,group\n30,a\x01b\n", "not printable"),
+    ("rtt_ms\n30\x00\n", "a file"),
+])
+def test_what_is_no_such_file_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        users_of(text)
+
+
+def test_what_is_no_utf_8_is_a_row_like_any_other(tmp_path: Path) -> None:
+    """A browser may say anything of itself; its line still has a round trip and a size."""
+    path = tmp_path / "access.log"
+    line = COMBINED.format(status=200, size=9000, rtt="30000")
+    path.write_bytes(line.encode().replace(b"Mozilla", b"\xff\xfe") + line.encode())
+    whole = users_of(line * 2)
+    assert read(path).count == whole.count == 2
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path, Path("/dev/zero"), tmp_path / "missing"):
+        with pytest.raises(UsageError, match="regular file|cannot be read"):
+            read(path)
+
+
+@settings(max_examples=25, deadline=None)
+@given(any_.lists(any_.text(max_size=60), max_size=6))
+def test_no_text_ends_otherwise(lines: list[str]) -> None:
+    for first in ("", "rtt_ms,response_bytes\n", "rtt=3000 bytes=100\n", SS):
+        try:
+            users = logs.read([first, *lines], "a file")
+        except UsageError as error:
+            assert "\n" not in str(error)
+        else:
+            assert users.count and not numpy.isnan(users.rtt_ms).any()
+
+
+# What is named as a round-trip time, and what is not ------------------------------------
+
+AGENT = '"Mozilla/5.0 (X11; Linux x86_64)"'
+LINE = '192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" ' + AGENT
+JSON_NGINX = '{"time": "2026-11-21", "status": 200, "body_bytes_sent": 9000, "tcpinfo_rtt": "73700"}'
+CLOUDFLARE = ('{"EdgeStartTimestamp": "2026-11-21T10:00:00Z", "ClientTCPRTTMs": 74,'
+              ' "EdgeResponseBytes": 9000, "ClientCountry": "za"}')
+W3C = "#Version: 1.0\n#Fields: date time cs-method {} sc-bytes\n2026-11-21 10:00:00 GET {} 9000\n"
+
+
+@pytest.mark.parametrize(("text", "rtt_ms", "rtt_from", "group"), [
+    (LINE + " rtt=73700 bytes=9000\n", 73.7, "rtt in µs", ""),
+    (LINE.replace('"-" ', 'rtt=73700 "-" ') + "\n", 73.7, "rtt in µs", ""),  # anywhere in the line
+    (JSON_NGINX + "\n", 73.7, "tcpinfo_rtt in µs", ""),
+    (CLOUDFLARE + "\n", 74, "ClientTCPRTTMs in ms", "za"),
+    ("tcpinfo_rtt,body_bytes_sent,ua\n73700,9000,x\n", 73.7, "tcpinfo_rtt in µs", ""),
+    ("ClientTCPRTTMs,EdgeResponseBytes\n74,9000\n", 74, "ClientTCPRTTMs in ms", ""),
+    (W3C.format("rtt_ms", "74"), 74, "rtt_ms in ms", "")])
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_a_field_is_the_rtt_where_its_name_says_so(tmp_path: Path, text: str, rtt_ms: float,
+                                                   rtt_from: str, group: str,
+                                                   is_zipped: bool) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(gzip.compress(text.encode()) if is_zipped else text.encode())
+    users = read(path)
+    assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.rtt_from == rtt_from
+    assert users.response_bytes.tolist() == [9000] and users.groups == (group,)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (LINE + " 196400\n", "no field is named as a round-trip time; nginx: add rtt=$tcpinfo_rtt"),
+    (LINE + ' "-" 73700\n', "say which: --rtt-field N"),  # nginx's main format, and more
+    (LINE.rsplit(' "-"')[0] + "\n", "Apache knows none"),  # the common format
+    ("h2 2026-11-21T10:00:00.000000Z app/web/50dc6c495c0c9188 192.0.2.1:4000 10.0.0.1:80 0.000 0.001"
+     ' 0.000 200 200 34 9000 "GET https://a/ HTTP/2.0"\n', "an AWS load balancer"),
+    ("Nov 21 10:00:00 lb haproxy[1]: 192.0.2.1:4000 [21/Nov/2026:10:00:00.000] fe be/s1 0/0/1/20/21"
+     " 200 9000 - - ---- 1/1/0/0/0 0/0\n", "add rtt=%[fc_rtt(us)] bytes=%B"),
+    (W3C.format("time-taken", "120"), "CloudFront and IIS log none"),
+    ('{"EdgeStartTimestamp": "x", "EdgeResponseBytes": 9000}\n', "Logpush has ClientTCPRTTMs"),
+    ('{"request_time": 0.2, "body_bytes_sent": 9}\n', "of these fields has no round-trip time"),
+    ("duration,bytes\n20,9\n", "is in no format that is known"), ("{broken\n", "begins as JSON")])
+def test_a_log_without_one_is_told_what_to_add(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        users_of(text)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("number", "unit", "rtt_ms"), [(11, "µs", 73.7), (11, "ms", 73_700)])
+def test_a_user_says_which_field_it_is(number: int, unit: str, rtt_ms: float) -> None:
+    line = LINE + ' "-" 73700\n'  # what is in quotes or brackets is one
+    users = logs.read([line], "a log", RttField(number, unit))
+    assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.response_bytes[0] == 9000
+    assert users.rtt_from == f"field {number} in {unit}"
+    with pytest.raises(UsageError, match="of fewer than 40 fields"):
+        logs.read([line], "a log", RttField(40))
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: content[:-20], lambda content: content[:12] + b"\xff" * 20 + content[32:],
+    lambda content: content[:3] + bytes(200)])
+def test_a_damaged_gzip_file_is_one_line(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(damage(gzip.compress(
+        "".join(f"rtt={20_000 + number} bytes={number}\n" for number in range(1, 999)).encode())))
+    with pytest.raises(UsageError, match="is a damaged gzip file|cannot be read|no format"):
+        read(path)
+
+
+def test_what_a_small_file_inflates_to_is_limited(tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST_INFLATED", 1 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"rtt=20000 bytes=9\n" * 200_000))
+    assert path.stat().st_size < 20_000
+    with pytest.raises(UsageError, match="it has more than 1 MB when it is inflated"):
+        read(path)
+
+
+# Which rows of logs and tables are used -----------------------------------------------
+
+ACCESS_LOG = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
+            'rtt={rtt}\n')
+SS_HEAD = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n"
+
+
+def parsed(item: Row | str) -> Row:
+    """A row, or the reason why there is none."""
+    if isinstance(item, str):
+        raise Skipped(item)
+    return item
+
+
+def users_of_lines(*lines: str) -> UserTable:
+    return logs.read(list(lines), "a file")
+
+
+def one(*lines: str) -> tuple[float, float, float]:
+    users = users_of_lines(*lines)
+    assert users.count == 1
+    return users.rtt_ms[0], users.bandwidth_kbps[0], users.response_bytes[0]
+
+
+# Formats -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("rate, kbps", [("8000bps", 8), ("812Kbps", 812), ("3.2Mbps", 3200),
+                                        ("1.5Gbps", 1.5e6)])
+def test_ss_counts_in_thousands(rate: str, kbps: float) -> None:
+    found = one(SS_HEAD, "ESTAB 0 0 a b\n",
+                f"\t cubic rtt:37.5/4 bytes_acked:9 delivery_rate {rate}\n")
+    assert found == (37.5, kbps, 9)
+
+
+def test_ss_may_lack_its_head_and_say_less() -> None:
+    for head in ("ESTAB 0 0 a b\n", "tcp   ESTAB 0 0 a b\n", "CLOSE-WAIT 1 0 a b\n"):
+        rtt_ms, bandwidth_kbps, response_bytes = one(head, "\t cubic rtt:20/4 minrtt:1\n")
+        assert rtt_ms == 20 and math.isnan(bandwidth_kbps) and math.isnan(response_bytes)
+    users = users_of_lines(SS_HEAD, "\t rtt:20/4\n")
+    assert users.format == "the output of ss -tin" and users.estimated == {
+        "bandwidth_kbps": "delivery_rate of the kernel: what the connection reached, at most the"
+                          " bandwidth"}
+
+
+def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
+    users = users_of_lines(ACCESS_LOG.format(size=9000, rtt=35500), ACCESS_LOG.format(size=1, rtt='"200"'),
+                     *[ACCESS_LOG.format(size=5, rtt=1000)] * 18,
+                     ACCESS_LOG.format(size=5, rtt=20), "\n",
+                     ACCESS_LOG.format(size="-", rtt=100), ACCESS_LOG.format(size=9, rtt="-"))
+    assert users.format == "a log with rtt= by name"
+    assert users.rtt_ms.tolist() == [35.5, 0.2, *[1.0] * 18]
+    assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1,
+                             "without a body": 1}
+    users = users_of_lines(*[ACCESS_LOG.format(size=5, rtt=1000)] * 18, "another line\n")
+    assert users.skipped == {"in another format than the first line": 1}
+
+
+def test_the_short_log_names_its_fields_in_any_order() -> None:
+    users = users_of_lines('group=shop bytes="900" rtt=20000\n', "rtt=30000 bytes=800 group=-\n",
+                     "rtt=30000 bytes=800\n")
+    assert users.format == "a log with rtt= by name"
+    assert users.groups == ("shop", "-", "") and users.group.tolist() == [0, 1, 2]
+    with pytest.raises(UsageError, match="is in no format that is known; its first line is"):
+        users_of_lines("rtt=20000\n")
+
+
+def test_a_csv_with_every_column_and_with_one() -> None:
+    users = users_of_lines("rtt_ms, bandwidth_kbps ,response_bytes,group,weight\n",
+                     "20,1000,9000, home ,0.5\n", "# a remark\n", "30,-,,,\n")
+    assert users.format == "CSV" and users.groups == ("home", "")
+    assert users.weight.tolist() == [0.5, 1.0]
+    assert users.missing() == ["bandwidth_kbps", "response_bytes"]
+    assert users_of_lines('"rtt_ms"\n', "20\n").missing() == ["bandwidth_kbps", "response_bytes"]
+    assert users_of_lines("# ours\n", "\n", "weight,rtt_ms\n", "2,20\n").weight.tolist() == [2]
+
+
+@pytest.mark.parametrize("lines, said", [
+    (["x" * 150 + "\n"], "its first line is '" + "x" * 100 + "'. Known: CSV with a header,"
+     " such as rtt_ms,response_bytes; JSON, an object a line; a log with rtt=$tcpinfo_rtt; the output"
+     " of ss -tin; or --rtt-field N for a field of a log"),
+    (["rtt_ms,wieght\n"], "unknown column 'wieght' (did you mean 'weight'?); known: rtt_ms,"
+     " bandwidth_kbps, response_bytes, group, weight"),
+    (["rtt_ms\n", '"' + "1" * 200_000 + "\n"], "line "),
+    (["# only a remark\n"], "is empty")])
+def test_what_is_wrong_with_a_file_is_said_whole(lines: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        users_of_lines(*lines)
+    assert f"a file: {'is in no format that is known; ' if 'Known' in said else ''}{said}" in str(
+        refused.value)
+
+
+# Limits ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("row, why", [
+    ("0.1,1,1,,1", ""), ("0.0999,1,1,,1", "with an RTT out of range"),
+    ("100000,1e7,5e7,,1", ""), ("100001,1,1,,1", "with an RTT out of range"),
+    ("20,0.9,1,,1", "with a bandwidth out of range"),
+    ("20,1,0,,1", "with a response out of range"),
+    ("20,1,1,,0.001", ""), ("20,1,1,,-1", "with a weight that is not above 0"),
+    ("20,1,1,,nan", "with a weight that is not a number"),
+    ("inf,1,1,,1", "with rtt_ms that is not a number"),
+    ("20,x,1,,1", "with bandwidth_kbps that is not a number"),
+    (f"20,1,1,{'g' * 60},1", ""),
+    (f"20,1,1,{'g' * 61},1", "with a group's name that is too long or not printable"),
+    ("20,1,1,a\x7fb,1", "with a group's name that is too long or not printable")])
+def test_a_row_that_no_network_is_like_is_left_out(row: str, why: str) -> None:
+    users = users_of_lines("rtt_ms,bandwidth_kbps,response_bytes,group,weight\n", *["20,1,1,,1\n"] * 20,
+                     f"{row}\n")
+    assert users.skipped == ({why: 1} if why else {})
+    assert users.count == (20 if why else 21)
+
+
+def test_a_tenth_may_be_left_out_and_no_more() -> None:
+    good = Row(20.0, None, None)
+    assert collect([good] * 9 + ["why"], parsed, "f", "a file").skipped == {"why": 1}
+    with pytest.raises(UsageError, match="^a file: 2 of 19 rows cannot be used, more than a tenth:"
+                                         " 2 why$"):
+        collect([good] * 17 + ["why"] * 2, parsed, "f", "a file")
+    with pytest.raises(UsageError, match="^a file: has no usable row$"):
+        collect([], parsed, "f", "a file")
+    with pytest.raises(UsageError, match="no usable row: 3 a; 2 b; 2 c$"):
+        collect([*"aaabbccd"], parsed, "f", "a file")
+
+
+def test_the_summary_counts_what_was_read_and_what_was_not() -> None:
+    rows = [Row(20.0, 1.0, 1.0)] * 10 + [Row(30.0, 1.0, 1.0)] * 11
+    assert summary(collect(rows, parsed, "CSV", "a file")) == (
+        "21 rows read as CSV; the RTT is rtt_ms: median 30.0 ms, 20.0 to 30.0")
+    assert summary(collect([*rows, "torn", Row(0.0, 1.0, 1.0)], parsed, "CSV", "a file")) == (
+        "21 rows read as CSV, 2 excluded (1 torn; 1 with an RTT out of range); the RTT is rtt_ms: median 30.0 ms, 20.0 to 30.0")
+
+
+def test_groups_are_numbered_as_they_come() -> None:
+    users = collect([Row(1.0, 2.0, 3.0, "b", 4.0), Row(5.0, 6.0, 7.0, "a"),
+                     Row(8.0, None, 9.0, "b")], parsed, "CSV", "a file")
+    assert users.groups == ("b", "a") and users.group.tolist() == [0, 1, 0]
+    assert users.weight.tolist() == [4, 1, 1] and users.response_bytes.tolist() == [3, 7, 9]
+    assert numpy.isnan(users.bandwidth_kbps).tolist() == [False, False, True]
+
+
+# Files about users that were damaged, or made to harm ---------------------------------
+
+GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
+
+
+def written(path: Path, content: bytes | str) -> UserTable:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read(path)
+
+
+# Text --------------------------------------------------------------------------------
+
+LONG = ("a a " + "[x " * 40_000, "a a " + " [" * 60_000, "a " * 60_000, 'a a [x] "' * 20_000,
+        "rtt=" * 40_000, "x rtt:" + "1." * 60_000, "- " * 60_000, "1 - [] " * 20_000)
+
+
+def test_a_line_is_read_in_linear_time() -> None:
+    """A program of its own, since a regular expression that runs on hears no signal."""
+    program = ("import sys; from firstflight.study.users import logs\n"
+               "from firstflight.base.errors import UsageError\n"
+               "for line in sys.stdin.read().splitlines():\n"
+               "    print(line[:9], flush=True)\n"
+               "    for lines in ([line], ['rtt=3000 bytes=100', line], ['State Recv-Q', line],\n"
+               "                  ['rtt_ms', line]):\n"
+               "        try: logs.read(lines, 'f')\n"
+               "        except UsageError as error: assert len(str(error)) <= 500\n")
+    done = subprocess.run(["prlimit", "--cpu=5", sys.executable, "-c", program], cwd=PROJECT,
+                          input="\n".join(LONG), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}: {done.stderr}"
+    assert len(done.stdout.splitlines()) == len(LONG)
+
+
+def test_a_user_may_have_any_name_in_an_access_log() -> None:
+    line = '192.0.2.7 - {} [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" "M/5" rtt=30000'
+    users = logs.read([line.format(name) for name in ("-", "a b", "[a]", "a[b", "[x] [y]")], "log")
+    assert users.count == 5 and not users.skipped
+
+
+@pytest.mark.parametrize(("odd", "why"), [
+    ("rtt:1.2.3/4", "with an RTT that is not a number"),
+    ("rtt:20/4 delivery_rate 1.2.3Mbps", "with a delivery_rate that is not a number"),
+    ("rtt:20/4 bytes_acked:" + "9" * 400_000, "with a size that is not a number"),
+    ("rtt:" + "1" * 400_000 + "/4", "with an RTT that is not a number")])
+def test_a_socket_with_an_odd_number_is_left_out(tmp_path: Path, odd: str, why: str) -> None:
+    assert written(tmp_path / "ss", f"{GOOD_SS}\t cubic {odd}\n").skipped == {why: 1}
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_lines_may_end_as_they_like(tmp_path: Path, end: str, mark: str) -> None:
+    users = written(tmp_path / "users.csv", mark + end.join(
+        ["rtt_ms,response_bytes,group", "20,9000,a", "30,9000,b", ""]))
+    assert (users.count, users.groups, users.format) == (2, ("a", "b"), "CSV")
+
+
+def test_a_head_that_is_no_csv_is_one_line() -> None:
+    with pytest.raises(UsageError, match="^f: line [01]: field larger than field limit"):
+        logs.read(['rtt_ms,"' + "x" * 200_000 + '"\n', "1\n"], "f")
+    with pytest.raises(UsageError, match="^f: line [01]: new-line character seen"):
+        logs.read(["x\r,rtt_ms\n", "1\n"], "f")
+
+
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """20 GB that take no room on the disk."""
+    path = tmp_path / "users.csv"
+    with path.open("wb") as file:
+        file.write(b"rtt_ms\n")
+        file.truncate(20 << 30)
+    program = ("import sys; from pathlib import Path\n"
+               "from firstflight.study.users.logs import read_file as read\n"
+               "from firstflight.base.errors import UsageError\n"
+               "try: read(Path(sys.argv[1]))\n"
+               "except UsageError as error: print(error)\n")
+    done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],
+                          capture_output=True, text=True, check=True, cwd=PROJECT)
+    assert done.stdout == (f"{path}: cannot be read: it has a line of more than"
+                           f" {files.MOST_LINE_CHARACTERS} characters\n")
+
+
+def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError, match="it has more than 64 MB"):
+        files.content(path)
+    os.truncate(path, 10)
+    assert files.content(path, 10) == b"\0" * 10
+    with pytest.raises(OSError, match="it has more than 0 MB"):
+        files.content(path, 9)
+
+
+def test_weights_are_summed_without_a_warning() -> None:
+    rows = ["rtt_ms,bandwidth_kbps,response_bytes,weight"] + ["20,1000,9000,1e12"] * 20
+    users = logs.read([*rows, "20,1000,9000,1e308"], "f")
+    assert users.skipped == {"with a weight above 1e+12": 1}
+    for weight in ("1e12", "5e-324"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            users = logs.read([rows[0], *[f"20,1000,9000,{weight}", "30,1000,9000,1e-9"] * 20], "f")
+            assert scenario(users, Requested((10, 20), 50), Path("f"), 1).users
+
+
+def test_more_groups_than_a_page_has_room_for_are_refused() -> None:
+    head, rows = "rtt_ms,group", [f"20,g{number}" for number in range(MOST_GROUPS + 1)]
+    assert len(logs.read([head, *rows[:-1]], "f").groups) == MOST_GROUPS
+    with pytest.raises(UsageError, match="^f: has more than 1000 groups; leave the column out"):
+        logs.read([head, *rows], "f")
