@@ -1,0 +1,136 @@
+"""Ways to tamper with a stored trial, as if the network, a report or a capture had been another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.golden import stored
+from tests.golden.stored import Packet, Stored
+
+
+Change = Callable[[Stored], Stored]
+SYN, ACK, FLAGS, WINDOW, OPTIONS = 0x02, 0x10, 47, slice(48, 50), slice(54, 74)
+
+
+def requested(**fields: Any) -> Change:
+    return lambda trial: trial.requested(**fields)
+
+
+def said(part: str, **values: Any) -> Change:
+    return lambda trial: trial.said(part, **values)
+
+
+def later(part: str, name: str, by: float, factor: float = 1.0) -> Change:
+    return lambda trial: trial.said(part, **{name: trial.observation[part][name] * factor + by})
+
+
+def tls(**values: Any) -> Change:
+    return lambda trial: trial.said("server", tls={**trial.observation["server"]["tls"], **values})
+
+
+def drops(queue: int, random: int, to_server: int = 0) -> Change:
+    return lambda trial: replace(trial, observation={**trial.observation, "drops": {
+        "to_client": {"queue": queue, "random": random},
+        "to_server": {"queue": to_server, "random": 0}}})
+
+
+def syn(edit: Callable[[bytes], bytes], answers: bool = False) -> Change:
+    """Each SYN, or each SYN-ACK, is another one in both captures."""
+    def changed(packet: Packet) -> Packet:
+        flags = packet.frame[FLAGS]
+        if flags & SYN and bool(flags & ACK) == answers:
+            return replace(packet, frame=edit(packet.frame))
+        return packet
+    return lambda trial: trial.captured(*(
+        [changed(packet) for packet in stored.read(capture)]
+        for capture in (trial.client, trial.server)))
+
+
+def option(old: str, new: str) -> Callable[[bytes], bytes]:
+    def edit(frame: bytes) -> bytes:
+        options = frame[OPTIONS]
+        assert bytes.fromhex(old) in options, options.hex()
+        return frame[:OPTIONS.start] + options.replace(
+            bytes.fromhex(old), bytes.fromhex(new), 1) + frame[OPTIONS.stop:]
+    return edit
+
+
+def flags(added: int) -> Callable[[bytes], bytes]:
+    return lambda frame: frame[:FLAGS] + bytes([frame[FLAGS] | added]) + frame[FLAGS + 1:]
+
+
+def window(value: int) -> Callable[[bytes], bytes]:
+    return lambda frame: frame[:WINDOW.start] + value.to_bytes(2, "big") + frame[WINDOW.stop:]
+
+
+def moved(side: str, number: int, by_ns: int) -> Change:
+    """One packet of data at one side, by its number."""
+    def change(trial: Stored) -> Stored:
+        packets = stored.read(getattr(trial, side))
+        one = stored.nth_data(packets, number)
+        return trial.captured(**{side: [replace(packet, time_ns=packet.time_ns + by_ns)
+                                        if packet is one else packet for packet in packets]})
+    return change
+
+
+def without(side: str, number: int) -> Change:
+    """A packet of data is missing at one side."""
+    def change(trial: Stored) -> Stored:
+        packets = stored.read(getattr(trial, side))
+        packets.remove(stored.nth_data(packets, number))
+        return trial.captured(**{side: packets})
+    return change
+
+
+def cut(side: str, size: int, known: bool) -> Change:
+    """The last bytes of a capture are missing; known: its worker reported how many are left."""
+    def change(trial: Stored) -> Stored:
+        left = getattr(trial, side)[:-size]
+        changed = trial.captured()
+        if known:
+            changed.observation["captures"][side]["bytes"] = len(left)
+        return replace(changed, **{side: left})
+    return change
+
+
+def from_data(number: int, by_ns: int) -> Change:
+    """The server is late from one segment on, and with it all that follows at both hosts."""
+    def change(trial: Stored) -> Stored:
+        copies = []
+        for capture in (trial.client, trial.server):
+            packets = stored.read(capture)
+            first = packets.index(stored.nth_data(packets, number))
+            copies.append([replace(packet, time_ns=packet.time_ns + (by_ns if place >= first else 0))
+                           for place, packet in enumerate(packets)])
+        return trial.captured(*copies)
+    return change
+
+
+def shifted(by_ns: int) -> Change:
+    return lambda trial: trial.captured(*(
+        [replace(packet, time_ns=packet.time_ns + by_ns) for packet in stored.read(capture)]
+        for capture in (trial.client, trial.server)))
+
+
+def swapped(other: str) -> Change:
+    """The client's times are those of another trial."""
+    fetch = stored.load(other).observation["fetch"]
+    return said("fetch", **{name: fetch[name] for name in ("connect_ms", "first_byte_ms",
+                                                          "total_ms")})
+
+
+def answered_later(ms: float) -> Change:
+    """All that the server sends behind its handshake waits, for the client's Finished perhaps."""
+    def change(trial: Stored) -> Stored:
+        def moved(packets: list[Packet]) -> list[Packet]:
+            port = trial.observation["fetch"]["port"]
+            sent = [packet for packet in packets if packet.to_client
+                    and int.from_bytes(packet.frame[36:38], "big") == port]
+            flight = next(place for place, packet in enumerate(sent) if packet.payload_bytes)
+            late = sent[flight + 1:]
+            return [replace(packet, time_ns=packet.time_ns + round(ms * 1e6))
+                    if packet in late else packet for packet in packets]
+        return trial.captured(moved(stored.read(trial.client)), moved(stored.read(trial.server)))
+    return change
