@@ -1,10 +1,10 @@
-"""What measuring leaves: what a run says of itself, when it is resumed too, and what it keeps."""
+"""What measuring leaves: what a run says of itself, what it keeps, what it takes from earlier ones."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.net.segments import capture_file
 from firstflight.runs import measuring, runs
 from firstflight.runs.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine,
-                                        capture_of, file_of, kept, measure, sample_of)
+                                        Refining, capture_of, file_of, kept, measure, sample_of)
 from firstflight.study import compared_runs
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
@@ -33,7 +33,7 @@ KIND = example.changed(example.KIND, judge=judge, all_captures=False)
 
 @dataclass
 class Engine(example_run.Engine):
-    """Ends before the trial of that number; notes what run.json says meanwhile.
+    """Ends before the trial of that number; notes which ran, and what run.json says meanwhile.
 
     A trial whose network could not be made took no time on it: timeless.
     """
@@ -42,6 +42,7 @@ class Engine(example_run.Engine):
     dies_before: int = 1000
     timeless: str = ""
     seen: list[dict[str, Any]] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
 
     def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
             folder: Path) -> Iterator[Any]:
@@ -49,6 +50,7 @@ class Engine(example_run.Engine):
             if number == self.dies_before:
                 raise FirstFlightError("the guest died")
             self.seen.append(runs.read_facts(folder.parent))
+            self.ran.append(seen.trial_id)
             content = {} if seen.trial_id == self.timeless else seen.content
             yield example_run.Seen(seen.trial_id, seen.client_pcap, content, b"server")
 
@@ -221,3 +223,100 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
     assert kept(file_of(run.folder, "rtt7-1", "log")) == b"rtt7-1"
     with pytest.raises(FirstFlightError, match="none: cannot be read: No such file"):
         kept(file_of(run.folder, "rtt7-1", "none"))
+
+
+# What earlier runs measured is not measured again where its content is the same -------
+
+SYSCTLS = '# A claim.\nkind = "fetches"\ntitle = "t"\nsource = "s"\n'
+
+
+def content(trial: Trial) -> tuple[float, int]:
+    return trial.rtt_ms, trial.repeat
+
+
+def nothing(records: Sequence[Any]) -> str:
+    return ""
+
+
+def refining(results: Path, version: str = "1", fresh: bool = False,
+              answer: Callable[[Sequence[Any]], str] = nothing, **more: Any) -> MeasureOptions:
+    """The trial of the largest RTT first."""
+    return MeasureOptions(results, 7, fresh, True, {"project": {"version": version}}, **{
+        "refining": Refining(content, lambda trial: -trial.rtt_ms, answer), **more})
+
+
+def longer(count: int, first: int = 1, claim: str = "", sysctls: str = "") -> Any:
+    made = example.study(*map(float, range(first, count + 1)), kind=KIND,
+                         text=f"{SYSCTLS}note = {claim!r}\n{sysctls}")
+    if sysctls:
+        head = replace(made.scenario.head, sysctls={"net.ipv4.tcp_sack": "0"})
+        return replace(made, scenario=replace(made.scenario, head=head))
+    return made
+
+
+def test_a_list_that_grows_keeps_what_is_measured(tmp_path: Path,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    measure(longer(4), OneMachine(Engine()), refining(tmp_path / "grown"))
+    engine = Engine()
+    capsys.readouterr()
+    grown = measure(longer(6, claim="more"), OneMachine(engine), refining(tmp_path / "grown"))
+    assert engine.ran == ["rtt6-1", "rtt5-1"]
+    assert "4 of 6 trials are measured already" in capsys.readouterr().err
+    whole = measure(longer(6, claim="more"), OneMachine(Engine()), refining(tmp_path / "whole"))
+    assert grown.facts["trials"]["numbers_sha256"] == whole.facts["trials"]["numbers_sha256"]
+    assert [record.trial for record in grown.records] == list(longer(6).trials)
+    for folder in (grown.folder, whole.folder):
+        assert len(list((folder / CAPTURES).iterdir())) == 2 * 6
+    fewer = Engine()
+    measure(longer(5, first=3, claim="fewer"), OneMachine(fewer), refining(tmp_path / "grown"))
+    assert fewer.ran == []
+
+
+def test_what_an_interrupted_run_of_a_shorter_list_has_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(longer(4), OneMachine(Engine(dies_before=2)), refining(tmp_path))
+    engine = Engine()
+    measure(longer(6, claim="more"), OneMachine(engine), refining(tmp_path))
+    assert engine.ran == ["rtt6-1", "rtt5-1", "rtt2-1", "rtt1-1"]
+
+
+@pytest.mark.parametrize("other", [
+    {"version": "2"}, {"fresh": True}, {"refining": None}, {"kernel": "7.3"}, {"edited": True},
+    {"sysctls": "[sysctls]\n\"net.ipv4.tcp_sack\" = 0\n"}, {"failed": True}, {"no capture": True}])
+def test_what_is_not_the_same_is_measured(tmp_path: Path, other: dict[str, Any],
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = refining(tmp_path) if "no capture" not in other else replace(
+        refining(tmp_path), keep_captures=False)
+    if "no capture" in other:
+        monkeypatch.setattr(measuring, "CAPTURES_KEPT", 0)
+    begun = longer(2)
+    if "failed" in other:
+        begun = replace(begun, kind=example.changed(KIND, judge=lambda trial, *_: (
+            example.record(trial.rtt_ms, ok=False, error="x"), {})))
+    first = measure(begun, OneMachine(Engine()), kept)
+    if "edited" in other:
+        path = first.folder / runs.TRIALS_CSV
+        path.write_text(path.read_text().replace(",3,", ",4,"))
+        assert "4" in path.read_text()
+    engine = Engine()
+    engine.build = other.get("kernel", engine.build)
+    measure(longer(2, claim="more", sysctls=other.get("sysctls", "")), OneMachine(engine),
+            refining(tmp_path, **{name: value for name, value in other.items()
+                                   if name in ("version", "fresh", "refining")}))
+    assert len(engine.ran) == 2
+
+
+def test_answers_come_early_and_then_ever_less_often(tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: float(next(ticks)))
+    counts: list[int] = []
+
+    def answer(records: Sequence[Any]) -> str:
+        counts.append(len(records))
+        return f"{len(records)} so far"
+
+    measure(longer(40), OneMachine(Engine()), refining(tmp_path, answer=answer))
+    assert 1 < len(counts) < 6 and counts == sorted(counts) and counts[0] < 8
+    assert f"{counts[0]} so far" in capsys.readouterr().err

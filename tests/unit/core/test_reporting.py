@@ -1,4 +1,4 @@
-"""What every report has beside what its kind found."""
+"""What every report has beside what its kind found: provenance, checks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.findings import Fact, Finding, Report, Tile, kernel_of
+from firstflight.findings.findings import Compared, Fact, Finding, Report, Tile, kernel_of
 from firstflight.runs import reporting, runs, scenario_file
 from firstflight.runs.kinds import RunData
+from firstflight.runs.results.checks import (Check, Failure, failed_checks, failures, give_verdict,
+                                             table)
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
 from firstflight.study import registry
-from tests.unit.core.example import study
+from tests.unit.core.example import Record as ExampleRecord, record as example_record, study
 
 
 @pytest.mark.parametrize(("given", "told"), [
@@ -163,3 +165,78 @@ def test_the_provenance_of_a_run_says_all_that_run_json_does() -> None:
     for text, told in (("# Other.", ""), ("# A claim.", ", changed since the run")):
         assert reporting.provenance(facts, "zhao2019", "own/run", text)[-1] == Fact(
             "scenario file", f"scenarios/zhao2019.toml{told}")
+
+
+# Checks -------------------------------------------------------------------------------
+
+def has_total(example_record: ExampleRecord) -> bool:
+    return example_record.total_ms is not None
+
+
+def each_host(evidence: dict[str, Any]) -> list[Compared]:
+    return [Compared(seen == 10, str(seen), "10", f"window of {host}")
+            for host, seen in evidence.get("windows", {}).items()]
+
+
+CHECKS = (
+    Check("RTT", "the handshake", lambda evidence: [Compared(
+        evidence["rtt"] == 20, f"{evidence['rtt']} ms", "20 ms")], lambda example_record: True),
+    Check("model", "the total", lambda evidence: (), has_total,
+          exact_only=True),
+    Check("model latency", "the latency", lambda evidence: (), lambda example_record: False,
+          exact_only=True),
+    Check("window", "of every host", each_host, lambda example_record: bool(example_record.verdict != SKIPPED)),
+)
+
+
+def test_what_applies_and_passes_is_a_pass() -> None:
+    judged = give_verdict(example_record(verdict=SKIPPED), failures(CHECKS, {"rtt": 20}))
+    assert judged == example_record(verdict=PASS, failed_checks="", verdict_reason="")
+
+
+def test_every_failure_is_named_in_the_order_of_the_table() -> None:
+    evidence = {"rtt": 21, "windows": {"a": 10, "b": 3, "c": 4}}
+    assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: observed 21 ms, expected 20 ms"),
+                                              Failure("window", "window of b: observed 3, expected 10")]
+    assert give_verdict(example_record(), failures(CHECKS, evidence)) == example_record(
+        verdict=FAIL, failed_checks="RTT; window",
+        verdict_reason="RTT: observed 21 ms, expected 20 ms; window of b: observed 3, expected 10; window of"
+                       " c: observed 4, expected 10")
+
+
+def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
+    stored = example_record(verdict=FAIL, failed_checks="RTT; window", verdict_reason="model: other words")
+    assert failed_checks(CHECKS, stored) == ["RTT", "window"]
+    assert {row[0]: row[3] for row in table(CHECKS, [stored]).rows} == {
+        "RTT": 1, "model": 0, "model latency": 0, "window": 1}
+
+
+def test_a_stored_reason_names_its_checks() -> None:
+    stored = example_record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10; model latency:"
+                    " observed 2, expected 1; older: observed 2, expected 1")
+    assert failed_checks(CHECKS, stored) == ["window", "model latency", "older"]
+    assert failed_checks(CHECKS, example_record()) == []
+
+
+def test_the_table_counts_passed_failed_and_not_judged() -> None:
+    records = [example_record(), example_record(total_ms=None, verdict=SKIPPED),
+               example_record(verdict=FAIL, verdict_reason="model latency: observed 2, expected 1; old: a")]
+    rows = {row[0]: row[1:] for row in table(CHECKS, records, exact=True).rows}
+    assert rows == {"RTT": ("the handshake", 3, 0, 0), "model": ("the total", 2, 0, 1),
+                    "model latency": ("the latency", 0, 1, 2),
+                    "window": ("of every host", 2, 0, 1), "old": ("", None, 1, None)}
+
+
+def test_what_virtual_time_alone_can_judge_is_no_line_of_a_run_in_real_time() -> None:
+    """And what is seldom judged is one only where it was."""
+    seldom = Check("early", "early data", lambda evidence: (),
+                   lambda example_record: example_record.lost is not None, seldom=True)
+    records = [example_record(), example_record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10;"
+                                " window of c: observed 3, expected 10")]
+    told = table((*CHECKS, seldom), records, exact=False)
+    assert [column.name for column in told.columns] == [
+        "check", "what", "passed", "failed", "not judged"]
+    assert told.rows == (("RTT", "the handshake", 2, 0, 0), ("window", "of every host", 1, 1, 0))
+    told = table((*CHECKS, seldom), [*records, example_record(lost=0)])
+    assert [row[0] for row in told.rows] == ["RTT", "model", "model latency", "window", "early"]
+    assert told.rows[-1] == ("early", "early data", 1, 0, 2)

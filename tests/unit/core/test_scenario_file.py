@@ -1,14 +1,21 @@
-"""Scenario files, whatever their kind: found, read, and what stands at their head."""
+"""Scenario files of any kind: their head, their tables, their sysctls."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from firstflight.base.errors import USAGE, UsageError
-from firstflight.runs import scenario_file
+from firstflight.runs import scenario_file, schema
 from firstflight.runs.scenario_file import ScenarioFile, check_count
+from firstflight.runs.schema import key
+from firstflight.runs.sysctls import KNOWN, sysctls_of
+from firstflight.study import registry
+from firstflight.testbed.network.kernel import TCP_SYSCTLS
+
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 
@@ -115,3 +122,176 @@ def test_what_only_looks_like_a_long_key_is_read() -> None:
 def test_both_kinds_of_container_engines_leave_out_the_same() -> None:
     project = scenario_file.SCENARIOS.parent
     assert (project / ".dockerignore").read_bytes() == (project / ".containerignore").read_bytes()
+
+
+# Tables read as dataclasses -----------------------------------------------------------
+
+@dataclass(frozen=True)
+class Example:
+    """One field of each sort."""
+
+    name: str = key(reader=schema.file_name)
+    rtt_ms: tuple[float, ...] = key()
+    initcwnd: int = key()
+    kind: Literal["plain", "fancy"] = "plain"
+    warm: bool = False
+    baseline: int | None = key(None, quantity="initcwnd")
+    loss: tuple[float, ...] = key((0.0,), name="loss_percent", reader=schema.one_or_more(
+        schema.number("loss_percent")))
+    by: str = "rtt_ms"
+    values: tuple[float, ...] = key((), quantity_in="by")
+    labels: tuple[str, ...] = ()
+    place: int = key(0, absent=True)
+
+    def check(self, where: str) -> None:
+        if self.baseline == self.initcwnd:
+            raise UsageError(f"{where}: compares {self.initcwnd} with itself")
+
+
+LEAST: dict[str, Any] = {"name": "a", "rtt_ms": [20, 50], "initcwnd": 10}
+
+
+def test_a_table_becomes_the_dataclass() -> None:
+    made = schema.read(Example, LEAST, "here")
+    assert made == Example("a", (20.0, 50.0), 10)
+    made = schema.read(Example, {
+        **LEAST, "kind": "fancy", "warm": True, "baseline": 3, "loss_percent": 2,
+        "by": "initcwnd", "values": [3, 10], "labels": ["x"]}, "here",
+        place=7)
+    assert made == Example("a", (20.0, 50.0), 10, "fancy", True, 3, (2.0,), "initcwnd", (3, 10),
+                           ("x",), 7)
+
+
+def test_the_class_is_the_list_of_keys() -> None:
+    assert schema.keys_of(Example) == (
+        "name", "rtt_ms", "initcwnd", "kind", "warm", "baseline", "loss_percent", "by", "values",
+        "labels")
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"initcwmd": 3}, "here: unknown key 'initcwmd' (did you mean 'initcwnd'?); known: name, "),
+    ({"place": 3}, "here: unknown key 'place'"),
+    ({"loss": 3}, "here: unknown key 'loss'"),
+    ({"name": 3}, "here: name has to be a string, it is 3"),
+    ({"name": "../a"}, "here: name becomes a file name: a-z, 0-9 and _ only"),
+    ({"rtt_ms": 20}, "here: rtt_ms: has to be a list of numbers, it is 20"),
+    ({"rtt_ms": []}, "here: rtt_ms: has to be a list of numbers, it is []"),
+    ({"rtt_ms": [20, 20.0]}, "here: rtt_ms: has a value twice"),
+    ({"rtt_ms": [20, -1]}, "here: rtt_ms: an RTT of -1 ms is out of range"),
+    ({"initcwnd": "3"}, "here: initcwnd: '3' is not a number"),
+    ({"initcwnd": 3.5}, "here: initcwnd: 3.5 is not a whole number"),
+    ({"kind": "fanci"}, "here: kind: unknown 'fanci' (did you mean 'fancy'?); known: plain,"),
+    ({"warm": 1}, "here: warm has to be true or false, it is 1"),
+    ({"baseline": 0}, "here: baseline: an initial window of 0 segments"),
+    ({"baseline": 10}, "here: compares 10 with itself"),
+    ({"loss_percent": [0, 101]}, "here: loss_percent: a loss rate of 101 %"),
+    ({"by": "initcwnd", "values": [0]}, "here: values: an initial window of 0 segments"),
+    ({"labels": [1]}, "here: labels has to be a string, it is 1"),
+])
+def test_a_fault_names_table_and_key(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        schema.read(Example, {**LEAST, **change}, "here")
+    assert str(caught.value).startswith(words) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_a_required_key_is_missed(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^here: {name} is missing$"):
+        schema.read(Example, {key: value for key, value in LEAST.items() if key != name}, "here")
+
+
+def test_tables_have_defaults_and_names() -> None:
+    raw = {"net": [{"name": "a"}, {"name": "b", "initcwnd": 3}]}
+    first, second = schema.read_tables(Example, raw, "net", "file",
+                                       defaults={"rtt_ms": [1], "initcwnd": 10})
+    assert (first.initcwnd, second.initcwnd) == (10, 3)
+    assert schema.read_tables(Example, {}, "net", "file") == ()
+
+
+@pytest.mark.parametrize(("tables", "words"), [
+    ([LEAST, LEAST], 'file: [[net]] "a": there are two of them'),
+    ([{"name": 3}], "file: [[net]] 1: name has to be a string"),
+    ([{**LEAST, "colour": 1}], "file: [[net]] \"a\": unknown key 'colour'"),
+    ({"a": 1}, "file: net has to be tables, [[net]]"),
+    ([1], "file: net has to be tables, [[net]]"),
+])
+def test_faults_of_tables(tables: Any, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        schema.read_tables(Example, {"net": tables}, "net", "file")
+    assert str(caught.value).startswith(words)
+
+
+def test_a_table_that_is_none() -> None:
+    assert schema.table({}, "defaults", "file") == {}
+    with pytest.raises(UsageError, match=r"file: defaults has to be a table, \[defaults\]"):
+        schema.table({"defaults": [1]}, "defaults", "file")
+
+
+def test_lists_may_repeat_or_be_empty_where_that_is_said() -> None:
+    share = schema.number("shares_percent")
+    assert schema.values(share, distinct=False)([50, 50], "here") == (50, 50)
+    assert schema.values(share, empty=True)([], "here") == ()
+
+
+@pytest.mark.parametrize("name", ["", "cu bic", "; rm", "a" * 16, 3])
+def test_what_no_algorithm_is_called(name: Any) -> None:
+    with pytest.raises(UsageError, match="here: .* is not the name of an algorithm"):
+        schema.number("congestion_control")(name, "here")
+
+
+# Sysctls ------------------------------------------------------------------------------
+
+def sysctl_read(key: str, value: object, one_word: bool = False) -> dict[str, str]:
+    return sysctls_of({"sysctls": {key: value}}, "here", one_word)
+
+
+def test_numbers_and_words_are_taken() -> None:
+    for value in ("0", "-1", "1 2 3", "cubic", "0,5", "01234567-89abcdef-01234567-89abcdef"):
+        assert sysctl_read("net.ipv4.tcp_sack", value) == {"net.ipv4.tcp_sack": value}
+    assert sysctl_read("net.core.somaxconn", "128")
+    assert sysctls_of({}, "here") == {}
+
+
+def test_all_that_is_pinned_may_be_set_otherwise() -> None:
+    assert set(TCP_SYSCTLS) <= KNOWN
+
+
+@pytest.mark.parametrize(("key", "words"), [
+    ("net.ipv4.tcp_sak", "unknown 'net.ipv4.tcp_sak' (did you mean 'net.ipv4.tcp_sack'?)"),
+    ("net.ipv4.ip_forward", "unknown 'net.ipv4.ip_forward'"),
+    ("net.core.rmem_max", "unknown 'net.core.rmem_max'"),
+    ("kernel.core_pattern", "unknown 'kernel.core_pattern'"),
+    ("net.ipv4.tcp_sack/../../../../etc/x", "unknown "),
+    ("net.ipv4.tcp_sack; reboot", "unknown "),
+])
+def test_other_names_are_refused(key: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        sysctl_read(key, "0")
+    assert str(caught.value).startswith(f"here: [sysctls]: {words}")
+
+
+@pytest.mark.parametrize("value", [
+    0, True, "", " 0", "0 ", "0  1", "0'; touch /tmp/x; '", "$(reboot)", "`reboot`", "0\n1",
+    "0\x00", "0\t1", "a|b", "1 2 3 4 5", "x" * 65, "٣"])
+def test_other_values_are_refused(value: object) -> None:
+    with pytest.raises(UsageError, match=r"net.ipv4.tcp_rmem = .* is not numbers or words"):
+        sysctl_read("net.ipv4.tcp_rmem", value)
+
+
+def test_a_value_of_one_word() -> None:
+    assert sysctl_read("net.ipv4.tcp_rmem", "1 2 3")
+    with pytest.raises(UsageError, match="here: .*tcp_rmem = '1 2 3' is not a number or a word"):
+        sysctl_read("net.ipv4.tcp_rmem", "1 2 3", one_word=True)
+
+
+@pytest.mark.parametrize("name", ["zhao2019", "ietf78_load", "handley1999_clock"])
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("net.ipv4.tcp_sak", "0", "unknown 'net.ipv4.tcp_sak' (did you mean 'net.ipv4.tcp_sack'?)"),
+    ("net.ipv4.tcp_sack", "0'; touch /tmp/x; '", "is not numbers or words")])
+def test_a_scenario_of_every_kind_is_refused_before_it_is_measured(name: str, key: str, value: str,
+                                                                   words: str) -> None:
+    first, _, rest = scenario_file.find(name).text.partition("\n")
+    own = scenario_file.parsed("own", f'{first}\nsysctls = {{ "{key}" = "{value}" }}\n{rest}')
+    with pytest.raises(UsageError) as caught:
+        registry.study_of(own)
+    assert words in str(caught.value)

@@ -1,26 +1,39 @@
-"""A stranger's run or command, whose files hold anything: one line of what is wrong, never more."""
+"""Stored runs: their folders, what they were measured with, how long the next will take."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import plot
+from firstflight.base import __version__, files
 from firstflight.base.errors import FAILED, OK, FirstFlightError
 from firstflight.commands import without_trials
 from firstflight.commands.flags import parse
 from firstflight.commands.virtual import captured
 from firstflight.findings.drawing.style import even_ticks
-from firstflight.runs import runs
+from firstflight.runs import measuring, runs, scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.measuring import expected
+from firstflight.runs.results import provenance
 from firstflight.runs.results.facts import COMMAND, RUN, read_facts_file
 from firstflight.runs.results.records import LARGEST, RecordsError
+from firstflight.study import registry
 from tests.programs.inputs import stored
 from tests.programs.stored_commands import FACTS, packets
+
 
 pytestmark = pytest.mark.usefixtures("few_dots")
 DEEP = "[" * 100_000
@@ -127,3 +140,135 @@ def test_an_axis_has_ticks_for_all_that_a_record_may_hold() -> None:
 def test_a_whole_run_json_is_read(tmp_path: Path) -> None:
     home, known = stored("zhao2019", tmp_path)
     assert read_facts_file(home / "run.json", RUN) == known
+
+
+# What measured it ---------------------------------------------------------------------
+
+def commit(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b",
+                           *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_project_is_told_by_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
+    commit(tmp_path, "init", "-q")
+    (tmp_path / "file").write_text("one")
+    commit(tmp_path, "add", "file")
+    commit(tmp_path, "commit", "-qm", "first")
+    (tmp_path / "untracked").write_text("")
+    os.utime(tmp_path / "file", (9, 9))  # git would note in its index that the content is the same
+    index = (tmp_path / ".git" / "index").read_bytes()
+    told = provenance.of_this_machine(tmp_path)["project"]
+    assert (tmp_path / ".git" / "index").read_bytes() == index, "after sudo it would be root's"
+    assert told == {"version": __version__, "commit": commit(tmp_path, "rev-parse", "HEAD"),
+                    "changed": False}
+    (tmp_path / "file").write_text("two")
+    assert provenance.of_this_machine(tmp_path)["project"]["changed"] is True
+
+
+def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
+    told = provenance.of_this_machine(tmp_path)
+    assert told["machine"] == {"kernel": platform.release(), "cpus": os.cpu_count(),
+                               "processor": provenance.processor(), "system": provenance.system()}
+    assert told["machine"]["system"] == platform.freedesktop_os_release()["PRETTY_NAME"]
+    assert told["machine"]["processor"] in Path("/proc/cpuinfo").read_text()
+    assert told["tools"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert told["tools"]["curl"].startswith("curl ") and "\n" not in told["tools"]["curl"]
+    assert told["tools"]["iproute2"].startswith("ip utility, iproute2")
+    assert told["tools"]["openssl"].startswith("OpenSSL ")
+    there = shutil.which("nginx", path=f"{os.defpath}:/usr/sbin:/sbin")
+    assert told["tools"]["nginx"].startswith("nginx") == bool(there)
+    assert told["project"] == {"version": __version__, "commit": "", "changed": False}
+
+
+@pytest.mark.parametrize("said, told", [
+    ("echo nginx version: nginx/1.22.1; echo built by gcc; echo 'built with OpenSSL 3.0.11 19 Sep"
+     " 2023 (running with OpenSSL 3.0.17 1 Jul 2025)'; echo --with-openssl",
+     "nginx/1.22.1, OpenSSL 3.0.17 1 Jul 2025"),
+    ("echo nginx version: nginx/1.26.3; echo built with OpenSSL 3.5.1 1 Jul 2025",
+     "nginx/1.26.3, built with OpenSSL 3.5.1 1 Jul 2025"),
+    ("echo nginx version: nginx/1.22.1", "nginx/1.22.1"), ("true", ""),
+    ("echo 'nginx: error: a library is missing'; exit 127", "")])
+def test_nginx_tells_itself_and_the_library_that_it_runs_with(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
+    """On standard error; one that does not start is none."""
+    (tmp_path / "nginx").write_text(
+        f"#!/bin/sh\nexec >&2\n[ $# = 1 ] && [ $1 = -V ] || exit 9\n{said}\n")
+    (tmp_path / "nginx").chmod(0o755)
+    monkeypatch.setattr(os, "defpath", str(tmp_path))
+    assert provenance.nginx() == told
+
+
+def test_the_first_line_of_what_succeeds() -> None:
+    assert provenance.first_line(["printf", " a b \nc\n"]) == "a b"
+    assert provenance.first_line(["sh", "-c", "echo said; exit 3"]) == ""
+    assert provenance.first_line(["no-such-command"]) == ""
+
+
+@pytest.mark.parametrize("content, value", [
+    ("other: 1\nmodel name\t: A CPU: 2 GHz \nmodel name: B\n", "A CPU: 2 GHz"),
+    ("model names: A\nmodel name\n", ""), ("", "")])
+def test_a_value_by_its_key(tmp_path: Path, content: str, value: str) -> None:
+    (tmp_path / "file").write_text(content)
+    assert provenance.value_of(tmp_path / "file", "model name", ":") == value
+    assert provenance.value_of(tmp_path / "none", "model name", ":") == ""
+
+
+# How long it takes --------------------------------------------------------------------
+
+def study_of(name: str, **lists: Any) -> Any:
+    return registry.study_of(scenario_file.find(name), Overrides(
+        {key: (value,) for key, value in lists.items()}))
+
+
+@pytest.mark.parametrize("client, guest_s", [("curl", 0.025), ("wget", 0.014), ("libcurl", 0.006)])
+def test_a_fetch_takes_its_programs_time_in_a_guest(client: str, guest_s: float) -> None:
+    study = study_of("zhao2019")
+    assert study.kind.guest_s(replace(study.trials[0], client=client)) == guest_s
+
+
+def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of("ietf78_connections")
+    count = len(study.trials)
+    monkeypatch.setattr(measuring, "KEPT", tmp_path)
+    assert expected(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
+
+    def stored(name: str, wall_s: float, rows: int, **facts: Any) -> None:
+        files.write(tmp_path / study.head.name / name / "run.json", json.dumps({
+            "state": "complete", "engine": "uml", "scenario_file": study.head.text, "jobs": 2,
+            "wall_s": wall_s, "trials": {"rows": rows}} | facts))
+    stored("20260101T000000.000Z-uml", 9, count, engine="host")
+    stored("20260102T000000.000Z-uml", 9, count, state="running")
+    stored("20260104T000000.000Z-uml", 9, 1)
+    assert expected(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
+    stored("20260105T000000.000Z-uml", 2100, count, scenario_file="with another comment")
+    stored("20260106T000000.000Z-uml", 2, 2 * count)
+    assert expected(study, "uml", 2, tmp_path) == "about 2100 s, as the last such run took"
+    assert expected(study, "uml", 4, tmp_path).startswith("about 1050 s")
+    half = replace(study, trials=study.trials[:count // 2])
+    assert expected(half, "uml", 2, tmp_path).startswith(
+        f"about {2100 * (count // 2) / count:.0f} s")
+    monkeypatch.setattr(scenario_file, "names", list)
+    assert expected(study, "uml", 2, tmp_path).startswith("about 1 s"), "of a file or question"
+
+
+@pytest.mark.parametrize("name", scenario_file.names())
+def test_a_fresh_clone_names_what_the_kept_run_took(name: str, tmp_path: Path) -> None:
+    study = study_of(name)
+    wall_s = json.loads((measuring.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
+    assert expected(study, "uml", 2, tmp_path).startswith(
+        f"about {wall_s:.0f} s, as the run of docs/results took on ")
+    for others in (expected(study, "host", 2, tmp_path),
+                   expected(replace(study, whole=False), "uml", 2, tmp_path)):
+        assert others.startswith("unknown, since no such run")
+
+
+def test_minutes_in_questions_are_those_of_the_kept_run() -> None:
+    """That follow a scenario's command there, as words."""
+    text = (files.PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    promised = re.findall(r"\./run\.sh (\w+)(?: --full)?\n(?:(?!    \./run).*\n)*?"
+                          r"(\w+) minutes?\. ", text)
+    assert promised
+    for name, word in promised:
+        wall_s = json.loads((measuring.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
+        assert ("Zero", "One", "Two", "Three", "Four", "Five")[round(wall_s / 60)] == word, name
