@@ -1,17 +1,24 @@
-"""What is generated into docs/ is as the code has it."""
+"""Documents are as they are written anew; their words are explained."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from firstflight.base.files import PROJECT
+from firstflight.net.segments import MS
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.results.records import columns_of
 from firstflight.runs.schema import keys_of
 from firstflight.study import registry
 from firstflight.study.fetches.figures.kinds import FIGURES
-from tests.golden import documents, stored_questions
+from firstflight.wire.delivery.host import find_uncaused
+from firstflight.wire.exchange import read_exchange
+from tests.golden import documents, one_trial, stored, stored_questions
+from tests.golden.test_links import DOCUMENTS, text_of
+from tests.golden.test_typed_numbers import WRITTEN
 
 
 @pytest.mark.parametrize("name", documents.DOCUMENTS)
@@ -51,3 +58,60 @@ def test_every_column_has_a_line_or_is_a_key() -> None:
     for kind, record in documents.RECORDS.items():
         keys = documents.of_examples(kind, "[defaults] and [[sweep]] or [[trace]]")
         assert all(f"`{column}`" in columns or column in keys for column in columns_of(record))
+
+
+# Words --------------------------------------------------------------------------------
+
+GLOSSARY = (PROJECT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8")
+# What every reader knows, and names of documents, journals, programs and formats.
+KNOWN = set("""TCP HTTP HTTPS RFC IPv4 IPv6 IP UDP UTC SHA MB GB VM URL OpenSSL QEMU CSV PNG TOML PATH
+            SIGTERM SIGKILL ECDSA FIPS NAT MTU CS244 CCR README FreeBSD TCIntf TCLink TTFB IPC PID HZ
+            COMMAND IW10""".split())
+TERMS = ("AvgDC", "near", "the window alone", "two different weeks",
+         "deck", "RTO", "ssthresh", "guest",
+         "undecided", "direction", "held out", "fitted", "flight", "bucket", "BDP", "hit")
+
+
+def test_an_abbreviation_of_two_documents_is_explained() -> None:
+    names = {path.stem for path in DOCUMENTS}
+    where: dict[str, set[str]] = {}
+    for path in WRITTEN:
+        text = re.sub(r"\]\([^)]*\)", "]", text_of(path))
+        for word in re.findall(r"\b[A-Z][A-Za-z]*[A-Z][A-Za-z0-9]*\b", text):
+            where.setdefault(word.removesuffix("s"), set()).add(path.name)
+    used = {word for word, documents in where.items() if len(documents) > 1}
+    assert not {word for word in used - names - KNOWN if not re.search(rf"\b{word}", GLOSSARY)}
+
+
+def test_a_term_of_the_figures_and_tables_is_explained() -> None:
+    assert not [term for term in TERMS if not re.search(rf"\*{term}\*", GLOSSARY)]
+
+
+# One trial ----------------------------------------------------------------------------
+
+def test_each_packet_is_in_one_row_and_timers_are_those_of_the_host_check() -> None:
+    trial = stored.load(one_trial.NAME)
+    exchange = read_exchange(trial.client, trial.server)
+    rows = one_trial.rows_of(exchange)
+    sent = [segment for row in rows for segment in row.sent]
+    assert len(sent) == len(stored.read(trial.client)) == len(stored.read(trial.server))
+    tick_ns = round(trial.observation["started_at"] * 1e9)
+    by_timer = set(find_uncaused(exchange, tick_ns + MS // 2))
+    named = {row.sent[0] for row in rows if "timer" in one_trial.reason(row, rows, exchange)}
+    assert named == by_timer and len(named) == 2
+
+
+def test_a_packet_that_nothing_explains_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = stored.load(one_trial.NAME)
+    packets = stored.read(trial.server)
+    late = [packet if packet is not stored.nth_data(packets, 4) else stored.Packet(
+        packet.time_ns + 40_000, packet.frame, packet.wire_bytes) for packet in packets]
+    tampered = trial.captured(server=late)
+    exchange = read_exchange(tampered.client, tampered.server)
+    rows = one_trial.rows_of(exchange)
+    with pytest.raises(ValueError, match="^row 9: nothing explains it"):
+        for row in rows:
+            one_trial.reason(row, rows, exchange)
+    monkeypatch.setattr(one_trial.stored, "load", lambda _: tampered)
+    with pytest.raises(ValueError, match="^queue_timer: fail path host TCP, 19 rows"):
+        one_trial.page()

@@ -1,9 +1,17 @@
-"""Stored runs of each kind say what they said: text, Markdown and page, letter for letter."""
+"""Stored runs of each kind are rendered and drawn as they were."""
 
 from __future__ import annotations
 
-import pytest
+import re
+from collections import Counter
+from collections.abc import Iterator
 
+import pytest
+from matplotlib.figure import Figure
+
+from firstflight.findings import drawing
+from firstflight.findings.drawing import style
+from tests.golden import rendering
 from tests.golden.rendering import FOLDER, OTHERS, RENDERED, RENDERERS, REPORTS
 
 
@@ -23,3 +31,34 @@ def test_what_else_is_told_is_told_as_it_was(name: str) -> None:
 def test_every_golden_is_looked_at() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {
         *OTHERS, *(f"{name}.{form}" for name, form in RENDERED)}
+
+
+# Figures ------------------------------------------------------------------------------
+
+MOST_LINES = 3
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Iterator[list[tuple[str, Figure]]]:
+    with style.settings():
+        yield [(f"{name}: {figure}", made) for name, make in rendering.REPORTS.items()
+               for figure, made in drawing.figures(make())]
+
+
+def below(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.texts
+            if text.get_color() == style.FAINT and text.get_fontsize() == style.SMALL]
+
+
+def test_no_figure_has_more_than_three_lines_below_it(drawn: list[tuple[str, Figure]]) -> None:
+    assert len(drawn) > 40
+    assert not {name: lines for name, figure in drawn
+                if len(lines := below(figure)) > MOST_LINES}
+
+
+def test_no_word_stands_twice_below_a_figure(drawn: list[tuple[str, Figure]]) -> None:
+    """Of five letters or more."""
+    twice = {name: words for name, figure in drawn if (words := {
+        word for word, count in Counter(re.findall(
+            r"[a-z]{5,}", " ".join(below(figure)))).items() if count > 1})}
+    assert not twice

@@ -1,17 +1,30 @@
-"""Stored traces judged again, and tampered with: the verdict has to notice."""
+"""Stored traces: replayed, judged, reported and shown."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shutil
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.base.errors import FirstFlightError
+from firstflight.findings.charts import LineChart
+from firstflight.net.headers import ACK
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.replay import Replay
+from firstflight.study.trace.study import KIND
+from firstflight.study.trace.trial import TraceTrial
 from firstflight.study.trace.verify import judge_trace
-from firstflight.study.trace.view import stored
+from firstflight.study.trace.view import METRICS, Metric, View, stored, view_of
+from firstflight.study.trace.window import INFINITE, OPEN, WindowSample, parse
 from tests.golden import stored_trace
-from tests.golden.stored_trace import changed, judged, trial, window_text
+from tests.golden.stored_trace import LOSSY, RUN, changed, judged, seen, trial, window_text
+from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation
 
 
 @pytest.mark.parametrize(("name", "before", "after", "flight"), [
@@ -96,3 +109,234 @@ def test_a_timeout_of_nothing_is_told_in_one_line(name: str) -> None:
     record = judged(trial(name), window=changed(window_text(name), 3, "rto_us", -rto_us))
     assert (record.ok, record.error) == (
         False, "window.csv: a retransmission timeout is shorter than a tick")
+
+
+# With losses --------------------------------------------------------------------------
+
+# Told by the worker, which is not stored, or of the time of the measurement.
+NOT_SEEN = {"judged_by", "trial", "connect_ms", "latency_ms", "measured_at"}
+KEPT = [(record, folder) for folder, run in ((RUN, stored_trace.run()),
+                                             (LOSSY, stored_trace.lossy_run()))
+        for record in run.records if record.verdict == PASS]
+
+
+def judged_again(trial: TraceTrial, folder: Path, window: str | None = None) -> TraceRecord:
+    return judge_trace(trial, seen(trial, window=window, folder=folder), exact=True)
+
+
+def replayed(name: str) -> Replay:
+    trial = next(each for each in stored_trace.lossy().trials if each.id == name)
+    return stored(trial, LOSSY).replayed
+
+
+@pytest.mark.parametrize("kept, folder", KEPT, ids=lambda each: getattr(each, "trial", each).id
+                         if isinstance(each, Record) else each.name)
+def test_every_column_is_read_off_the_packets_again(kept: TraceRecord, folder: Path) -> None:
+    record = judged_again(kept.trial, folder)
+    for each in fields(TraceRecord):
+        if each.name not in NOT_SEEN:
+            value = getattr(kept, each.name)
+            exact = pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
+            assert getattr(record, each.name) == exact, each.name
+
+
+@pytest.mark.parametrize("name, checked, unjudged", [
+    ("short-linux-iw4", 31, 19), ("short-cwv-iw4", 31, 19), ("outage-linux-iw4", 33, 12)])
+def test_samples_in_a_recovery_and_the_first_after_it_are_not_judged(
+        name: str, checked: int, unjudged: int) -> None:
+    samples = parse(window_text(name, LOSSY).encode(), name)
+    recovering = [bool(each.state != OPEN or each.lost or each.retransmitted or each.sacked)
+                  for each in samples]
+    ends = sum(before and not after for before, after in zip(recovering, recovering[1:]))
+    assert sum(recovering) + ends == unjudged
+    found = replayed(name)
+    assert (found.checked, found.unjudged, found.mismatches) == (checked, unjudged, ())
+
+
+@pytest.mark.parametrize("name", ["short-linux-iw4", "short-cwv-iw4"])
+def test_after_a_recovery_the_window_is_judged_to_the_segment_again(name: str) -> None:
+    """Each later sample that is off by one is a mismatch; within the recovery none is."""
+    trial = next(each for each in stored_trace.lossy().trials if each.id == name)
+    text = window_text(name, LOSSY)
+    samples = parse(text.encode(), name)
+    last = max(place for place, each in enumerate(samples) if each.state != OPEN)
+    for place, by in ((last, 1), (last + 3, 1), (len(samples) - 2, 1), (len(samples) - 2, -1)):
+        record = judged_again(trial, LOSSY, changed(text, place + 1, "cwnd", by))
+        assert (record.verdict == FAIL) == (place != last), (place, by)
+        if place != last:
+            assert "window: observed" in record.verdict_reason and record.rule_wrong
+
+
+def test_a_restart_after_losses_remembers_the_window_of_the_recovery() -> None:
+    """9 of 12 segments are three quarters; the report halves for each RTO, down to one."""
+    (linux,), (cwv,), (outage,) = (replayed(name).restarts for name in (
+        "short-linux-iw4", "short-cwv-iw4", "outage-linux-iw4"))
+    assert (linux.before, linux.after, linux.flight, linux.may_send) == ((12, 12), (4, 12), 4, 4)
+    assert (cwv.before, cwv.after, cwv.flight) == ((11, 11), (1, 11), 1)
+    assert (outage.before, outage.after) == ((9, 4), (4, 6))
+    assert all(each.agrees and each.idle > each.rto for each in (linux, cwv, outage))
+    assert not replace(outage, rule=(4, 7)).agrees
+
+
+def test_losses_are_told_from_retransmissions_by_when_they_were() -> None:
+    trial = next(each for each in stored_trace.lossy().trials if each.id == "outage-linux-iw4")
+    view = stored(trial, LOSSY)
+    lost = sorted(segment.time_ns for segment in view.exchange.lost_data)
+    again = sorted(segment.time_ns for segment in view.exchange.retransmissions)
+    assert len(lost) == len(again) == 9
+    first_s, last_s = (view.seconds(time_ns) for time_ns in (lost[0], lost[-1]))
+    assert 0 < first_s < last_s < first_s + (trial.outage_to_ms - trial.outage_from_ms) / 1000
+    assert view.lost(first_s) == 9 and view.lost(last_s + 0.001) == 0
+    assert view.timeouts() == 1 and view.burst(2.5) == 4
+
+
+# Reports ------------------------------------------------------------------------------
+
+def test_a_lost_file_is_one_line(tmp_path: Path) -> None:
+    run = shutil.copytree(stored_trace.RUN, tmp_path / "run")
+    (run / "files" / "idle-off-iw10-window.csv").unlink()
+    with pytest.raises(FirstFlightError, match="idle-off-iw10-window.csv: cannot be read") as error:
+        stored_trace.packetdrill().report(replace(stored_trace.run(), folder=run))
+    assert "\n" not in str(error.value)
+
+
+def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
+    file = scenario_file.read(stored_trace.FOLDER / "packetdrill.toml")
+    partial = KIND.study(file, Overrides({"rtt_ms": [50.0]}), 1)
+    run = stored_trace.run()
+    assert not partial.whole
+    (finding,) = partial.report(run).findings
+    assert finding.title == "Two seconds idle (except what the command line gives)"
+    assert finding.tables and not finding.statements
+    without = [record for record in run.records if record.trial.tcp != "cwv"]
+    assert not partial.report(replace(run, measured=without)).findings
+
+
+def test_what_does_not_count_is_left_out() -> None:
+    run = stored_trace.warm_run()
+    first, *others = run.records
+    finding, *_ = stored_trace.warm_study().report(
+        replace(run, measured=[replace(first, verdict=FAIL), *others])).findings
+    assert finding.tables[0].rows[0][1:3] == (None, "141.9 (140)")
+    assert isinstance(finding.chart, LineChart)
+    assert finding.chart.columns[0][0].lines[0].x[0] == 0.3
+    assert finding.chart.alarm == "1 excluded"
+
+
+# Views --------------------------------------------------------------------------------
+
+REQUEST_NS = START_NS + 150 * MS  # when it is at the server
+
+
+@pytest.fixture(name="idle", scope="module")
+def _idle() -> View:
+    """26 segments at once, 21 more after 2.2 s; each flight's data is acknowledged in 0.1 s."""
+    return stored(trial("idle-linux-iw10"), stored_trace.RUN)
+
+
+@pytest.mark.parametrize("metric, at_s, value", [
+    ("window", 0.0, 10), ("window", 0.11, 20), ("window", 1.0, 36), ("window", 2.2, 10),
+    ("ssthresh", 1.0, INFINITE), ("burst", 0.0, 10), ("burst", 2.2, 10), ("burst", 9.0, 0),
+    ("retransmissions", 0.0, 0), ("lost", 0.0, 0), ("timeouts", 0.0, 0),
+    ("largest_window", 0.0, 36), ("largest_window", 2.2, 31), ("largest_window", 9.0, 0)])
+def test_counts_at_a_time_or_from_it_on(idle: View, metric: str, at_s: float, value: int) -> None:
+    assert METRICS[metric].value(idle, at_s) == value
+
+
+@pytest.mark.parametrize("metric, at_s, value", [
+    ("finish_s", 0.0, 2.401354), ("lasts_s", 2.2, 0.201354), ("rtt_ms", 0.0, 100.012),
+    ("rtt_ms", 1.0, 100.751), ("longest_rtt_ms", 0.0, 101.220764),
+    ("longest_rtt_ms", 2.3, 100.732004), ("longest_rtt_ms", 9.0, 0.0)])
+def test_times_at_a_time_or_from_it_on(idle: View, metric: str, at_s: float,
+                                       value: float) -> None:
+    assert METRICS[metric].value(idle, at_s) == pytest.approx(value, abs=1e-6)
+
+
+def test_the_schedule_is_kept_to_the_microsecond(idle: View) -> None:
+    late_ms = idle.lateness_ms(0.0)
+    assert late_ms == pytest.approx(0.002868) == idle.lateness_ms(10.0)
+    assert idle.last_request_s() == 0.0
+    later = replace(idle, start_ns=idle.start_ns - 7_000_000)  # due 7 ms before it was sent
+    assert later.lateness_ms(0.0) == pytest.approx(7.002868)
+    # Nothing was quiet for longer than from the last acknowledgement to the second write.
+    acknowledged_ns = max(group.time_ns for group in idle.groups
+                          if idle.seconds(group.time_ns) < 1)
+    write_ns = next(group.time_ns for group in idle.groups if idle.seconds(group.time_ns) > 1)
+    quiet_ms = (write_ns - acknowledged_ns) / 1e6
+    assert idle.lateness_ms(quiet_ms) == late_ms and idle.lateness_ms(quiet_ms + 0.001) == 0.0
+    assert replace(idle, trial=replace(idle.trial, paths="/5?")).lateness_ms(0.0) is None
+
+
+def sample(at_ms: float, cwnd: int, state: int = OPEN) -> WindowSample:
+    values = dict.fromkeys(stored_trace.FIELDS, 0)
+    return WindowSample(**values | {"time_ns": REQUEST_NS + round(at_ms * MS), "cwnd": cwnd,
+                                    "state": state, "ssthresh": cwnd * 2, "rtt_us": cwnd * 1000})
+
+
+def lossy() -> View:
+    """Segments 1 and 3 of four are lost, sent again after a timeout, the last a second time."""
+    packets = Conversation().handshake().flight(0)
+    for number in (1, 3):
+        packets.send(160 + number, True, ACK, seq=1 + number * MSS, ack=96, payload=MSS, lost=True)
+    packets.send(162, True, ACK, seq=1 + 2 * MSS, ack=96, payload=MSS)
+    packets.acknowledge(222, 1)
+    packets.send(650, True, ACK, seq=1 + MSS, ack=96, payload=MSS)
+    packets.acknowledge(700, 3)
+    packets.send(760, True, ACK, seq=1 + 3 * MSS, ack=96, payload=MSS, lost=True)
+    packets.send(1600, True, ACK, seq=1 + 3 * MSS, ack=96, payload=MSS)
+    packets.acknowledge(1660, 4)
+    return view_of(trial("idle-linux-iw10"), packets.read(), [
+        sample(0, 4), sample(500, 1, 4), sample(550, 2, 4), sample(610, 1, 4), sample(700, 1, 3),
+        sample(1450, 1, 4), sample(1510, 3)])
+
+
+def test_what_was_lost_and_sent_again_from_a_time_on() -> None:
+    view = lossy()
+    assert [view.lost(at_s) for at_s in (0.0, 0.013, 0.4, 0.7)] == [3, 2, 1, 0]
+    assert [view.retransmissions(at_s) for at_s in (0.0, 0.5, 0.5002, 1.0, 2.0)] == [3, 3, 2, 1, 0]
+    # A tenth of a millisecond is near enough to a time, to the nanosecond.
+    just, too_late = 0.500_1, 0.500_100_001
+    assert (view.retransmissions(just), view.retransmissions(too_late)) == (3, 2)
+    # The one that is sent then, or the two after the next acknowledgement.
+    assert (view.burst(just), view.burst(too_late)) == (1, 2)
+    assert view.longest_rtt_ms() == 588.0  # of segment 2; segments sent twice tell none
+    # Acknowledgements leave the client at the times given, and are at the server 50 ms later.
+    assert view.finish_s() == pytest.approx(1.56) and view.lasts_s(0.5) == pytest.approx(1.06)
+
+
+def test_a_timeout_within_a_recovery_is_another_one() -> None:
+    """Its window falls, and in a recovery it grows only."""
+    view = lossy()
+    assert [view.timeouts(at_s) for at_s in (0.0, 0.5, 0.51, 0.62, 1.46)] == [3, 3, 2, 1, 0]
+    assert view.largest_window() == 4 and view.largest_window(1.0) == 3
+
+
+def test_a_sample_belongs_to_what_was_written_just_before_it() -> None:
+    view = lossy()
+    assert [view.window(at_s) for at_s in (0.0, 0.4994, 0.4996, 0.5, -1.0)] == [4, 4, 1, 1, 4]
+    assert (view.ssthresh(0.56), view.rtt_ms(0.56)) == (4, 2.0)
+
+
+def test_without_a_request_or_an_end_there_is_no_view_or_time() -> None:
+    packets = Conversation().handshake().flight(0)
+    with pytest.raises(FirstFlightError, match="idle-linux-iw10: its data was never acknowledged"):
+        view_of(trial("idle-linux-iw10"), packets.read(), [sample(0, 4)]).finish_s()
+    silent = Conversation()
+    silent.send(0, False, 2)
+    with pytest.raises(FirstFlightError, match="no request arrived"):
+        view_of(trial("idle-linux-iw10"), silent.read(), [])
+    with pytest.raises(FirstFlightError, match="idle-linux-iw10: the server sent no data"):
+        view_of(trial("idle-linux-iw10"), Conversation().handshake().read(), [])
+
+
+@pytest.mark.parametrize("name, value, said", [
+    ("window", 10, "a window of 10 segments at 2.5 s"), ("window", 1, "a window of 1 segment at 2.5 s"),
+    ("ssthresh", INFINITE, "an ssthresh of ∞ segments at 2.5 s"), ("burst", 3, "at once 3 segments at 2.5 s"),
+    ("finish_s", 1, "finished after 1.000 s"), ("lasts_s", 2.5, "took 2.500 s"),
+    ("retransmissions", 2, "retransmitted 2 segments"), ("lost", 1, "lost 1 segment"),
+    ("timeouts", 1, "1 timeout"), ("timeouts", 2, "2 timeouts"), ("longest_rtt_ms", 1, "an RTT of up to 1 ms"),
+    ("rtt_ms", 99.6, "a smoothed RTT of 100 ms at 2.5 s"),
+    ("largest_window", 7, "a window of up to 7 segments")])
+def test_a_metric_in_a_sentence(name: str, value: float, said: str) -> None:
+    metric: Metric = METRICS[name]
+    assert metric.words(value) + metric.when(2.5) == said

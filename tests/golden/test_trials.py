@@ -1,16 +1,26 @@
-"""Stored trials, judged again, pass; what their packets show is in rendered/judged.columns."""
+"""Stored trials: their judgement, their names, transfers in digits."""
 
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from firstflight.model.predict import predict
-from firstflight.runs.results.records import PASS
+from firstflight.model.predict import Transfer, predict
+from firstflight.model.transfer import Secure
+from firstflight.runs.results.records import PASS, Record, columns_of, trial_class
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.record import Record as FetchRecord
+from firstflight.study.load.record import LoadRecord
+from firstflight.study.load.trial import LoadTrial
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.trial import TraceTrial
 from tests.golden import stored
 from tests.transfers import transfer
+
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", stored.NAMES)
@@ -39,3 +49,152 @@ def test_the_model_against_what_was_measured() -> None:
         late_ms = 2.2 if row["gap_ms"] else 0.04  # of the server's back-end timer; of curl
         for name, value in seen.items():
             assert -0.04 < value - getattr(prediction, name) < late_ms, (name, row, whole)
+
+
+# Names --------------------------------------------------------------------------------
+
+FETCH: dict[str, Any] = {
+    "scenario": "names", "repeat": 1, "rtt_ms": 50.0, "bandwidth_kbps": 10_000.0,
+    "uplink_kbps": 1000.0, "queue_packets": 20, "loss_percent": 0.0, "initcwnd": 10,
+    "initrwnd": 30, "congestion_control": "cubic", "client": "curl", "response_bytes": 9000}
+# Every parameter away from its default.
+EVERYTHING: dict[str, Any] = {
+    "scenario": "names", "repeat": 2, "rtt_ms": 33.5, "bandwidth_kbps": 1500.0,
+    "uplink_kbps": 256.0, "queue_packets": 42, "queue_from": "50ms", "loss_percent": 1.5,
+    "loss_burst": 3.0, "jitter_ms": 2.0, "seed": 77, "qdisc": "fq_codel",
+    "htb_burst_bytes": 15_360, "integer_kbps": 500_000.0, "arp_ms": 1000, "initcwnd": 16,
+    "initrwnd": 70, "congestion_control": "reno", "mss": 1000, "loss_probes": "off",
+    "receive_rules": "linux3", "acts_as": "10=7,16=8", "send_buffer_bytes": 16_384,
+    "client": "curl", "response_bytes": 30_000, "burst_bytes": 500, "gap_ms": 30.5,
+    "earlier_bytes": 400, "kept": 2, "idle_ms": 1500.0, "head": "17+38", "nagle": "on",
+    "framing": "close", "chain_bytes": 9000, "signature": "ecdsa", "intermediates": 1,
+    "tickets": 0, "resumed": 1, "early_data_bytes": 1, "record_bytes": 4096, "buffer_bytes": 0,
+    "key_share": "x25519mlkem768", "server": "nginx", "http": "2", "system": "debian13",
+    "what_if": "queue_loss"}
+LOAD = LoadTrial(
+    scenario="names", part="grid", window="3+10", clients="iw3*0.5@100ms+iw10*0.5@100ms/56k~1%",
+    bandwidth_kbps=10_000.0, rtt_ms=100.0, queue_packets=83, queue_bdp=1.0, queue="cake", load=0.5,
+    connections=4, response_bytes=15_000, sizes="fixed", initrwnd=70, congestion_control="cubic",
+    paced=True, access_queue_packets=50, servers=2, duration_s=60.0, warmup_s=5.0, cooldown_s=5.0,
+    repeat=3, seed=9)
+TRACE = TraceTrial(
+    scenario="names", trace="idle", tcp="validated", congestion_control="reno", validation=True,
+    rtt_ms=100.0, bandwidth_kbps=10_000.0, uplink_kbps=10_000.0, queue_packets=100, initcwnd=4,
+    mss=512, receive_window=0, rto_min_ms=0, quickack=False, nagle=False, sample_ms=1.0,
+    outage_from_ms=0.0, outage_to_ms=0.0, paths="/100?", think_times="0 2.5", think_s=2.5,
+    may_lose=False)
+
+IDS: list[tuple[Any, str]] = [
+    (Trial(**FETCH), "rtt50-bw10000-up1000-q20-iw10-rw30-cubic-curl-9000B-1"),
+    (Trial(**FETCH, queue_from="auto"),
+     "rtt50-bw10000-up1000-q20-auto-iw10-rw30-cubic-curl-9000B-1"),
+    (Trial(**EVERYTHING),
+     "rtt33.5-bw1500-up256-q42-loss1.5-jitter2-burst3-fq_codel-htb15360-50ms-integer500000-arp1000"
+     "-head17+38-nagleon-close-probesoff-linux3-acts10=7,16=8-sndbuf16384-seed77-iw16-rw70-mss1000"
+     "-reno-curl-after400B-kept2-idle1500-chain9000-signatureecdsa-intermediates1-tickets0-resumed1"
+     "-early1-record4096-buffer0-keyx25519mlkem768-nginx-http2-debian13-30000B-burst500-gap30.5-2"
+     "-without-queue_loss"),
+    (Trial(**FETCH, part="average", sample=7, key_rtt_ms=100.0, key_bandwidth_kbps=900.0,
+           weight=0.5), "average-7-iw10-1"),
+    (LOAD, "grid-rtt100-bw10000-q83-cake-load0.5-15000B-x4-cubic-paced-iw3+10-3"),
+    (TRACE, "idle-validated-iw4-think2.5")]
+
+COLUMNS: dict[type[Record], str] = {
+    FetchRecord: """
+        scenario rtt_ms bandwidth_kbps uplink_kbps queue_packets loss_percent initcwnd initrwnd
+        congestion_control client response_bytes repeat seed burst_bytes gap_ms earlier_bytes part
+        sample key_rtt_ms key_bandwidth_kbps weight jitter_ms loss_burst qdisc queue_from mss kept
+        idle_ms htb_burst_bytes integer_kbps arp_ms head nagle framing loss_probes receive_rules
+        acts_as send_buffer_bytes chain_bytes signature intermediates tickets resumed
+        early_data_bytes record_bytes buffer_bytes key_share server http system own_server what_if
+        ok error connect_ms first_byte_ms total_ms latency_ms wire_latency_ms header_bytes
+        request_bytes seen_initcwnd seen_first_flight limited_by seen_rtt_ms seen_bandwidth_kbps
+        retransmissions handshake_retransmissions lost_segments queue_drops random_drops
+        uplink_queue_drops lost_packets judged_by retransmission_cause model_ms model_latency_ms
+        model_retransmissions goodput_kbps appconnect_ms handshake_round_trips flight_bytes
+        flight_writes flight_segments window_after_handshake response_round_trips
+        model_appconnect_ms model_first_byte_ms accepted_early_bytes request_round_trips
+        request_segments least_offered_segments most_offered_segments receive_window_waits
+        response_flights first_burst_segments link_idle_ms
+        verdict failed_checks verdict_reason measured_at""",
+    LoadRecord: """
+        scenario part window clients bandwidth_kbps rtt_ms queue_packets queue_bdp queue load
+        connections response_bytes sizes initrwnd congestion_control paced access_queue_packets
+        servers duration_s warmup_s cooldown_s repeat seed
+        ok error arrivals completed failed unfinished mean_ms mean_transfer_ms p10_ms p25_ms p50_ms
+        p75_ms p90_ms p95_ms p99_ms p999_ms retransmission_percent hit_percent hit_mean_ms
+        offered_load utilisation drops drop_percent queue_mean_packets queue_max_packets
+        repeated_handshakes seen_initcwnd seen_first_flight wire_connections wire_first_flight
+        verdict failed_checks verdict_reason measured_at""",
+    TraceRecord: """
+        scenario trace tcp congestion_control validation rtt_ms bandwidth_kbps uplink_kbps
+        queue_packets initcwnd mss receive_window rto_min_ms quickack nagle sample_ms
+        outage_from_ms outage_to_ms paths think_times think_s may_lose sysctls
+        ok error judged_by connect_ms latency_ms finish_ms seen_initcwnd seen_rtt_ms data_segments
+        retransmissions lost_segments timeouts longest_rtt_ms largest_window restarts
+        restart_windows last_window last_retransmissions samples rule_checked rule_unjudged
+        rule_wrong verdict failed_checks verdict_reason measured_at"""}
+
+
+@pytest.mark.parametrize(("trial", "name"), IDS, ids=[name[:40] for _, name in IDS])
+def test_a_trial_keeps_its_name(trial: Any, name: str) -> None:
+    assert trial.id == name
+
+
+@pytest.mark.parametrize("kind", COLUMNS, ids=lambda kind: trial_class(kind).__name__)
+def test_columns_keep_their_order(kind: type[Record]) -> None:
+    """Newer ones may stand between them."""
+    stored = COLUMNS[kind].split()
+    assert [column for column in columns_of(kind) if column in stored] == stored
+
+
+# Transfers ----------------------------------------------------------------------------
+
+FOLDER = Path(__file__).resolve().parent
+NOT_ASKED = ("total_ms", "latency_ms", "retransmissions")
+
+
+def measured_transfers() -> list[dict[str, str]]:
+    with (FOLDER / "transfers.csv").open(newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def deviation(row: dict[str, Any], requested: Transfer) -> str:
+    """Where the model takes another time, or retransmits otherwise; empty where it does not."""
+    prediction = predict(requested)
+    found = (prediction.total_ms, prediction.latency_ms, prediction.retransmissions)
+    expected = (float(row["total_ms"]), float(row["latency_ms"]), int(row["retransmissions"]))
+    alike = found == pytest.approx(expected, abs=0.03, rel=0)
+    return "" if alike else f"{requested}: {found}, measured {expected}"
+
+
+def test_the_model_takes_what_the_guest_took() -> None:
+    assert not list(filter(None, (deviation(row, transfer(**{  # type: ignore[arg-type]
+        name: value if name == "congestion_control" else
+        int(value) if value.isdecimal() else float(value)
+        for name, value in row.items() if name not in NOT_ASKED})) for row in measured_transfers())))
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    return rows
+
+
+def asked(row: dict[str, Any]) -> Transfer:
+    requested = {name: tuple(value) if isinstance(value, list) else value
+                 for name, value in row["asked"].items()}
+    if secure := requested.pop("secure", None):
+        requested["secure"] = Secure(**{name: tuple(value) if isinstance(value, list) else value
+                                        for name, value in secure.items()})
+    return transfer(**requested)
+
+
+def test_the_model_has_every_rule() -> None:
+    """Those that are not as they were, by name."""
+    found = {row["rule"]: predict(asked(row)).total_ms for row in rows_of("rules.json")}
+    assert found == pytest.approx({row["rule"]: row["total_ms"] for row in rows_of("rules.json")},
+                                  abs=0.01, rel=0)
+
+
+def test_the_model_takes_what_the_guest_took_under_other_settings() -> None:
+    assert not list(filter(None, (deviation(row, asked(row)) for row in rows_of("settings.json"))))

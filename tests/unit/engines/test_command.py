@@ -1,24 +1,34 @@
-"""A command's guest, as far as it needs no kernel: frames, its environment, what it wrote."""
+"""Commands in a guest: their output, their end, packetdrill."""
 
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import os
 import pty
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from firstflight.base.files import PROJECT
+from firstflight.commands import flags
+from firstflight.commands.virtual.command import show_end
+from vtime import Result, session
 from vtime.command import guest, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
-from vtime.command.guest import CommandRequest, environment_of
+from vtime.command.guest import CommandEnd, CommandRequest, environment_of
 from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground
+from vtime.session import OutputFile
+
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
 
@@ -303,3 +313,139 @@ def test_a_new_folder_of_a_guest_is_not_taken_for_a_dead_ones(tmp_path: Path) ->
     finally:
         stop.set()
         other.join()
+
+
+# Output -------------------------------------------------------------------------------
+
+LONGEST = 1 << 16
+
+
+def stored(path: Path, *frames: tuple[bytes, float, bytes]) -> list[bytes]:
+    with OutputFile(path, CommandEnd()) as output:
+        for frame in frames:
+            output.store(*frame)
+    assert not output.outcome.troubles
+    return path.read_bytes().split(b"\n")
+
+
+def test_each_line_has_its_stream_and_the_time_of_its_first_byte(tmp_path: Path) -> None:
+    assert stored(tmp_path / "output.txt", (OUTPUT, 1, b"one\ntw"), (ERROR, 2, b"oh"),
+                  (OUTPUT, 3, b"o\n\nend")) == [
+        b"      1.000000 out one", b"      1.000000 out two", b"      3.000000 out ",
+        b"      3.000000 out end", b"      2.000000 err oh", b""]
+
+
+def test_a_long_line_is_stored_in_pieces(tmp_path: Path) -> None:
+    line = bytes(range(32, 127)) * 2000
+    frames = [(OUTPUT, float(number), line[place:place + 1000])
+              for number, place in enumerate(range(0, len(line), 1000))]
+    *pieces, after, end = stored(tmp_path / "output.txt", *frames, (OUTPUT, 999, b"\nshort\n"))
+    assert [piece[15:].partition(b" ")[0] for piece in pieces] == [b"out", b"out+", b"out+"]
+    assert b"".join(piece[15:].partition(b" ")[2] for piece in pieces) == line
+    assert [float(piece[:15]) for piece in pieces] == [0, LONGEST // 1000, 2 * LONGEST // 1000]
+    assert (after, end) == (b"    999.000000 out short", b"")
+
+
+def test_a_line_as_long_as_one_may_be_is_whole(tmp_path: Path) -> None:
+    assert len(stored(tmp_path / "output.txt", (OUTPUT, 0, b"x" * LONGEST), (OUTPUT, 1, b"\n"),
+                      (OUTPUT, 1, b"y" * LONGEST + b"\n"))) == 3
+
+
+def test_of_output_without_an_end_of_line_little_is_held(tmp_path: Path) -> None:
+    """Whatever is held is copied for each frame: more with each would take the square of it."""
+    with OutputFile(tmp_path / "output.txt", CommandEnd()) as output:
+        for number in range(200):
+            output.store(OUTPUT, number, bytes(MOST_BYTES))
+            held = sum(sys.getsizeof(line) for kind in output.lines
+                       for line in vars(output.lines[kind]).values())
+            assert held < 3 * LONGEST, f"{held} bytes after {number + 1} frames"
+    assert (tmp_path / "output.txt").stat().st_size > 200 * MOST_BYTES
+
+
+@pytest.mark.parametrize(("room", "lines"), [(100, 4), (99, 3), (0, 0)])
+def test_more_than_is_kept_ends_with_a_line(
+        room: int, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "KEPT_BYTES", room)
+    *kept, last, end = stored(tmp_path / "output.txt", *[(OUTPUT, 1, b"12345\n12345\n")] * 9)
+    assert kept == [b"      1.000000 out 12345"] * lines
+    assert last + b"\n" == session.NOT_KEPT and not end
+
+
+@pytest.mark.parametrize(("cut", "line"), [(0, None), (
+    1, "run.sh: 1 line of output longer than 64 kB: output.txt has it in pieces, those after the"
+    " first marked with +"), (
+    2, "run.sh: 2 lines of output longer than 64 kB: output.txt has them in pieces, those after the"
+    " first marked with +")])
+def test_cut_lines_are_told(cut: int, line: str | None, tmp_path: Path,
+                            capsys: pytest.CaptureFixture[str]) -> None:
+    show_end(tmp_path, Result(0, tmp_path / "output.txt", tmp_path, 0, None, 1.0, 1.0, (), 0, True,
+                              (), cut), quiet=True)
+    assert capsys.readouterr().err.splitlines() == ([line] if line else [])
+
+
+# packetdrill --------------------------------------------------------------------------
+
+PATH = PROJECT / "vtime" / "command" / "packetdrill"
+
+
+@pytest.fixture(name="wrapper", scope="module")
+def _wrapper() -> ModuleType:
+    loader = SourceFileLoader("packetdrill_wrapper", str(PATH))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("name", "text", "given", "expected"), [
+    ("a.pkt", "0 socket()", [], "ipv4"),
+    ("a.pkt", "0 socket()", ["--ip_version=ipv4-mapped-ipv6"], "ipv4-mapped-ipv6"),
+    ("a.pkt", "--ip_version=ipv6\n", [], "ipv6"),
+    ("a.pkt", "--ip_version=ipv6\n", ["--ip_version=ipv4"], "ipv4"),
+    ("a-v6.pkt", "", [], "ipv6"),
+    ("a.pkt", "--remote_ip=fd00::1 --mtu=1500\n", [], "ipv6"),
+    ("a-v4.pkt", "", [], "ipv4")])
+def test_a_script_runs_under_what_it_says(wrapper: ModuleType, tmp_path: Path, name: str, text: str,
+                                          given: list[str], expected: str) -> None:
+    script = tmp_path / name
+    script.write_text(text)
+    options = wrapper.options_for(str(script), given)
+    assert options[0] == f"--ip_version={expected}"
+    lacking = [word for word in wrapper.OPTIONS[expected] if word not in options]
+    assert all(word.partition("=")[0] in text for word in lacking)
+
+
+def test_what_a_script_sets_is_left_to_it_and_what_is_given_comes_last(
+        wrapper: ModuleType, tmp_path: Path) -> None:
+    script = tmp_path / "one.pkt"
+    script.write_text("--local_ip=10.0.0.1\n--mtu=900 --tolerance_usecs=7\n")
+    options = wrapper.options_for(str(script), ["-D", "A=1", "--tolerance_usecs=9"])
+    assert options[0] == "--ip_version=ipv4" and options[-3:] == ["-D", "A=1", "--tolerance_usecs=9"]
+    assert not any(word.startswith("--local_ip") for word in options)
+    assert "--remote_ip=192.0.2.1" in options
+
+
+def test_the_program_is_the_first_that_is_not_this_one(
+        wrapper: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "this").touch(mode=0o755)
+    monkeypatch.setattr(wrapper, "__file__", str(tmp_path / "this"))
+    folders = [tmp_path / name for name in ("none", "ours", "plain", "theirs", "later")]
+    for folder in folders[1:]:
+        folder.mkdir()
+    (folders[1] / "packetdrill").symlink_to(tmp_path / "this")
+    (folders[2] / "packetdrill").touch(mode=0o644)
+    for folder in folders[3:]:
+        (folder / "packetdrill").touch(mode=0o755)
+    found = wrapper.find_program([str(folder) for folder in folders])
+    assert found == str(folders[3] / "packetdrill")
+    assert wrapper.find_program([str(folder) for folder in folders[:3]]) is None
+
+
+@pytest.mark.parametrize("words", [["--packetdrill", "a.pkt"], ["--packetdrill=a.pkt"]])
+def test_the_flag_that_has_gone_says_what_to_type(
+        words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        flags.parse(words)
+    assert ended.value.code == 2
+    assert "./run.sh -- packetdrill FILE..." in capsys.readouterr().err

@@ -1,10 +1,14 @@
-"""The worker's loop: what it runs before anything counts, and what it writes of it."""
+"""Engines and their workers: what is exchanged, what cannot be, how it is shared out."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import io
 import json
 import os
+import sys
+import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +17,13 @@ from typing import Any
 import pytest
 
 from firstflight.testbed import engine
-from firstflight.testbed.job import JobFolder
+from firstflight.testbed.job import JobFolder, WorkerProcess
 from firstflight.testbed.messages import Job, Observation
 from firstflight.testbed.network.kernel import KernelLacks
 from firstflight.testbed.worker import worker
-from vtime import shared_folder, system
-from vtime.console import EngineError
+from vtime import shared_folder, system, uml
+from vtime.console import EngineCannot, EngineError
+from vtime.kernel.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel
 
 
 class Noting:
@@ -177,3 +182,201 @@ def test_another_systems_programs_do_not_run_on_this_kernel(tmp_path: Path) -> N
     (seen,) = engine.HostEngine().run(requested, {}, tmp_path)
     assert seen.trial_id == "slow" and seen.content == {"skipped": system.ONLY_IN_GUESTS}
     assert not (tmp_path / "host").exists()
+
+
+# Engines ------------------------------------------------------------------------------
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (engine, uml):
+        monkeypatch.setattr(module, "find_kernel", lambda: Path("/cache/linux"))
+
+
+@pytest.fixture
+def not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (engine, uml):
+        monkeypatch.setattr(module, "find_kernel", lambda: None)
+
+
+@pytest.mark.usefixtures("built")
+def test_the_guest_is_taken_where_its_kernel_is_built() -> None:
+    assert [engine.choose_engine(name, 2).name for name in ("auto", "uml", "host")] == [
+        "uml", "uml", "host"]
+    assert engine.choose_engine("auto", 2).jobs == 2 and engine.choose_engine("uml", 1).exact
+
+
+@pytest.mark.usefixtures("not_built")
+def test_without_it_auto_takes_this_kernel_and_uml_says_what_to_do() -> None:
+    chosen = engine.choose_engine("auto", 2)
+    assert (chosen.name, chosen.jobs, chosen.exact) == ("host", 1, False)
+    with pytest.raises(EngineCannot, match=r"run ./install.sh"):
+        engine.choose_engine("uml", 1)
+
+
+@pytest.mark.usefixtures("built")
+def test_more_guests_than_this_machine_has_memory_for_are_refused() -> None:
+    for name in ("auto", "uml"):
+        with pytest.raises(EngineCannot, match="--jobs 1000000: .*; at most --jobs "):
+            engine.choose_engine(name, 1_000_000)
+
+
+def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything starts, and after its worker has found it out."""
+    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "network": {}}
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
+    with pytest.raises(EngineCannot, match="needs root: sudo ./run.sh --engine host"):
+        list(engine.HostEngine().run([trial], {}, tmp_path))
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
+    for reason, advised in (("no netem here", True), ("no congestion control x", False)):
+        monkeypatch.setattr(engine, "WorkerProcess", saying({"stage": "cannot", "reason": reason}))
+        with pytest.raises(EngineCannot, match=f"^the worker reports: {reason}") as caught:
+            list(engine.HostEngine().run([trial], {}, tmp_path / reason))
+        assert str(caught.value).endswith(f"; {engine.netem_advice()}") is advised
+        assert advised or str(caught.value) == f"the worker reports: {reason}"
+
+
+@pytest.mark.parametrize("refusal", ["unshare: unshare failed: Operation not permitted",
+                                     "unshare: cannot change root filesystem propagation: Permission denied"])
+def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
+        refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As containers do; it was a worker that stopped, of which nobody knew what to do about it."""
+    (tmp_path / "unshare").write_text(f"#!/bin/sh\necho '{refusal}' >&2\nexit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
+    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "network": {}}
+    with pytest.raises(EngineCannot, match=f"^{refusal}: the host engine needs .* or use --engine uml$"):
+        list(engine.HostEngine().run([trial], {}, tmp_path))
+
+
+def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
+    """Starts a worker that says this line and ends, in the place of one in namespaces."""
+    def started(job: JobFolder, trials: list[dict[str, Any]], command: list[str], *more: Any
+                ) -> WorkerProcess:
+        words = [sys.executable, "-S", "-c",
+                 f"open({str(job.lines_path)!r}, 'a').write({json.dumps(line) + chr(10)!r})"]
+        return WorkerProcess(job, trials, words, *more)
+    return started
+
+
+# What is exchanged with a builder -----------------------------------------------------
+
+KEY, SOURCE = "0123456789abcdef", "ab" * 32
+ASKED = {"configuration": KEY, "compiler": "gcc 12"}
+
+
+@pytest.fixture
+def built_folder(tmp_path: Path) -> Path:
+    """A kernel of the cache, as far as its file is concerned."""
+    folder = tmp_path / "built"
+    folder.mkdir()
+    for name, content in (("linux", b"\x7fELF kernel"), ("config", b"CONFIG_UML=y\n"),
+                          ("version", b"7.2.11\n"), ("source", b"linux-source-7.2\n")):
+        (folder / name).write_bytes(content)
+    hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+              for name in ("linux", "config")}
+    (folder / "inputs").write_text(f"configuration {KEY}\nsource {SOURCE}\ncompiler gcc 12\n"
+                                   f"linux {hashes['linux']}\nconfig {hashes['config']}\n")
+    return folder
+
+
+@pytest.fixture
+def file(built_folder: Path, tmp_path: Path) -> Path:
+    export_kernel(built_folder, tmp_path / "kernel.tar")
+    return tmp_path / "kernel.tar"
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here"
+
+
+def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    with tarfile.open(path, "w") as tar:
+        for member, content in members:
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def refused(file: Path, folder: Path, requested: dict[str, str] | None = None) -> str:
+    with pytest.raises(ImportRefused) as caught:
+        import_kernel(file, folder, ASKED if requested is None else requested)
+    assert not list(folder.iterdir()), "nothing is written"
+    return str(caught.value)
+
+
+def test_what_is_exported_is_taken(built_folder: Path, file: Path, empty: Path) -> None:
+    import_kernel(file, empty, {**ASKED, "source": SOURCE})
+    assert {path.name: path.read_bytes() for path in empty.iterdir()} == {
+        **{name: (built_folder / name).read_bytes() for name in MEMBERS},
+        "source": b"linux-source-7.2, imported\n"}
+    assert (empty / "linux").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(("name", "here", "why"), [
+    ("configuration", "4567", "another recipe or configuration: 0123456789abcdef, and here it is 4567"),
+    ("compiler", "gcc 14", "another compiler: gcc 12, and here it is gcc 14"),
+    ("source", "ef01", "another source: abab")])
+def test_a_kernel_that_was_made_otherwise_is_refused(file: Path, empty: Path, name: str,
+                                                     here: str, why: str) -> None:
+    assert why in refused(file, empty, {**ASKED, name: here})
+
+
+@pytest.mark.parametrize("name", ["linux", "config"])
+def test_a_changed_byte_is_refused(built_folder: Path, tmp_path: Path, empty: Path, name: str) -> None:
+    (built_folder / name).write_bytes(b"!" + (built_folder / name).read_bytes()[1:])
+    export_kernel(built_folder, tmp_path / "changed.tar")
+    assert f"its {name} is damaged" in refused(tmp_path / "changed.tar", empty)
+
+
+@pytest.mark.parametrize("name", ["../linux", "/linux", "sub/linux", "linux2", "."])
+def test_no_path_and_no_other_name_is_taken(tmp_path: Path, empty: Path, name: str) -> None:
+    assert "each once, and no links" in refused(
+        tar_of(tmp_path / "f.tar", (tarfile.TarInfo(name), b"x")), empty)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE,
+                                  tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_nothing_but_regular_files_is_taken(tmp_path: Path, empty: Path, kind: bytes) -> None:
+    link = tarfile.TarInfo("linux")
+    link.type, link.linkname = kind, "/etc/passwd"
+    assert "no links" in refused(tar_of(tmp_path / "f.tar", (link, b"")), empty)
+
+
+def test_a_member_twice_or_not_at_all_is_refused(tmp_path: Path, empty: Path) -> None:
+    twice = [(tarfile.TarInfo("version"), b"1"), (tarfile.TarInfo("version"), b"2")]
+    assert "each once" in refused(tar_of(tmp_path / "f.tar", *twice), empty)
+    assert "lacks config, inputs, linux, source" in refused(
+        tar_of(tmp_path / "f.tar", twice[0]), empty)
+
+
+def test_what_is_far_too_large_is_refused(tmp_path: Path, empty: Path) -> None:
+    large = (tarfile.TarInfo("version"), bytes(MEMBERS["version"] + 1))
+    assert "more than" in refused(tar_of(tmp_path / "f.tar", large), empty)
+    with (tmp_path / "f.tar").open("ab") as file:
+        file.truncate(1 << 30)
+    assert "far more than a kernel" in refused(tmp_path / "f.tar", empty)
+
+
+def test_a_pipe_or_a_folder_is_not_waited_for(tmp_path: Path, empty: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe", empty) == refused(tmp_path, empty) == "it is no regular file"
+
+
+@pytest.mark.parametrize("bytes_left", [0, 100, 512, 3000])
+def test_a_file_that_is_cut_off_is_refused(file: Path, empty: Path, bytes_left: int) -> None:
+    file.write_bytes(file.read_bytes()[:bytes_left])
+    refused(file, empty)
+
+
+@pytest.mark.parametrize("inputs", [b"", b"\xff\x00", b"configuration 0123\n",
+                                    b"configuration 0123\nother x\n"])
+def test_inputs_that_say_something_else_are_refused(built_folder: Path, tmp_path: Path, empty: Path,
+                                                    inputs: bytes) -> None:
+    (built_folder / "inputs").write_bytes(inputs)
+    export_kernel(built_folder, tmp_path / "f.tar")
+    assert "its inputs are" in refused(tmp_path / "f.tar", empty)

@@ -288,7 +288,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
     near, of = others["two_weeks"].tables[0].rows[0][1:3]
     assert (near, of) == (sum(map(close, ablation.explained(scenario.drawn, records)[-1].panels["RTT"])), 8)
     paper = [row[4] for row in others["two_weeks"].tables[0].rows]
-    assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # tests/unit/paper/test_arithmetic.py
+    assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # tests/unit/paper/test_draw.py
     page = others["fig5"].chart
     assert isinstance(page, BarPage) and [chart.axis for chart in page.charts] == [
         "RTT (ms)", "Bandwidth (kbit/s)", "Bandwidth-delay product (bytes)"]

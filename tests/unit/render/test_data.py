@@ -1,15 +1,33 @@
-"""Findings that documents are made from: kept whole, read again, and refused where damaged."""
+"""Findings as data: kept, exported, quoted, listed with their pictures."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
+from PIL import Image
 
+from docs.update import FURTHER, in_gallery
+from firstflight.base.command_line import EXPORTS
 from firstflight.base.errors import FirstFlightError
-from firstflight.findings.charts import Chart
-from firstflight.findings.render import data
+from firstflight.base.stats import Estimate
+from firstflight.findings import drawing
+from firstflight.findings.charts import BarPage, Chart, Line, LineChart, Plot
+from firstflight.findings.drawing import connections, lines, style
+from firstflight.findings.findings import Column, Finding, Interval, Rounded, Statement, Table
+from firstflight.findings.render import data, markdown
+from firstflight.findings.render.data import exported
+from firstflight.findings.render.values import quoted
+from firstflight.runs import scenario_file
+from tests.golden import stored_fetches
+from tests.unit.drawing import samples
 from tests.unit.render.reports import FINDINGS, report
+
 
 KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_time": True,
         "seed": 7, "started_at": "2026-01-01", "finished_at": "2026-01-02", "emulated_s": 12.5,
@@ -49,3 +67,196 @@ def test_what_is_no_kept_report_is_refused_with_its_name(tmp_path: Path, content
         path.write_text(content)
     with pytest.raises(FirstFlightError, match=f"kept.json: {why}"):
         data.read(path)
+
+
+# Exports ------------------------------------------------------------------------------
+
+def test_json_holds_every_value_and_where_it_is_from() -> None:
+    told = stored_fetches.whole_report("zhao2019")
+    data = json.loads(exported("json", told))
+    assert data["provenance"]["kernel under test"] == "7.2.11" and data["trials"] == told.count
+    assert (data["scenario"], data["title"], data["claim"], data["source"], data["run"]) == (
+        told.name, told.title, told.claim, told.source, told.path)
+    assert data["verified"] == told.verified and tuple(data["sentences"]) == told.sentences
+    for finding, there in zip(told.findings, data["findings"]):
+        assert there["name"] == finding.name
+        for table, kept in zip(finding.tables, there["tables"]):
+            assert len(kept["rows"]) == len(table.rows)
+            assert [each["unit"] for each in kept["columns"]] == [
+                column.unit for column in table.columns]
+    bars = data["findings"][0]["tables"][0]
+    absolute = next(place for place, column in enumerate(bars["columns"])
+                    if (column["group"], column["unit"]) == ("improved", "ms"))
+    panel = stored_fetches.panels("zhao2019")["fig5_rtt"]
+    assert [row[absolute] for row in bars["rows"]] == [each.difference.absolute.value for each in panel.bars]
+
+
+def test_csv_has_a_line_for_each_value() -> None:
+    told = report()
+    rows = list(csv.DictReader(io.StringIO(exported("csv", told))))
+    assert rows and {row["finding"] for row in rows} <= {each.name for each in told.findings}
+    intervals = [cell for finding in told.findings for table in finding.tables
+                 for row in table.rows for cell in row if isinstance(cell, Interval)]
+    ends = [(float(row["low"]), float(row["high"])) for row in rows if row["low"] and
+            not row["value"]]
+    assert ends == [(each.low, each.high) for each in intervals]
+
+
+def test_a_line_says_where_its_value_stands_and_nothing_has_none() -> None:
+    columns = (Column("saved", "ms", "improvement"), Column("note", is_text=True))
+    table = Table("By RTT", columns, (
+        (None, ""), (Estimate(1.5, (1.0, 2.0), 3), "x"), (Interval(1.0, 2.0), None),
+        (Estimate(2.5), 7), (Rounded(Estimate(0.25, (0.0, 0.5)), 1), "")))
+    told = report(findings=(Finding("fig5", "Figure 5", (table,)),))
+    head, *lines = csv.reader(io.StringIO(exported("csv", told)))
+    assert head == ["finding", "table", "row", "group", "column", "unit", "value", "low", "high"]
+    saved, note = ["improvement", "saved", "ms"], ["", "note", ""]
+    assert lines == [["fig5", "By RTT", *line] for line in (
+        ["2", *saved, "1.5", "1.0", "2.0"], ["2", *note, "x", "", ""],
+        ["3", *saved, "", "1.0", "2.0"], ["4", *saved, "2.5", "", ""], ["4", *note, "7", "", ""],
+        ["5", *saved, "0.25", "0.0", "0.5"])]
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("x")', "+1", "-1+1", "@SUM(A1)", "\t=1", "\x1b[2J=1",
+                                  "two\nlines"])
+def test_no_spreadsheet_takes_a_strangers_text_for_a_formula(text: str) -> None:
+    """In none of the places that a scenario's file has words for; a number stays one."""
+    table = Table(text, (Column(text, text, text, is_text=True), Column("less")), ((text, -1.5),))
+    told = report(findings=(Finding(text, text, (table,)),))
+    _, words, number = csv.reader(io.StringIO(exported("csv", told)))
+    for cell in (*words, *number[:6]):
+        assert cell.isprintable() and cell[:1] not in ("=", "+", "-", "@")
+    assert number[6] == "-1.5" and words[6].lstrip("'") == " ".join(text.split()).replace("\x1b", "")
+
+
+def test_markdown_is_the_chapter() -> None:
+    assert exported("md", report()).startswith("# zhao2019\n")
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_every_format_of_the_command_line_is_written_and_ends_in_one_new_line(form: str) -> None:
+    text = exported(form, report())
+    assert text.endswith("\n") and not text.endswith("\n\n")
+
+
+# Quotes -------------------------------------------------------------------------------
+
+COLUMNS = (Column("", is_text=True), Column("load", digits=2), Column("", "ms", "saved"),
+           Column("saved", "%", digits=1, signed=True), Column("word", is_text=True))
+ROWS = (("IW 10", 0.5, Estimate(12.34, (11.0, 14.0)), 5.25, "reproduced"),
+        ("IW 10", 0.9, Rounded(-12.34, 2), -5.25, ""), ("IW 3", 0.9, None, 0.0, "421.5 (3)"))
+FINDING = Finding("kb15", "15 kB", (Table("", COLUMNS[:1], ()), Table("", COLUMNS, ROWS)),
+                  (Statement("How much is saved:", "from 1357 ± 34 to 25.0 %", numbers=(
+                      Rounded(Estimate(1357.4, (1323.0, 1391.0)), 0), Rounded(-25.0, 1))),))
+
+
+@pytest.mark.parametrize(("quote", "said"), [
+    ("kb15 / IW 10 / saved: ms", "12.3 ± 1.5"), ("kb15 / IW 10 & 0.90 / saved: ms", "−12.34"),
+    ("kb15 / IW 10 & 0.90 / saved: ms / 0", "12"), ("kb15 / IW 10 / saved: ms / 2", "12.34"),
+    ("kb15 / IW 10 / saved, %", "+5.2"), ("kb15 / IW 10 / saved, % / 0", "5"),
+    ("kb15 / IW 10 / saved, % / less|more", "less"), ("kb15 / IW 10 / word", "reproduced"),
+    ("kb15 / IW 10 & 0.90 / saved, % / less|more", "more"), ("own.kb15 / IW 10 / load", "0.50"),
+    ("kb15 / IW 3 / word / first word", "421.5"),
+    ("kb15 / How much / 1", "1357"), ("kb15 / How much / 2", "−25.0")])
+def test_a_quote_is_what_its_finding_says(quote: str, said: str) -> None:
+    told = replace(report(), name="own", findings=(FINDING,))
+    assert quoted(f"It is {{{quote}}}.", [told]) == f"It is {said}."
+
+
+@pytest.mark.parametrize("quote", [
+    "kb16 / IW 10 / load", "kb15 / IW 11 / load", "kb15 / 0.90 / load", "kb15 / IW 10 / loads",
+    "kb15 / IW 10 / saved", "kb15 / How much / 3", "kb15 / How much / 0", "kb15", "",
+    "kb15 / IW 10 / word / 1", "kb15 / IW 10 & 0.90 / word / first word",
+    "kb15 / IW 10 / load / first word", "kb15 / IW 3 / saved, % / less|more", "kb15 / IW 3 / saved: ms / 1",
+    "kb15 / IW 10 / load / x", "other.kb15 / IW 10 / load"])
+def test_what_there_is_not_is_told(quote: str) -> None:
+    told = replace(report(), name="own", findings=(FINDING,))
+    with pytest.raises(FirstFlightError) as caught:
+        quoted(f"It is {{{quote}}}.", [told])
+    assert quote in str(caught.value)
+
+
+def test_findings_of_others_are_named_after_their_scenario() -> None:
+    own, other = (replace(report(), name=name, findings=(replace(FINDING, tables=(
+        Table("", COLUMNS, ((name, *ROWS[0][1:]),)),)),)) for name in ("own", "other"))
+    assert quoted("{kb15 / own / load} {other.kb15 / other / load}", [own, other]) == "0.50 0.50"
+    with pytest.raises(FirstFlightError):
+        quoted("{kb15 / other / load}", [own, other])
+
+
+def test_bars_of_several_figures_are_counted_together() -> None:
+    first, second = (replace(FINDING, name=name, bars=bars) for name, bars in (
+        ("rtt", {"reproduced": 4, "undecided": 4}), ("bw", {"reproduced": 2, "direction": 1})))
+    told = replace(report(), name="own", findings=(first, second))
+    assert quoted("{rtt / bars}", [told]) == "of 8: 4 reproduced, 4 undecided"
+    assert quoted("{own.rtt + own.bw / bars}", [told]) == (
+        "of 11: 6 reproduced, 4 undecided, 1 direction")
+    with pytest.raises(FirstFlightError):
+        quoted("{rtt + bdp / bars}", [told])
+
+
+# Pictures -----------------------------------------------------------------------------
+
+PROJECT = Path(__file__).resolve().parent.parent.parent.parent
+MOST_BYTES = 60_000
+
+
+def test_an_entry_has_name_picture_and_page() -> None:
+    told = report()
+    made = markdown.gallery([told], {told.name: ["gallery/x.png"]})
+    assert made == (f"## {told.name}\n\n[![{told.name}](gallery/x.png)]"
+                    f"(results/{told.name}.md)\n")
+    assert markdown.gallery([told], {}) == ""
+
+
+def test_bars_of_buckets_come_before_bars_of_windows() -> None:
+    """Of a reproduction its Figure 5 is shown, not its Figure 2."""
+    shown = in_gallery(stored_fetches.whole_report("tselentis2013")).findings[0].chart
+    assert isinstance(shown, BarPage)
+    assert [chart.axis.partition(" ")[0] for chart in shown.charts] == ["RTT", "Bandwidth",
+                                                                       "Bandwidth-delay"]
+
+
+def test_a_picture_is_made_smaller() -> None:
+    noise = numpy.random.default_rng(1).integers(0, 255, (75, 1000, 3), dtype=numpy.uint8)
+    png = io.BytesIO()
+    Image.fromarray(noise).save(png, "PNG", compress_level=1)
+    small = drawing.small({"x": png.getvalue()})["x"]
+    with Image.open(io.BytesIO(small)) as image:
+        assert image.size == (1000, 75)
+    assert len(small) < len(png.getvalue()) / 3
+
+
+def test_colours_that_tell_series_apart_stay_as_they_are() -> None:
+    """Those of lines and bars, whatever shades the edges of letters have beside them."""
+    shown = tuple(Line(f"IW {window}", (1.0, 2.0), (1.0, float(window)), window=window)
+                  for window in (3, 10, 16, 32))
+    with style.settings():
+        png = style.image(lines.draw(LineChart("Four windows", ("context",), columns=(
+            (Plot("x", "y", shown),),), legend=True)), "png")
+    with Image.open(io.BytesIO(drawing.small({"x": png})["x"])) as image:
+        left = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+    for line in shown:
+        colour = style.window_colour(line.window)
+        assert tuple(bytes.fromhex(colour[1:])) in left
+
+
+def test_a_thin_line_keeps_its_colour_beside_many_letters() -> None:
+    """Acknowledgements and the congestion window of a trace got one blue."""
+    with style.settings():
+        png = style.image(drawing.figure_of(samples.trace_chart()), "png")
+    with Image.open(io.BytesIO(drawing.small({"x": png})["x"])) as image:
+        left = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+    for colour in (connections.ACKED, connections.WINDOW, connections.RETRANSMITTED,
+                   connections.SSTHRESH):
+        wanted = numpy.array(list(bytes.fromhex(colour[1:])))
+        assert min(numpy.linalg.norm(wanted - other) for other in left) < 20, colour
+
+
+def test_what_is_kept_is_small_and_named_by_a_scenario() -> None:
+    text = (PROJECT / "docs" / "GALLERY.md").read_text(encoding="utf-8")
+    for path in (PROJECT / "docs" / "gallery").glob("*.png"):
+        assert path.stat().st_size <= MOST_BYTES, path.name
+        assert f"(gallery/{path.name})" in text
+        assert any(path.stem in (name, *(f"{name}_{figure}" for figure in FURTHER.get(name, ())))
+                   for name in scenario_file.names()), path.name

@@ -1,12 +1,17 @@
-"""A link of the model: what a frame waits for, and the clock that its timers share."""
+"""What the model is made of: links, the clock, handshakes, the estimate of the RTT."""
 
 from __future__ import annotations
 
 import pytest
 
+from firstflight.model.endpoints import Handshake
 from firstflight.model.network import Events, SimulatedLink
+from firstflight.net import path
 from firstflight.net.link import Path
+from firstflight.net.path import START_JIFFIES, Clock, RoundTrip
 from firstflight.net.segments import MS
+from firstflight.net.waiting import waited_ns
+
 
 FAST_KBPS = 3_488_510  # 74 bytes take 169 ns, 1514 take 3471
 
@@ -90,3 +95,121 @@ def test_a_late_timer_keeps_a_packet_in_the_queue() -> None:
         link = link_of(Events(), 11.761, FAST_KBPS)
         arrivals(link, (0, 74), (left - link.delay_ns - before_ns, 74))
         assert link.peak_queue == peak
+
+
+# Delays and the clock -----------------------------------------------------------------
+
+# RTTs, and how long half of them took in a guest, in ns.
+@pytest.mark.parametrize(("rtt_ms", "delay_ns"), [
+    (32.103, 16_051_968), (6.335, 3_168_000), (53.449, 26_723_968), (435.842, 217_920_960)])
+def test_a_delay_is_whole_microseconds_in_ticks_of_64_ns(rtt_ms: float, delay_ns: int) -> None:
+    assert path.delay_ns(rtt_ms / 2) == delay_ns
+
+
+# Pauses, and how much later the server wrote than it had to, in ns; measured in guests.
+@pytest.mark.parametrize(("pause_ms", "late_ns"), [
+    (1.331, 1332), (3.156, 3157), (5.108, 105), (305.427, 3127), (750.432, 686)])
+def test_the_server_waits_up_to_a_thousandth_longer(pause_ms: float, late_ns: int) -> None:
+    pause_ns = round(pause_ms * 1e6)
+    assert waited_ns(pause_ns) - pause_ns == pytest.approx(late_ns, abs=2)
+
+
+def test_a_timer_fires_in_the_slot_after_its_jiffy() -> None:
+    """As seen in guests whose SYN left 12 µs into a jiffy, on a grid of 4096 (calc_wheel_index)."""
+    clock = Clock(phase_ns=12_000)
+    sent = 455_400_000
+    assert clock.jiffies(sent) == START_JIFFIES + 455
+    assert clock.expiry(sent, clock.jiffies(sent) + 40) == 495_988_000
+    assert clock.expiry(0, clock.jiffies(0) + 62) == 62_988_000
+    assert clock.expiry(0, clock.jiffies(0) + 1000) == 1_055_988_000  # of a SYN
+    assert clock.expiry(1_424_816_000, clock.jiffies(1_424_816_000) + 300) == 1_727_988_000
+
+
+# Handshakes longer than their timers, as guests captured them -------------------------
+
+CLOCK = Clock(phase_ns=2002)
+
+
+def shaken(rtt_ms: float, bandwidth_kbps: float, uplink_kbps: float) -> Handshake:
+    events = Events()
+    path = Path.between(rtt_ms, bandwidth_kbps, uplink_kbps, 1000)
+    return Handshake(events, CLOCK, SimulatedLink(events, path.up),
+                     SimulatedLink(events, path.down), 97)
+
+
+def test_below_a_second_nothing_is_sent_again() -> None:
+    handshake = shaken(900, 1000, 1000)
+    assert (handshake.syns, handshake.syn_acks, handshake.challenges) == (1, 1, [])
+    assert handshake.client_us == 901_184 and handshake.server_us == 901_120
+
+
+def test_one_timer_of_each_side() -> None:
+    """RTT 1045 ms: the second copy of the SYN-ACK comes within half a second of the first."""
+    handshake = shaken(1044.821, 275.85, 54.194)
+    assert (handshake.syns, handshake.syn_acks) == (2, 3)
+    assert handshake.connected == 1_057_890_202
+    assert handshake.accepted == 1_599_075_240
+    assert handshake.challenges == [(2_092_554_093, 2_624_707_214)]
+    assert handshake.client_us == 1_057_000  # by the time stamps, whole milliseconds
+
+
+def test_three_timers_of_the_client() -> None:
+    """RTT 3082 ms: every SYN is answered, and puts the server's own timer off."""
+    handshake = shaken(3081.775, 29.419, 29.419)
+    assert (handshake.syns, handshake.syn_acks, handshake.timeouts) == (4, 5, 1)
+    assert handshake.connected == 3_122_026_206 and handshake.accepted == 4_682_960_516
+    assert [left for left, _ in handshake.challenges] == [
+        4_153_011_101, 5_202_024_204, 6_226_024_204]
+    assert handshake.server_us == 3_121_000
+
+
+# The estimate of the RTT --------------------------------------------------------------
+
+
+def after(*samples: tuple[int, bool]) -> RoundTrip:
+    found = RoundTrip()
+    for us, new_round in samples:
+        found.sample(us, new_round)
+    return found
+
+
+FIRST, QUIET = (200_000, False), (200_000, True)
+
+
+@pytest.mark.parametrize("samples, smoothed_us, deviation_us, variance_us", [
+    ([FIRST], 200_000, 100_000, 400_000),
+    # A quarter less of the deviation with each sample that is as expected.
+    ([FIRST, QUIET], 200_000, 75_000, 400_000),
+    # At the end of a round the variance loses a quarter of what it has more than the round's worst.
+    ([FIRST, QUIET, QUIET], 200_000, 56_250, 356_250),
+    ([FIRST, QUIET, QUIET, QUIET], 200_000, 42_187.5, 317_188),
+    # Within a round it loses nothing.
+    ([FIRST, QUIET, (200_000, False), (200_000, False)], 200_000, 42_187.5, 400_000),
+    # A shorter RTT moves the mean by an eighth, the deviation by an eighth of what it is off.
+    ([FIRST, QUIET, QUIET, (100_000, False)], 187_500, 57_617, 356_250),
+    # A longer one counts in full, and the variance follows at once.
+    ([FIRST, (600_000, False)], 250_000, 175_000, 700_000),
+    # Never below 200 ms (TCP_RTO_MIN), as a variance.
+    ([(10_000, False)], 10_000, 5000, 200_000)])
+def test_each_sample_moves_the_estimate(samples: list[tuple[int, bool]], smoothed_us: float,
+                                        deviation_us: float, variance_us: int) -> None:
+    found = after(*samples)
+    assert found.smoothed_8 == smoothed_us * 8
+    assert found.deviation_4 / 4 == pytest.approx(deviation_us, abs=0.25)
+    assert found.variance_4 == variance_us
+    assert found.timeout_us == int(smoothed_us) + variance_us
+
+
+def test_the_least_is_kept() -> None:
+    assert after(FIRST, (150_000, True), (300_000, True)).least_us == 150_000
+
+
+# The path -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("phase_ns, now, jiffies, us", [
+    (0, 0, 0, 0), (0, 999_999, 0, 999), (1, 999_999, 1, 1000), (400_000, 600_000, 1, 1000),
+    (400_000, 599_999, 0, 999)])
+def test_a_jiffy_begins_where_the_phase_says(phase_ns: int, now: int, jiffies: int, us: int
+                                             ) -> None:
+    clock = Clock(phase_ns)
+    assert clock.jiffies(now) - Clock(0).jiffies(0) == jiffies and clock.us(now) == us

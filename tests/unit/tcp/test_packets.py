@@ -1,17 +1,20 @@
-"""Captures, read and written: whole, cut, damaged, and of more than one connection."""
+"""Captures, packet by packet: every frame, alike with dpkt."""
 
 from __future__ import annotations
 
 import io
+import socket
 import struct
+from pathlib import Path
 
 import dpkt
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from firstflight.net.headers import ACK
+from firstflight.net.headers import ACK, ETHERNET_BYTES, SYN
 from firstflight.net.pcap import HEADER as PCAP_HEADER
-from firstflight.net.segments import (CaptureError, capture_file, client_ports, read_connection,
-                                      read_connections)
+from firstflight.net.segments import (SERVER_PORTS, CaptureError, Segment, capture_file,
+                                      client_ports, distance, read_connection, read_connections)
 from firstflight.wire.exchange import read_exchange
 from tests.unit.tcp.conversation import CLIENT, MS, SERVER, START_NS, Conversation, capture, plain
 
@@ -119,3 +122,166 @@ def test_a_damaged_capture_is_named_by_its_side() -> None:
         for read in (read_connection, read_connections):
             with pytest.raises(CaptureError, match=f"^{side} capture ends within a packet"):
                 read(client, server)
+
+
+# With dpkt ----------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
+STORED = sorted(GOLDEN.glob("**/*.pcap"))
+PORT, START_S = 40000, 1_800_000_000
+Read = dict[tuple[str, int], tuple[Segment, ...]]
+
+
+def ours(packets: bytes) -> Read | None:
+    """Segments by the client's address and port; None where the capture is refused."""
+    try:
+        return {client: connection.at_client
+                for client, connection in read_connections(packets, b"").items()}
+    except CaptureError:
+        return None
+
+
+def by_dpkt(packets: bytes) -> Read | None:
+    found: dict[tuple[str, int], list[tuple[int, int, int, dpkt.ip.IP]]] = {}
+    place = len(PCAP_HEADER) if packets.startswith(PCAP_HEADER[:4]) else 0
+    while place < len(packets):
+        seconds, nanoseconds, kept, on_wire = struct.unpack_from("<IIII", packets, place)
+        frame, place = packets[place + 16:place + 16 + kept], place + 16 + kept
+        try:
+            ip = dpkt.ethernet.Ethernet(frame).data
+        except dpkt.UnpackError:
+            return None
+        if isinstance(ip, dpkt.ip.IP) and isinstance(ip.data, dpkt.tcp.TCP) and not ip.mf \
+                and {*SERVER_PORTS} & {ip.data.sport, ip.data.dport}:
+            to_client = ip.data.sport in SERVER_PORTS
+            client = ((ip.dst, ip.data.dport) if to_client else (ip.src, ip.data.sport))
+            found.setdefault((socket.inet_ntoa(client[0]), client[1]), []).append(
+                (seconds * 10**9 + nanoseconds, on_wire, to_client, ip))
+    try:
+        return {client: tuple(segment(*each, starts(seen)) for each in seen)
+                for client, seen in found.items()}
+    except TypeError:  # dpkt's word for an option without a length
+        return None
+
+
+def starts(seen: list[tuple[int, int, int, dpkt.ip.IP]]) -> dict[int, int]:
+    return {to_client: ip.data.seq for _, _, to_client, ip in seen if ip.data.flags & SYN}
+
+
+def segment(time_ns: int, on_wire: int, to_client: int, ip: dpkt.ip.IP,
+            start: dict[int, int]) -> Segment:
+    tcp = ip.data
+    stamp, echo, sacked, scale = None, None, (), 0
+    for kind, data in dpkt.tcp.parse_opts(before_end(tcp.opts)):
+        if kind == dpkt.tcp.TCP_OPT_TIMESTAMP and len(data) == 8:
+            stamp, echo = struct.unpack(">II", data)
+        if kind == dpkt.tcp.TCP_OPT_WSCALE and len(data) == 1:
+            (scale,) = data
+        if kind == dpkt.tcp.TCP_OPT_SACK and len(data) % 8 == 0:
+            sacked = tuple((distance(left, start[not to_client]),
+                            distance(right, start[not to_client]))
+                           for left, right in struct.iter_unpack(">II", data))
+    return Segment(
+        time_ns=time_ns, to_client=bool(to_client),
+        client_port=tcp.dport if to_client else tcp.sport, seq=distance(tcp.seq, start[to_client]),
+        ack=distance(tcp.ack, start[not to_client]) if tcp.flags & ACK else None,
+        payload_bytes=max(0, ip.len - 4 * ip.hl - 4 * tcp.off), frame_bytes=on_wire, flags=tcp.flags,
+        window=tcp.win, stamp=stamp, echo=echo, sacked=sacked, identification=ip.id, scale=scale,
+        options=tcp.opts if tcp.flags & SYN else b"")
+
+
+def before_end(options: bytes) -> bytes:
+    """Those in front of the end of the list (RFC 9293, 3.1), which dpkt passes over."""
+    place = 0
+    while place < len(options) and options[place]:
+        has_length = options[place] > 1 and place + 1 < len(options)
+        place += max(2, options[place + 1]) if has_length else 1
+    return options[:place]
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_stored_capture(path: Path) -> None:
+    read = ours(path.read_bytes())
+    assert read is not None and read == by_dpkt(path.read_bytes())
+
+
+# Made captures ------------------------------------------------------------------------------
+
+def record(number: int, frame: bytes, on_wire: int = 0) -> bytes:
+    return struct.pack("<IIII", START_S, number, len(frame), on_wire or len(frame)) + frame
+
+
+def syn(to_client: bool) -> bytes:
+    """With it the numbers of its side are relative to 7."""
+    return frame_of(to_client, seq=7, flags=SYN)
+
+
+def frame_of(to_client: bool, seq: int = 0, ack: int = 0, flags: int = ACK, window: int = 0,
+             options: bytes = b"", ip_options: bytes = b"", length: int | None = None,
+             identification: int = 0, kind: int = 0x0800, protocol: int = 6,
+             fragment: int = 0, tail: bytes = b"") -> bytes:
+    ports = (80, PORT) if to_client else (PORT, 80)
+    options, ip_options = (each + bytes(-len(each) % 4) for each in (options, ip_options))
+    tcp = struct.pack(">HHIIHHHH", *ports, seq, ack, (5 + len(options) // 4) << 12 | flags,
+                      window, 0, 0) + options
+    whole = 20 + len(ip_options) + len(tcp) + len(tail)
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45 + len(ip_options) // 4, 0,
+                     whole if length is None else length, identification, fragment, 64, protocol,
+                     0, *((SERVER, CLIENT) if to_client else (CLIENT, SERVER))) + ip_options
+    return (bytes(12) + struct.pack(">H", kind) + ip + tcp + tail)[:96]
+
+
+words, halves = st.integers(0, 2**32 - 1), st.integers(0, 2**16 - 1)
+option = st.one_of(
+    st.sampled_from([b"\0", b"\x01", b"\x04\x02", b"\x05\x0a" + bytes(range(8)), b"\x08"]),
+    st.builds(lambda a, b: struct.pack(">BBII", 8, 10, a, b), words, words),
+    st.builds(lambda bits: bytes((3, 3, bits)), st.integers(0, 255)),
+    st.binary(max_size=12))
+frames = st.builds(
+    frame_of, st.booleans(), seq=words, ack=words, window=halves, identification=halves,
+    flags=st.integers(0, 0x1FF).map(lambda flags: flags & ~SYN),
+    options=st.lists(option, max_size=4).map(lambda each: b"".join(each)[:40]),
+    ip_options=st.one_of(st.just(b""), st.binary(max_size=40)),
+    length=st.one_of(st.none(), st.integers(0, 120), halves),
+    kind=st.sampled_from([0x0800] * 6 + [0x0806, 0x86DD]),
+    protocol=st.sampled_from([6] * 6 + [1, 17]),
+    fragment=st.sampled_from([0, 0x4000, 0x2000, 1]), tail=st.binary(max_size=20))
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A frame cut short, or with a byte of it changed; Ethernet's type and ports apart.
+
+    Of other types dpkt also reads what the taps never record: VLANs, MPLS, LLC.
+    """
+    frame = bytearray(draw(frames))
+    if draw(st.booleans()):
+        place = draw(st.sampled_from(
+            [each for each in range(ETHERNET_BYTES, len(frame)) if each not in range(26, 38)]))
+        frame[place] = draw(st.integers(0, 255))
+        tcp_at = ETHERNET_BYTES + 4 * (frame[14] & 15)
+        if tcp_at + 13 < len(frame):
+            frame[tcp_at + 13] &= ~SYN
+    return bytes(frame[:draw(st.integers(0, len(frame)))] if draw(st.booleans()) else frame)
+
+
+@settings(derandomize=True, database=None, deadline=None, max_examples=50)
+@given(st.lists(st.one_of(frames, damaged()), max_size=3))
+def test_a_made_capture(made: list[bytes]) -> None:
+    packets = b"".join(record(number, frame) for number, frame
+                       in enumerate((syn(False), syn(True), *made)))
+    assert ours(packets) == by_dpkt(packets)
+
+
+def test_an_option_without_a_length_is_refused() -> None:
+    cut = frame_of(True, options=b"\x01\x01\x01\x08")
+    assert ours(record(0, syn(False)) + record(1, syn(True)) + record(2, cut)) is None
+
+
+def test_a_header_of_ip_below_its_least_length_is_passed_over() -> None:
+    frame = bytearray(frame_of(True, ack=0x5010_0000))
+    frame[14], frame[30:34] = 0x44, struct.pack(">HH", 80, PORT)
+    packets = b"".join(record(number, bytes(each)) for number, each
+                       in enumerate((syn(False), syn(True), frame)))
+    read = ours(packets)
+    assert read == by_dpkt(packets) and read is not None and list(map(len, read.values())) == [2]

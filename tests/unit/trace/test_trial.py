@@ -1,4 +1,4 @@
-"""What a trial's paths, think times and schedule come to, and how long it takes."""
+"""Trials of kind "trace": their schedules, their windows, and what a warm connection saves."""
 
 from __future__ import annotations
 
@@ -7,10 +7,26 @@ from typing import Any
 
 import pytest
 
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts,
+                                         summary)
+from firstflight.runs import scenario_file, schema
+from firstflight.runs.kinds import NOTHING
 from firstflight.runs.measuring import capture_of
-from firstflight.runs.results.records import SKIPPED
-from firstflight.study.trace.trial import TraceTrial
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.study.trace import findings
+from firstflight.study.trace.analysis import Views, row_of
+from firstflight.study.trace.findings import _judged
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.scenario import (Schedule, TraceClaim, TraceCurve, Write, expand,
+                                              read_scenario)
+from firstflight.study.trace.study import KIND
+from firstflight.study.trace.trial import TraceTrial, due_times_s
+from firstflight.study.trace.window import FIELDS, WindowError, parse
+from firstflight.testbed.hosts.server.http import parse_writes
 from tests.golden import stored_load, stored_trace
+from tests.golden.stored_trace import LOSSY, RUN
+
 
 STUDY = stored_trace.packetdrill()
 TRIAL = replace(stored_trace.trial("idle-linux-iw10"), rtt_ms=100.0, bandwidth_kbps=1000.0)
@@ -72,3 +88,288 @@ def test_what_is_asked_of_the_worker() -> None:
         "down": {"delay_ms": 50.0, "rate_kbps": 1000.0, "queue_packets": 1000,
                  "outage_ms": (5.0, 0.0)},
         "up": {"delay_ms": 50.0, "rate_kbps": TRIAL.uplink_kbps, "queue_packets": 1000}}
+
+
+# Schedules ----------------------------------------------------------------------------
+
+MSS = 1000
+
+
+@pytest.mark.parametrize("write", [
+    Write(0.0, 5), Write(2.4, None, 6, 3.5, 0.02), Write(0.045, 1, None, 2.2, 0.01),
+    Write(0.0, 36, None, 10.0, 0.2), Write(1.0, 7, None, 1.0005, 0.0005),
+    Write(0.0, 1, None, 0.3, 0.1)])
+def test_both_sides_read_a_schedule_alike(write: Write) -> None:
+    text = write.text(MSS)
+    heard = parse_writes(text)
+    assert len(heard) == write.count
+    assert sum(size for _, size in heard) == write.count * write.bytes_each(MSS) > 0
+    assert [due_ms / 1000 for due_ms, _ in heard] == pytest.approx(due_times_s(text))
+    assert heard[-1][0] / 1000 == pytest.approx(write.last_s)
+
+
+def test_a_trial_knows_when_its_schedule_ends() -> None:
+    trials = {trial.id: trial for trial
+              in expand(read_scenario(scenario_file.find("handley1999_idle")))}
+    trial = trials["periods-cwv-iw1"]
+    assert trial.schedule_s == 5.8 and trial.deadline_s > 120
+    assert due_times_s(trial.schedule)[-1] == 5.8
+
+
+def schedule(**tables: Any) -> Schedule:
+    return schema.read(Schedule, {"name": "one", **tables}, "here")
+
+
+BACKWARDS, TOO_MANY = "time goes backwards", "more than 50000 writes"
+
+
+@pytest.mark.parametrize(("writes", "refused"), [
+    # What ends at 0.75 s, as the end itself is no time of it.
+    ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.75, "bytes": 5}], ""),
+    ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.74, "bytes": 5}], BACKWARDS),
+    ([{"at_s": 1, "bytes": 5}, {"at_s": 1, "bytes": 5}], ""),
+    ([{"at_s": 1, "until_s": 1, "every_s": 0.25, "bytes": 5}], BACKWARDS),
+    ([{"at_s": 1, "until_s": 1.001, "every_s": 0.25, "bytes": 5}], ""),
+    ([{"at_s": 0, "until_s": 50, "every_s": 0.001, "bytes": 5}], ""),
+    ([{"at_s": 0, "until_s": 49, "every_s": 0.001, "bytes": 5},
+      *[{"at_s": 50, "bytes": 5}] * 1001], TOO_MANY)])
+def test_time_goes_on_and_there_is_an_end_of_writes(writes: list[dict[str, float]],
+                                                    refused: str) -> None:
+    if not refused:
+        assert len(schedule(writes=writes).writes) == len(writes)
+    else:
+        with pytest.raises(UsageError, match=refused):
+            schedule(writes=writes)
+
+
+def test_writes_are_one_path_and_requests_one_each() -> None:
+    written = schedule(writes=[{"at_s": 0.5, "segments": 3}, {
+        "at_s": 1, "until_s": 2, "every_s": 0.25, "bytes": 70}])
+    assert written.paths(MSS) == ("/3280?at=500:3000;1000..2000/250:70",)
+    assert (written.size_bytes(MSS), written.thinks_s(7), written.is_about_thinking) == (
+        3280, [0.0], False)
+    requested = schedule(requests=[{"bytes": 70}, {"bytes": 5, "think_s": 1.5},
+                               {"bytes": 9, "think_s": "each"}])
+    assert requested.paths(MSS) == ("/70?", "/5?", "/9?")
+    assert (requested.size_bytes(MSS), requested.is_about_thinking) == (84, True)
+    assert (requested.thinks_s(7), requested.thinks_s(None)) == ([0.0, 1.5, 7], [0.0, 1.5, 0.0])
+
+
+def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
+    assert due_times_s("") == []
+    assert due_times_s("500:3000;1000..2000/250:70;2000..2001/5:1") == [
+        0.5, 1.0, 1.25, 1.5, 1.75, 2.0]
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({}, "either writes or requests"),
+    ({"writes": [{"at_s": 0, "bytes": 5}], "requests": [{"bytes": 5}]}, "either writes or"),
+    *(({"writes": writes}, "writes has to be a list of tables") for writes in ([5], [], 5)),
+    ({"requests": {}}, "list of tables"),
+    *(({"writes": [{"at_s": 0, **sizes}]}, "writes 1: has to have either bytes or segments")
+      for sizes in ({}, {"bytes": 5, "segments": 1})),
+    ({"writes": [{"at_s": 0, "bytes": 5, "until_s": 1}]}, "until_s and every_s go together"),
+    ({"writes": [{"at_s": 0, "bytes": 5}, {"at_s": 0, "bytes": 5, "every_s": 1}]},
+     "writes 2: until_s and every_s go together")])
+def test_what_is_no_schedule(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=f"^here.*{words}"):
+        schedule(**wrong)
+
+
+# Windows ------------------------------------------------------------------------------
+
+HEAD = ",".join(FIELDS) + "\n"
+RTO = ",1000,"  # microseconds
+ROW = ",".join(map(str, range(len(FIELDS)))).replace(",9,", RTO) + "\n"
+
+
+def test_rows_are_samples_in_their_order() -> None:
+    last = (1 << 63) - 1
+    first, second = parse((HEAD + ROW + ROW.replace("0,", f"{last},", 1)).encode(), "window.csv")
+    assert (first.time_ns, second.time_ns, first.send_window_bytes) == (0, last, len(FIELDS) - 1)
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (HEAD, "holds no sample"), ("", "its columns are not"), ("time_ns\n1\n", "its columns are not"),
+    (HEAD + "1,2\n", "a row is not one of numbers"),
+    (HEAD + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
+    (HEAD + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
+    (HEAD + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
+    (HEAD + ROW.replace("0,", f"{1 << 63},", 1), "a row is not one of numbers: 9223372036854775808"),
+    (HEAD + "\xe9", "a row is not one of numbers"),
+    (HEAD + ROW + ROW.replace(RTO, ",999,"), "a retransmission timeout is shorter than a tick")])
+def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
+    with pytest.raises(WindowError, match=f"^window.csv: {why}"):
+        parse(content.encode(), "window.csv")
+
+
+# Warm connections ---------------------------------------------------------------------
+
+WARM_STUDY = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
+WARM_TRIAL = WARM_STUDY.trials[0]
+CURVE = TraceCurve(WARM_TRIAL.trace, WARM_TRIAL.tcp)
+Times = dict[float, dict[int, float]]  # think time (s) → initial window → latency (ms)
+
+
+def records(times: Times) -> list[TraceRecord]:
+    return [TraceRecord(replace(WARM_TRIAL, think_s=think_s, initcwnd=window), True, latency_ms=ms,
+                        last_window=window, last_retransmissions=0, verdict=PASS)
+            for think_s, line in times.items() for window, ms in line.items()]
+
+
+def said(times: Times) -> str:
+    return findings._warm_answer(CURVE, findings.by_think_time(records(times), CURVE)).found
+
+
+@pytest.mark.parametrize(("times", "words"), [
+    ({1: {3: 100, 10: 50}, 2: {3: 90, 10: 40}},
+     "IW 10 is faster than IW 3 after every think time (40.0 instead of 90.0 ms after 2 s)."),
+    ({1: {3: 50, 10: 100}, 0.5: {3: 50, 10: 51}},
+     "IW 10 is slower than IW 3 after every think time (100.0 instead of 50.0 ms after 1 s)."),
+    ({1: {3: 100, 10: 100}, 2.5: {3: 100, 10: 50}},
+     "IW 10 is faster than IW 3 from a think time of 2.5 s on (50.0 instead of 100.0 ms after 2.5 s)."),
+    ({1: {3: 100, 10: 50}, 2: {3: 100, 10: 100}, 3: {3: 100, 10: 70}, 4: {3: 8, 10: 8}},
+     "IW 10 is faster than IW 3 after a think time of 1 or 3 s (70.0 instead of 100.0 ms after 3 s)."),
+    ({1: {3: 100, 10: 50}, 2: {3: 50, 10: 100}},
+     "IW 10 is faster than IW 3 after a think time of 1 s (50.0 instead of 100.0 ms after 1 s);"
+     " IW 10 is slower than IW 3 from a think time of 2 s on (100.0 instead of 50.0 ms after 2 s)."),
+    # Each against the next smaller one, where both were measured.
+    ({1: {3: 100, 10: 50, 16: 50}, 2: {3: 100, 16: 20}},
+     "IW 10 is faster than IW 3 after every think time (50.0 instead of 100.0 ms after 1 s)."),
+    ({1: {3: 100.5, 10: 100}, 2: {3: 100, 10: 100.5}},
+     "Never: all initial windows take the same time after every think time."),
+    ({1: {3: 100.75, 10: 100}},
+     "IW 10 is faster than IW 3 after every think time (100.0 instead of 100.8 ms after 1 s).")])
+def test_after_which_think_times_a_window_is_faster_or_slower(times: Times, words: str) -> None:
+    assert said(times) == words
+
+
+def test_of_other_traces_tcps_and_what_does_not_count_nothing_is_told() -> None:
+    good = records({3: {10: 1.0}, 1: {16: 2.0, 10: 3.0}})
+    (other,) = records({2: {10: 4.0}})
+    others = [replace(other, verdict=FAIL),
+              *(replace(other, trial=replace(other.trial, **{name: value})) for name, value in (
+                  ("trace", "another"), ("tcp", "another"), ("think_s", None)))]
+    found = findings.by_think_time([*others, *good], CURVE)
+    assert {think_s: {window: record.latency_ms for window, record in line.items()}
+            for think_s, line in found.items()} == {1: {16: 2.0, 10: 3.0}, 3: {10: 1.0}}
+    assert list(found) == [1, 3] and findings.windows_of(found) == [10, 16]
+
+
+def test_a_latency_that_nobody_knows_is_no_number() -> None:
+    (known,) = records({1: {10: 12.34}})
+    assert findings._warm_cell(known) == "12.3 (10)"
+    assert findings._warm_cell(replace(known, last_retransmissions=2)) == "12.3 (10 → 2)"
+    assert findings._warm_cell(replace(known, latency_ms=None)) is findings._warm_cell(None) is None
+
+
+# Analysis -----------------------------------------------------------------------------
+
+FIGURE = stored_trace.packetdrill().scenario.figures[0]
+
+
+def views() -> Views:
+    return Views(stored_trace.run().records, RUN)
+
+
+def test_a_figure_tells_restarts_within_its_time_its_ends_included() -> None:
+    whole = replace(FIGURE, curves=(TraceCurve("idle", "linux"),), from_s=0.0, to_s=0.0)
+    ((_, at_s, _),) = views().restarts(whole)
+    for from_s, to_s, told in ((at_s, at_s, 1), (0, at_s - 1e-6, 0), (at_s + 1e-6, 9, 0),
+                               (0, at_s, 1), (at_s, 9, 1), (at_s + 1, 0, 1)):
+        shown = replace(whole, from_s=from_s, to_s=to_s)
+        assert len(list(views().restarts(shown))) == told, (from_s, to_s)
+
+
+def test_a_trace_is_read_once_and_one_that_failed_is_not() -> None:
+    found, linux = views(), TraceCurve("idle", "linux")
+    assert found.view(linux) is found.view(TraceCurve("idle", "linux", 10)) is not None
+    assert found.view(TraceCurve("idle", "absent")) is None
+    assert list(found.read) == ["idle-linux-iw10"]
+    failed = [replace(record, ok=False) for record in found.records]
+    assert Views(failed, RUN).view(linux) is None
+    with pytest.raises(FirstFlightError, match="^idle/other was not measured"):
+        found.view(TraceCurve("idle", "other"))
+
+
+def test_points_are_segments_by_their_ends_and_what_is_sent_again_stands_apart() -> None:
+    found = Views(stored_trace.lossy_run().records, LOSSY)
+    view = found.view(TraceCurve("outage", "linux"))
+    assert view is not None
+    row = row_of("A title", view, flagged=True)
+    assert (row.title, row.flagged, row.absent) == ("A title", True, "")
+    assert (len(row.sent), len(row.again)) == (47, 9) and len(view.sends) == 56
+    assert {number for _, number in row.again} <= {number for _, number in row.sent}
+    numbers = [number for _, number in row.sent]
+    assert numbers == sorted(numbers) and numbers[0] == 1 and numbers[-1] == (
+        max(segment.end for segment in view.sends) - 1) / view.trial.mss
+    # Acknowledgements rise from none to all, the FIN's not counted.
+    times, acknowledged = zip(*row.acked)
+    assert list(times) == sorted(times) and len(set(acknowledged)) == len(acknowledged)
+    assert acknowledged[0] == times[0] == 0 and list(acknowledged) == sorted(acknowledged)
+    assert acknowledged[-1] == numbers[-1] and times[-1] == view.finish_s()
+    # A threshold that TCP does not have yet is not drawn.
+    assert 0 < len(row.ssthresh) < len(row.window) == len(row.rtt_ms) == len(row.in_flight)
+    assert row.window[0][1] == 4 and row.ssthresh[-1][1] == view.samples[-1].ssthresh
+    assert row.rtt_ms[-1][1] == view.samples[-1].rtt_us / 1000
+    assert max(packets for _, packets in row.in_flight) <= max(
+        packets for _, packets in row.window)
+
+
+# Claims -------------------------------------------------------------------------------
+
+def claim(relation: Any, published: float | None = None, within: float = 0.0) -> TraceClaim:
+    return TraceClaim("fig", "It says.", relation, "window", TraceCurve("a", "b"), None, 0.0,
+                      published,
+                      within)
+
+
+@pytest.mark.parametrize("relation, within, numbers, word", [
+    ("larger", 0, (3, 2), DIRECTION), ("larger", 0, (2, 2), NOT_REPRODUCED),
+    ("smaller", 0, (2, 3), DIRECTION), ("smaller", 0, (2, 2), NOT_REPRODUCED),
+    ("equal", 1, (2, 3), REPRODUCED), ("equal", 1, (2, 3.5), NOT_REPRODUCED),
+    ("equal", 1, (3.5, 2), NOT_REPRODUCED)])
+def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[float, float],
+                                 word: str) -> None:
+    assert _judged(claim(relation, within=within), numbers) == (word, "")
+
+
+@pytest.mark.parametrize("numbers, word, said", [
+    ((75, 100), REPRODUCED, ": 25 % less, published 20 %"),
+    ((74, 100), DIRECTION, ": 26 % less, published 20 %"),
+    ((99.96, 100), DIRECTION, ": 0 % less, published 20 %"),
+    ((110, 100), NOT_REPRODUCED, ": -10 % less, published 20 %"),
+    ((100, 100), NOT_REPRODUCED, ": 0 % less, published 20 %"),
+    ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])
+def test_how_much_smaller(numbers: tuple[float, float], word: str, said: str) -> None:
+    assert _judged(claim("percent_smaller", 20, 5), numbers) == (word, said)
+
+
+@pytest.mark.parametrize("first, word", [(95, REPRODUCED), (106, NOT_REPRODUCED)])
+def test_no_difference_at_all_may_have_been_published(first: float, word: str) -> None:
+    assert _judged(claim("percent_smaller", 0, 5), (first, 100))[0] == word
+
+
+@pytest.mark.parametrize("number, word", [(12, REPRODUCED), (8, REPRODUCED), (12.1, NOT_REPRODUCED),
+                                          (7.9, NOT_REPRODUCED)])
+def test_one_curve_beside_what_was_published(number: float, word: str) -> None:
+    assert _judged(claim("is", 10, 2), (number,)) == (word, ", published 10")
+
+
+@pytest.mark.parametrize("number, word", [(12, REBUILT), (12.1, NOT_REPRODUCED)])
+def test_a_number_that_the_scenario_puts_in_reproduces_nothing(number: float, word: str) -> None:
+    put_in = replace(claim("is", 10, 2), rebuilt=True)
+    assert _judged(put_in, (number,)) == (word, ", 10 put in")
+
+
+def test_only_a_number_can_be_put_in() -> None:
+    with pytest.raises(UsageError, match="rebuilt goes with"):
+        replace(claim("percent_smaller", 20, 5), second=TraceCurve("a", "c"),
+                rebuilt=True).check("here")
+
+
+def test_what_was_rebuilt_is_counted_apart() -> None:
+    assert counts([REPRODUCED, REBUILT]) == {
+        REPRODUCED: 1, "undecided": 0, DIRECTION: 0, NOT_REPRODUCED: 0, REBUILT: 1}
+    assert summary(counts([REPRODUCED, REBUILT])).endswith("0 not reproduced, 1 rebuilt")
+    assert "rebuilt" not in summary(counts([REPRODUCED]))

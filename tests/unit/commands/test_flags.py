@@ -1,20 +1,29 @@
-"""--fail-if: what is a condition, and what holds."""
+"""Flags: conditions, help, and what earlier versions had."""
 
 from __future__ import annotations
 
+import argparse
+import re
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from firstflight.base import errors
+from firstflight.base import errors, files
+from firstflight.base.command_line import Parser
 from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.commands import conditions, flags
+from firstflight.base.removed import REMOVED
+from firstflight.commands import conditions, flags, run, users
+from firstflight.commands.virtual import captured, command
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study import registry
 from firstflight.study.fetches.verify.record import Record
 from tests.unit.core.example import whole
+
 
 STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))
 RECORDS = [Record(trial, ok=True, verdict=PASS, total_ms=1000.0 / trial.initcwnd + trial.repeat,
@@ -99,3 +108,88 @@ def test_python_says_nothing_about_a_condition() -> None:
         with pytest.raises(ValueError, match="is not a condition"):
             conditions.read("total_ms > 1if total_ms else 2")
     assert not noted
+
+
+# Help ---------------------------------------------------------------------------------
+
+EVERYWHERE = {"-h", "--help", "--version"}
+_FLAG = re.compile(r"^  (?:-\w[^,\n]*, )?(--[a-z-]+)\b", re.MULTILINE)  # at the begin of its text
+
+
+def flags_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable[[], object]
+             ) -> set[str]:
+    """The flags of the parser that a call builds."""
+    built: list[Parser] = []
+
+    def build(*words: object, **more: object) -> Parser:
+        built.append(Parser(*words, **more))  # type: ignore[arg-type]
+        return built[-1]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "Parser", build)
+        read()
+    return {name for action in built[0]._actions if action.help != argparse.SUPPRESS
+            for name in action.option_strings[-1:]} - EVERYWHERE
+
+
+def parts(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """Of the text of --help all: what concerns trials, and what concerns commands."""
+    with pytest.raises(SystemExit):
+        flags.parse(["--help", "all"])
+    trials, usage, commands = capsys.readouterr().out.partition("usage: ./run.sh [FLAG ...] -- ")
+    assert usage
+    return trials, commands
+
+
+def test_help_of_all_has_each_flag_of_trials(monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    there = flags_of(monkeypatch, flags, lambda: flags.parse(["--rtt", "5"]))
+    assert set(_FLAG.findall(parts(capsys)[0])) - EVERYWHERE == there
+
+
+def test_help_of_all_has_each_flag_of_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                               capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "capture.pcapng").write_bytes(b"")
+    there = (flags_of(monkeypatch, command, lambda: command.parsed([], ["true"]))
+             | flags_of(monkeypatch, captured,
+                        lambda: captured.parsed(["--report", str(tmp_path)])))
+    assert set(_FLAG.findall(parts(capsys)[1])) == there
+
+
+def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    from firstflight.runs.results import provenance
+    text = " ".join((files.PROJECT / "docs" / "INSTALL.md").read_text(encoding="utf-8").split())
+    (compared,) = re.findall(r"Compared before the run begins: (.*?)\. ", text)
+    monkeypatch.setattr(provenance, "first_line", lambda _: "")
+    named = {word for word in re.findall(r"\w+", compared) if word in provenance.tools()}
+    assert named == set(provenance.tools())
+
+
+# What earlier versions had ------------------------------------------------------------
+
+# What somebody types who knows an earlier version; the first word, or the first two, is the key.
+TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
+         "--packetdrill": "--packetdrill one.pkt", "--share-link": "--users x --share-link 20M",
+         "--http 3": "--http 3 --rtt 50", "quic_amplification": "quic_amplification",
+         "a capture": "--users server.pcap"}
+
+
+def test_each_line_is_typed_below() -> None:
+    assert TYPED.keys() == REMOVED.keys()
+
+
+@pytest.mark.parametrize("key", REMOVED)
+def test_what_is_gone_is_told_in_one_line(key: str, tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch,
+                                          capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("server.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(20))
+    try:
+        arguments = flags.parse(TYPED[key].split())
+        (users if arguments.users else run).read(arguments)
+        line = "it was taken"
+    except UsageError as error:
+        line = str(error)
+    except SystemExit as ended:
+        assert ended.code == 2
+        line = capsys.readouterr().err.rstrip("\n")
+    assert key.split()[-1] in line and REMOVED[key] in line and "\n" not in line
