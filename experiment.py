@@ -7,17 +7,14 @@ if __name__ == "__main__":
     from firstflight.commands.interrupted import quietly
     quietly("run.sh")
 
-import argparse
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
 from firstflight.base import errors
 from firstflight.base.command_line import interrupt_on, run_main
-from firstflight.commands import without_trials
 from firstflight.commands.flags import QUESTIONS, parse
-from firstflight.commands.runners import check_rights
 
 # run.sh puts it before the flags where something has to be installed first: what is wrong with them
 # is reported before that, as far as it can be known without what is missing.
@@ -27,11 +24,9 @@ READ_ONLY = "--only-read-flags"
 # --report is of one that ran with --capture.
 PROGRAMS = {"--": "firstflight.commands.virtual.command",
             "--report": "firstflight.commands.virtual.captured"}
-# The flags of run.sh that run no trial, the first that is given; next come QUESTIONS, or a run.
-WITHOUT_TRIALS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "list": without_trials.list_scenarios, "new": without_trials.new,
-    "check": without_trials.check, "probe": without_trials.probe,
-    "compare": without_trials.compare}
+# The flags of run.sh that run no trial (commands.without_trials.COMMANDS), the first that is given;
+# next come QUESTIONS, or a run.
+WITHOUT_TRIALS = ("list", "new", "check", "probe", "compare")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,14 +40,17 @@ def main(argv: Sequence[str]) -> int:
         return status
     arguments = parse(argv)
     flag = next((flag for flag in (*WITHOUT_TRIALS, *QUESTIONS) if getattr(arguments, flag)), "")
+    # Each command is imported where it is selected, and what it measures with where that begins.
     question = import_module(QUESTIONS.get(flag, "firstflight.commands.run"))
     if reads_only:
         with suppress(ModuleNotFoundError):  # of a package that is going to be installed
-            check_rights(arguments)
+            import_module("firstflight.commands.runners").check_rights(arguments)
             if flag not in WITHOUT_TRIALS:
                 question.read(arguments)
         return errors.OK
-    status = WITHOUT_TRIALS.get(flag, question.run)(arguments)
+    run = (import_module("firstflight.commands.without_trials").COMMANDS[flag]
+           if flag in WITHOUT_TRIALS else question.run)
+    status = run(arguments)
     return status
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from firstflight.base.command_line import run_main
 from firstflight.base.errors import CannotError
-from firstflight.commands.runners import engine_errors
+from firstflight.commands.engines import engine_errors
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:

@@ -26,7 +26,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 from firstflight.base import errors
 from firstflight.base.command_line import Parser, run_main
 from firstflight.base.errors import FirstFlightError
-from firstflight.commands.runners import engine_errors
+from firstflight.commands.engines import engine_errors
 from firstflight.runs import batches
 from firstflight.runs.results import provenance
 from firstflight.study import registry

@@ -9,9 +9,8 @@ from typing import Any
 from firstflight.base import errors
 from firstflight.base.command_line import say, terminal_width
 from firstflight.base.words import escaped
-from firstflight.commands.run import dry_run, overrides_of
-from firstflight.commands.runners import engine_errors, planned, rounds
-from firstflight.findings.render.text import wrapped
+from firstflight.commands.dry_run import dry_run
+from firstflight.commands.run import overrides_of
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
 
@@ -45,6 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     study, = read(arguments)
     if arguments.dry_run:
         return dry(study, arguments)
+    # What boots guests, judges and renders, which a dry run does not load.
+    from firstflight.commands.runners import rounds
+    from firstflight.findings.render.text import wrapped
     with rounds(study, arguments) as records:
         is_quiet = arguments.quiet
 
@@ -67,8 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def dry(study: Study, arguments: argparse.Namespace) -> int:
     """Print what a search would measure."""
-    with engine_errors():
-        dry_run(study, *planned(arguments), arguments.results)
+    dry_run(study, arguments)
     print("--find-cliff: measures other sizes of each trial, round after round, until the largest"
           " that fits and the smallest that does not are one byte apart; the expected time is that"
           " of one round")

@@ -18,11 +18,11 @@ from firstflight.base.removed import REMOVED
 from firstflight.base.typed import SUFFIXES
 from firstflight.base.words import nearest
 from firstflight.commands import conditions
+from firstflight.commands.engines import congestion_controls
 from firstflight.commands.run import overrides_of, own_server
-from firstflight.commands.runners import congestion_controls
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import cluster, scenario_file
-from firstflight.runs.measuring import CAPTURES_KEPT
+from firstflight.runs.captured import CAPTURES_KEPT
 
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from firstflight.base.command_line import file_path, positive_number
 from firstflight.base.errors import UsageError
-from firstflight.commands import run as measure
+from firstflight.commands import run as requested_run
 from firstflight.commands.run import overrides_of
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.kinds import Study
@@ -74,4 +74,4 @@ def read(arguments: argparse.Namespace) -> list[Study]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure it; the exit status. Raises UsageError."""
-    return measure.run(arguments, read)
+    return requested_run.run(arguments, read)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import platform
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,37 +13,13 @@ from typing import Any
 
 from firstflight.base import files
 from firstflight.base.command_line import say
-from firstflight.base.errors import CannotError, FirstFlightError, resume_hint
+from firstflight.commands.engines import engine_errors
 from firstflight.runs.kinds import AnyTrial, Study
 from firstflight.runs.measuring import Measurer, OneMachine
 from firstflight.runs.results import provenance
 from firstflight.testbed import engine
-from firstflight.testbed.engine import HostEngine, choose_engine
-from firstflight.testbed.guests import UmlEngine
-from vtime import uml
-from vtime.console import EngineCannot, EngineError
+from firstflight.testbed.engine import choose_engine
 from vtime.uml import built_kernel, made_from
-
-
-def congestion_controls() -> list[str]:
-    """Those of the guest's kernel, by its configuration and the sources that are added to it."""
-    guest = files.PROJECT / "vtime" / "kernel"
-    config = (guest / "kernel.config").read_text(encoding="utf-8")
-    added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
-    return ["reno", *(name.lower() for name in
-                      re.findall(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", config, re.MULTILINE)),
-            *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
-
-
-@contextmanager
-def engine_errors() -> Iterator[None]:
-    """What an engine raises as the errors that users read."""
-    try:
-        yield
-    except EngineCannot as error:
-        raise CannotError(str(error)) from error
-    except EngineError as error:
-        raise FirstFlightError(f"{error}{resume_hint(error)}") from error
 
 
 def check_rights(arguments: argparse.Namespace) -> None:
@@ -53,14 +27,6 @@ def check_rights(arguments: argparse.Namespace) -> None:
     with engine_errors():
         if not arguments.dry_run:
             engine.check_rights(arguments.engine)
-
-
-def planned(arguments: argparse.Namespace) -> tuple[str, int]:
-    """The engine that would run trials and its guests, also where run.sh has to build its
-    kernel first. Raises EngineCannot."""
-    if arguments.engine == HostEngine.name or platform.machine() != "x86_64":
-        return HostEngine.name, HostEngine.jobs
-    return UmlEngine.name, uml.guests(arguments.jobs)
 
 
 @contextmanager

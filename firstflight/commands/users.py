@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 from firstflight.base.command_line import file_path, positive_number, say
 from firstflight.base.errors import UsageError
-from firstflight.commands import run as measure
-from firstflight.commands.runners import check_rights
+from firstflight.commands import run as requested_run
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
-from firstflight.runs.measuring import Refining
 from firstflight.study import registry
 from firstflight.study.users.requested import (LARGEST_WINDOW, QUANTITY_NAMES, TRIALS, WINDOWS,
                                                Requested, RttField)
 
 if TYPE_CHECKING:
+    from firstflight.runs.measuring import Refining
     from firstflight.study.users.rows import UserTable
 
 
@@ -74,9 +73,11 @@ def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested
 def run(arguments: argparse.Namespace) -> int:
     """Measure; where no windows are named, larger ones too while the largest is the best."""
     if arguments.dry_run:
-        return measure.run(arguments, read)
-    check_rights(arguments)
+        return requested_run.run(arguments, read)
+    # What boots guests, judges and renders, which a dry run does not load.
+    from firstflight.commands import measure, runners
     from firstflight.study.users import logs
+    runners.check_rights(arguments)
     requested = requested_of(arguments)
     # Once: a log that grows would change its users.
     users = logs.read_file(arguments.users, arguments.rtt_field)
@@ -95,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refining(study: Study) -> Refining:
     """What is measured is kept; a first answer comes early."""
+    from firstflight.runs.measuring import Refining
     from firstflight.study.fetches.scenario.users import content, order
     from firstflight.study.users.findings import first_answer
     return Refining(content, order, lambda records: first_answer(study.scenario.users, records))
@@ -112,7 +114,7 @@ def _chosen(study: Study, measured: RunData) -> int:
 
 def requested_of(arguments: argparse.Namespace) -> Requested:
     """What the flags request of --users. Raises UsageError."""
-    given = measure.overrides_of(arguments).checked()
+    given = requested_run.overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")

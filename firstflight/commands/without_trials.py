@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -16,7 +16,8 @@ from firstflight.base.words import escaped
 from firstflight.commands import run
 from firstflight.commands.stored import of_stranger
 from firstflight.findings.render import text
-from firstflight.runs import measuring, scenario_file
+from firstflight.runs import scenario_file
+from firstflight.runs.expected import expected_time
 from firstflight.runs.kinds import Overrides
 from firstflight.study import compared_runs, registry
 
@@ -52,8 +53,7 @@ def check(arguments: argparse.Namespace) -> int:
     name = arguments.check
     study = run.study_of(name, arguments)
     print(escaped(f"{name}: {study.head.claim}"))
-    time = measuring.expected(study, "uml", arguments.jobs or os.cpu_count() or 1,
-                              arguments.results)
+    time = expected_time(study, "uml", arguments.jobs or os.cpu_count() or 1, arguments.results)
     print(f"{len(study.trials)} trials; nothing is wrong with it; expected time: {time}"
           " (uml engine)")
     return errors.OK
@@ -142,3 +142,8 @@ def probed_url(address: str) -> SplitResult:
         pass
     raise UsageError(f"--probe: {address!r} is not a URL like http://example.org/page or"
                      " https://example.org:8443/, without a user's name")
+
+
+# By the flag that selects it.
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "list": list_scenarios, "new": new, "check": check, "probe": probe, "compare": compare}

@@ -16,9 +16,6 @@ from firstflight.findings.charts import Chart, PacketsChart, Timeline
 from firstflight.findings.claims import WORDS, in_full
 
 
-ON_THE_WIRE = "on_the_wire"  # the name of the drawing of a run's timelines
-
-
 @dataclass(frozen=True)
 class Interval:
     """A cell: the two ends of a 95 % interval."""

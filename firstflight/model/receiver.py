@@ -8,6 +8,7 @@ nanoseconds since the first SYN left.
 from __future__ import annotations
 
 from firstflight.model.timers import LossTimer
+from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.path import Clock, RoundTrip, Sent
 from firstflight.net.segments import TIMESTAMP_BYTES
 
@@ -17,7 +18,6 @@ MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
 MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
 SYN_MSS = 1460  # the unit of initrwnd, bytes (tcp_select_initial_window)
-RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
 MOST_IN_A_HEADER = 65535  # in units of the window scale
 LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 before

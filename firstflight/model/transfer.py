@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firstflight.model.receiver import RECEIVE_BUFFERS, window_unit
-from firstflight.model.writer import SEND_BUFFERS
+from firstflight.model.receiver import window_unit
+from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.link import Path
 from firstflight.net.segments import MSS
 

@@ -8,25 +8,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from firstflight.net.buffers import SEND_BUFFERS, buffer_per_segment
 from firstflight.net.path import Sent
-from firstflight.net.segments import MSS, TIMESTAMP_BYTES
 
 # sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 in a kernel
 # without wireless networks and tunnels, as the guest's is; 320 in a distribution's.
 MAX_BATCH_BYTES = 65536 - 192 - 1
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
-HEAD_BYTES, SKB_BYTES = 192 + 320, 256  # MAX_TCP_HEADER and skb_shared_info; sk_buff
 USUAL_MSS = 536  # TCP_MSS_DEFAULT
-SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
-
-
-def buffer_per_segment(mss: int) -> int:
-    """Bytes of the send buffer for a segment of the window (tcp_sndbuf_expand)."""
-    most = mss + TIMESTAMP_BYTES + HEAD_BYTES  # what the client's SYN allows, with headers
-    return 2 * ((1 << (most - 1).bit_length()) + SKB_BYTES)
-
-
-BUFFER_PER_SEGMENT = buffer_per_segment(MSS)
 
 
 @dataclass

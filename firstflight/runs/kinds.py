@@ -11,15 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.findings import Report
 from firstflight.findings.quantities import FLAGS
-from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import Record
 from firstflight.runs.scenario_file import Head, ScenarioFile
 from firstflight.testbed.messages import Job, ObservedTrial
+
+if TYPE_CHECKING:
+    from firstflight.findings.findings import Report
+    from firstflight.runs.results.checks import Check
 
 
 class AnyTrial(Protocol):
@@ -133,11 +135,15 @@ class RunData:
 class Kind(ABC):
     """What a kind of study does with its scenarios; a scenario has a `head`.
 
-    record: the class of its records. all_captures: every trial's packets are kept.
+    all_captures: every trial's packets are kept.
     """
 
-    record: type[Record]
     all_captures: bool = False
+
+    @property
+    @abstractmethod
+    def record(self) -> type[Record]:
+        """The class of its records."""
 
     @abstractmethod
     def read(self, file: ScenarioFile, overrides: Overrides) -> Any:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from firstflight.base import files
 from firstflight.base.command_line import Progress, say
 from firstflight.base.errors import FirstFlightError, mark_resumable
-from firstflight.findings.render import data
 from firstflight.net.segments import capture_file
-from firstflight.runs import earlier, runs, scenario_file
+from firstflight.runs import earlier, runs
+from firstflight.runs.captured import sample_of
 from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study
-from firstflight.runs.results.records import Record, requested_fields
+from firstflight.runs.results.records import Record
 from firstflight.runs.runs import Run
 from firstflight.testbed.messages import Job, ObservedTrial
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
-MOST_RUNS = 20  # stored ones that are looked at, for the expected time
-KEPT = files.PROJECT / "docs" / "results"  # of whole scenarios: docs/update.py
 FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
 MOST_ROUNDS = 3  # of further trials that show reasons; each starts from what the last one showed
 
@@ -316,97 +311,3 @@ def kept(path: Path) -> bytes:
         return files.content(path)
     except OSError as error:
         raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def expected(study: Study, engine: str, jobs: int, results: Path) -> str:
-    """How long measuring will take, in words: what the last such run took, or unknown.
-
-    That is of the same engine and scenario, or of the same question, and of the number of trials
-    that is nearest, at least half as many. Without one it is the run of docs/results, of a whole
-    scenario.
-    """
-    count, took, named = len(study.trials), [], study.head.name in scenario_file.names()
-    for folder in runs.newest_first(results / study.head.name)[:MOST_RUNS]:
-        facts = runs.read_facts(folder)
-        rows = facts.get("trials", {}).get("rows")
-        if isinstance(rows, int) and 2 * rows >= count > 0 and (
-                facts.get("state"), facts.get("engine")) == (runs.COMPLETE, engine) and (
-                    named or facts.get("scenario_file") == study.head.text):
-            each_s = facts.get("wall_s", 0) * min(facts.get("jobs", 1), rows) / rows
-            took.append((abs(rows - count), each_s * count / min(jobs, count)))
-    if took:
-        return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
-    if named and study.whole:
-        with suppress(FirstFlightError):
-            kept_facts: Mapping[str, Any] = data.read(KEPT / f"{study.head.name}.json").facts
-            if kept_facts.get("engine") == engine and "wall_s" in kept_facts:
-                return (f"about {kept_facts['wall_s']:.0f} s, as the run of docs/results took on"
-                        f" {kept_facts.get('machine', {}).get('cpus', 'other')} processors")
-    return "unknown, since no such run is stored; progress shows it once trials are measured"
-
-
-# Which trials' packets are kept: a few, across the whole range of networks and sizes -
-
-CAPTURES_KEPT = 8  # trials or a few more, unless all are requested
-MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
-# What differs between two trials of one cell: the windows that are compared.
-WITHIN_A_CELL = ("initcwnd", "window", "clients")
-NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
-
-Cell = tuple[object, ...]  # the values that its trials have in common
-
-
-def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
-    """The ids of some trials, of each chosen cell the first and the last window.
-
-    The next cell is the one with most of the ends of quantities that none
-    has yet, and of several the one that is farthest from those chosen. It
-    depends on all trials, not on which are missing: a resumed run keeps the
-    same.
-    """
-    if not trials:
-        return set()
-    names = [column.name for column in requested_fields(type(trials[0]))
-             if column.name not in WITHIN_A_CELL]
-    cell_of = attrgetter(*names)
-    first: dict[Cell, AnyTrial] = {}
-    last: dict[Cell, AnyTrial] = {}
-    for trial in trials:
-        cell = cell_of(trial)
-        first.setdefault(cell, trial)
-        last[cell] = trial
-    places = _places(names, evenly(list(first), MOST_LOOKED_AT))
-    chosen: set[str] = set()
-    ends: set[tuple[str, float]] = set()
-    distance = dict.fromkeys(places, 0.0)
-    while distance and len(chosen) < CAPTURES_KEPT:
-        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
-        chosen |= {first[cell].id, last[cell].id}
-        ends |= _ends(places[cell])
-        del distance[cell]
-        for other in distance:
-            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
-            distance[other] = min(distance[other] or apart, apart)
-    return chosen
-
-
-def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
-    """No more than so many of the cells, evenly spread from the first on."""
-    return cells[::max(1, math.ceil(len(cells) / most))]
-
-
-def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
-    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
-
-
-def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
-    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
-    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
-    for name, column in zip(names, zip(*cells)):
-        values = set(column)
-        if name not in NO_AXIS and len(values) > 1:
-            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
-            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
-            for cell, value in zip(cells, column):
-                places[cell][name] = axis[value]
-    return places

@@ -13,7 +13,7 @@ from firstflight.base import files
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.base.words import near_words
-from firstflight.runs import schema, stated
+from firstflight.runs import schema, sentences
 from firstflight.runs.sysctls import sysctls_of
 
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
@@ -75,10 +75,10 @@ class ScenarioFile:
                            text=self.text, sysctls=sysctls_of(self.raw, self.where),
                            sentences=self._sentences())
 
-    def _sentences(self) -> tuple[stated.Sentence, ...]:
+    def _sentences(self) -> tuple[sentences.Sentence, ...]:
         """Those of a whole scenario; one in so many cells does not speak for them."""
-        sentences = stated.read(self.raw, self.where)
-        return () if "one_in" in self.raw else sentences
+        read = sentences.read(self.raw, self.where)
+        return () if "one_in" in self.raw else read
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Head:
     about: str = ""
     result: str = ""
     kind: str = "fetches"
-    sentences: tuple[stated.Sentence, ...] = schema.key((), absent=True)
+    sentences: tuple[sentences.Sentence, ...] = schema.key((), absent=True)
 
 
 def check_own_name(name: str) -> None:

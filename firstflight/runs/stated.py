@@ -1,37 +1,25 @@
-"""What a scenario states in its own words, tested on all cells of the tables of its findings.
+"""What a scenario states (runs/sentences.py), tested on all cells of the tables of its findings.
 
-A [[sentence]] of a scenario's file has the words, and [[sentence.test]]s, all of which have to
-hold in every row that they name:
-
-    [[sentence]]
-    says = "From ten segments on, the larger chain never has the earlier first byte"
-    [[sentence.test]]
-    figure = "steps"
-    columns = ["first byte: IW10, ms", "first byte: IW2*"]
-    is = "never falls"
-
-Nothing of it is evaluated as code. A cell with an interval is compared by that interval. A row or
-column that is not there is a fault in whole runs, so that a sentence does not hold for lack of
-cells.
+A cell with an interval is compared by that interval. A row or column that is not there is a fault
+in whole runs, so that a sentence does not hold for lack of cells.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
-from firstflight.base.words import MINUS, join_words, plain
+from firstflight.base.words import MINUS
 from firstflight.findings import claims, relations
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Rounded, Table
-from firstflight.findings.relations import ALONG, BESIDE, BOTH_WAYS, EXTREMES, Compared, Known
+from firstflight.findings.names import SENTENCES
+from firstflight.findings.relations import ALONG, BOTH_WAYS, EXTREMES, Compared, Known
 from firstflight.findings.render.values import bare, head, quoted, written
-from firstflight.runs import schema
+from firstflight.runs.sentences import Sentence, Test
 
-NAME = "sentences"  # of the finding, and of no figure
 TITLE = "What is stated here, tested in all rows of the tables"
 HOLDS, OPEN, CONTRADICTED, NOT_TESTED = "holds", "undecided", "contradicted", "not tested"
 INTERVAL = "95 % interval"  # of the column before it
@@ -39,98 +27,9 @@ EXACT = "exact"
 _NUMBER = re.compile(rf"[+\-{MINUS}]?\d+(?:\.\d+)?")
 
 
-def _texts(value: object, where: str) -> tuple[str, ...]:
-    return tuple(plain(item) if isinstance(item, (int, float)) else schema.text(item, where)
-                 for item in (value if isinstance(value, list) else [value]))
-
-
-def _rows(value: object, where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    if not isinstance(value, dict) or not value:
-        raise UsageError(f'{where} has to be a table like {{"chain, bytes" = ["2000"]}}')
-    return tuple((name, _texts(values, f"{where}: {name}")) for name, values in value.items())
-
-
-def _than(value: object, where: str) -> float | str:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise UsageError(f"{where} has to be a number, or the head of a column")
-    return value if isinstance(value, str) else float(value)
-
-
-def _within(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
-        raise UsageError(f"{where} has to be a number of at least 0, it is {value!r}")
-    return float(value)
-
-
-@dataclass(frozen=True)
-class Test:
-    """One relation in the tables of a figure.
-
-    columns: their heads as in quotes, all that begin like one with * behind it. relation: of
-    findings.relations. than: a number or a column, for those of two. minus: a column whose cells
-    are subtracted. rows, without: only, or all but, the rows with one of these values in a column.
-    each: columns whose values split the rows into groups, in each of which they are ordered. at:
-    the rows of the highest, by the column `by`, or their first cell. within: how far apart is still
-    equal, or no rise. table: how its title begins; against: that of another one of the finding,
-    whose cells at the same place are subtracted. measured: compare measured values without their
-    intervals. claim: how a statement on the figure begins, in place of columns; then the relation
-    is its result, or that of its numbers.
-    """
-
-    figure: str
-    relation: str = schema.key(name="is", reader=schema.word(
-        (*ALONG, *BESIDE, *EXTREMES, *claims.WORDS)))
-    columns: tuple[str, ...] = schema.key((), reader=_texts)
-    than: float | str | None = schema.key(None, reader=_than)
-    minus: str = ""
-    rows: tuple[tuple[str, tuple[str, ...]], ...] = schema.key((), reader=_rows)
-    without: tuple[tuple[str, tuple[str, ...]], ...] = schema.key((), reader=_rows)
-    each: tuple[str, ...] = schema.key((), reader=_texts)
-    at: tuple[str, ...] = schema.key((), reader=_texts)
-    within: float = schema.key(0.0, reader=_within)
-    by: str = ""
-    table: str = ""
-    against: str = ""
-    measured: bool = False
-    claim: str = ""
-
-    def check(self, where: str) -> None:
-        """Raises UsageError unless the keys go together."""
-        if bool(self.claim) == bool(self.columns):
-            raise UsageError(f"{where}: has to have either columns or claim")
-        if self.relation in (EXTREMES if self.claim else claims.WORDS):
-            raise UsageError(f'{where}: is = "{self.relation}" does not go with'
-                             f" {'claim' if self.claim else 'columns'}")
-        if (self.relation in BESIDE) != (self.than is not None):
-            raise UsageError(f"{where}: than goes with is = {join_words(BESIDE)}")
-        if (self.relation in EXTREMES) != bool(self.at):
-            raise UsageError(f"{where}: at goes with is = {join_words(EXTREMES)}")
-
-
-def _tests(value: object, where: str) -> tuple[Test, ...]:
-    if not isinstance(value, list) or not value:
-        raise UsageError(f"{where} has to be tables, [[sentence.test]]")
-    return tuple(schema.read(Test, schema.table({"test": test}, "test", where),
-                             f"{where} {number}") for number, test in enumerate(value, start=1))
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence and its tests. document: where it stands, "" for the scenario's file."""
-
-    says: str
-    tests: tuple[Test, ...] = schema.key(reader=_tests, name="test")
-    document: str = ""
-
-
-def read(raw: Mapping[str, Any], where: str) -> tuple[Sentence, ...]:
-    """The [[sentence]]s of a scenario's file. Raises UsageError."""
-    return schema.read_tables(Sentence, raw, "sentence", where, called="says")
-
-
 def with_stated(report: Report, sentences: Sequence[Sentence]) -> Report:
     """The report with a finding of its scenario's sentences behind the others."""
-    findings = tuple(finding for finding in report.findings if finding.name != NAME)
+    findings = tuple(finding for finding in report.findings if finding.name != SENTENCES)
     if not sentences:
         return replace(report, findings=findings)
     whole = replace(report, findings=findings)
@@ -139,13 +38,13 @@ def with_stated(report: Report, sentences: Sequence[Sentence]) -> Report:
                   *tested(sentence, findings)) for sentence in sentences)
     table = Table("", (Column("sentence", is_text=True), Column("result", is_text=True),
                        Column("rows in which it holds", is_text=True)), rows, wraps=True)
-    return replace(whole, findings=(*findings, Finding(NAME, TITLE, (table,))))
+    return replace(whole, findings=(*findings, Finding(SENTENCES, TITLE, (table,))))
 
 
 def contradicted(report: Report) -> list[str]:
     """The sentences that a run's own data contradict, each with where."""
     return [f"This run contradicts what its scenario states: “{says}” ({where})"
-            for finding in report.findings if finding.name == NAME
+            for finding in report.findings if finding.name == SENTENCES
             for says, result, where in finding.tables[0].rows if result == CONTRADICTED]
 
 

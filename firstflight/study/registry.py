@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
-from firstflight.findings.findings import Report
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import runs, scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile
+
+if TYPE_CHECKING:
+    from firstflight.findings.findings import Report
 
 # The module of each `kind` of a scenario file, whose KIND it is; imported only where it is
 # needed. A kind without its line here is not missed: others know nothing of it.

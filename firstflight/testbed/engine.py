@@ -13,8 +13,8 @@ from pathlib import Path
 from firstflight.base.files import PROJECT
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import WORKER, JobFolder, WorkerProcess
-from firstflight.testbed.messages import Job, ObservedTrial
-from vtime import system, uml
+from firstflight.testbed.messages import HOST, Job, ObservedTrial
+from vtime import memory, system
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import built_kernel, find_kernel
 
@@ -41,7 +41,7 @@ class HostEngine:
     never meet the host's, and when it ends, however it ends, the kernel takes everything with it.
     """
 
-    name = "host"
+    name = HOST
     exact = False
     known_kernel = False  # this machine's: whoever built it
     jobs = 1
@@ -120,4 +120,4 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
               find_kernel() if name == "auto" else None)
     if kernel is None:
         return HostEngine()
-    return UmlEngine(kernel, uml.guests(jobs))
+    return UmlEngine(kernel, memory.guests(jobs))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.testbed.job import JobFolder, StorageError, WorkerLost, WorkerProcess, shared_out
-from firstflight.testbed.messages import Job, ObservedTrial
+from firstflight.testbed.messages import UML, Job, ObservedTrial
 from vtime import confine, readable, system
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
@@ -36,7 +36,7 @@ MAX_RESTARTS = 3
 class UmlEngine:
     """Runs trials in `jobs` guests side by side."""
 
-    name = "uml"
+    name = UML
     exact = True
 
     def __init__(self, kernel: Path, jobs: int, first: int | None = None) -> None:

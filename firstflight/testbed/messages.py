@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TypedDict
 
+HOST, UML = "host", "uml"  # the names of the engines
+
+HOST, UML = "host", "uml"  # the names of the engines
+
 
 class Tls(TypedDict):
     """How TLS is spoken (study.fetches.scenario.tls); apart_s: from one connection to the next."""

@@ -13,7 +13,7 @@ from firstflight.runs import runs, scenario_file
 from firstflight.runs.results.records import columns_of
 from firstflight.runs.schema import keys_of
 from firstflight.study import registry
-from firstflight.study.fetches.figures.kinds import FIGURES
+from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.wire.delivery.host import find_uncaused
 from firstflight.wire.exchange import read_exchange
 from tests.golden import documents, one_trial, stored, stored_questions

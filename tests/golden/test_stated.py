@@ -15,8 +15,9 @@ import pytest
 from docs import update as results
 from firstflight.base.files import PROJECT
 from firstflight.findings.findings import Report
+from firstflight.findings.names import SENTENCES
 from firstflight.findings.render.values import QUOTE
-from firstflight.runs import scenario_file, stated
+from firstflight.runs import scenario_file, sentences, stated
 
 NAMES = scenario_file.names()
 # Words between two sentences that are tested apart.
@@ -49,7 +50,7 @@ def without_quotes(result: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_sentence_holds_in_the_kept_findings(name: str, reports: dict[str, Report]) -> None:
     findings = {finding.name: finding for finding in reports[name].findings}
-    rows = findings[stated.NAME].tables[0].rows
+    rows = findings[SENTENCES].tables[0].rows
     assert {row[1] for row in rows} == {stated.HOLDS}, [row for row in rows
                                                         if row[1] != stated.HOLDS]
 
@@ -110,7 +111,7 @@ WRONG = [
 @pytest.mark.parametrize(("name", "test"), WRONG, ids=[name for name, _ in WRONG])
 def test_a_sentence_that_the_data_contradict_is_found(name: str, test: dict[str, object],
                                                       reports: dict[str, Report]) -> None:
-    (wrong,) = stated.read({"sentence": [{"says": "As it was.", "test": [test]}]}, name)
+    (wrong,) = sentences.read({"sentence": [{"says": "As it was.", "test": [test]}]}, name)
     report = stated.with_stated(replace(reports[name], findings=reports[name].findings), [wrong])
     assert report.findings[-1].tables[0].rows[0][1] == stated.CONTRADICTED
     assert stated.contradicted(report)

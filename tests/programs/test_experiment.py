@@ -18,7 +18,7 @@ import experiment
 from firstflight.base import command_line as command_line_of_all, errors
 from firstflight.base.command_line import run_main
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
-from firstflight.commands import flags, run, without_trials
+from firstflight.commands import flags, measure, run, without_trials
 from firstflight.findings.quantities import FLAGS
 from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
@@ -57,7 +57,7 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
     ([(False, PASS)], errors.OK), ([], errors.OK)])  # it had to fail
 def test_the_status_of_a_run(outcomes: list[tuple[bool, str]], status: int) -> None:
     records = [Record(None, ok, verdict=verdict) for ok, verdict in outcomes]
-    assert run.status_of(RunData(Path(), {}, records)) == status
+    assert measure.status_of(RunData(Path(), {}, records)) == status
 
 
 def test_the_list_opens_every_file_once(monkeypatch: pytest.MonkeyPatch,
@@ -100,7 +100,7 @@ def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
 def test_all_scenarios_are_read_before_the_first_is_measured(
         monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[object] = []
-    monkeypatch.setattr(run, "run_study", lambda study, arguments: measured.append(study))
+    monkeypatch.setattr(measure, "run_study", lambda study, arguments: measured.append(study))
     with pytest.raises(UsageError, match="unknown scenario 'zhao2091'"):
         experiment.main(["--scenario", "tselentis2013", "zhao2091"])
     assert not measured
@@ -261,7 +261,7 @@ MEASURED_BEFORE = f"""
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-import firstflight.commands.run, experiment
+import firstflight.commands.measure, experiment
 from firstflight.base.command_line import run_main
 from firstflight.runs.results import records
 from firstflight.runs.measuring import JudgedTrial
@@ -277,7 +277,7 @@ class Stored:
             if trial.id in known:  # a what-if trial is not
                 yield JudgedTrial(known[trial.id], {{}}, {{}}, 0.0)
 
-firstflight.commands.run.measurer_for = contextmanager(lambda *_: iter([Stored()]))
+firstflight.commands.measure.measurer_for = contextmanager(lambda *_: iter([Stored()]))
 run_main("run.sh", experiment.main)
 """
 
@@ -341,8 +341,8 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
         pytest.fail("it does what it only has to tell")
-    for name in ("firstflight.probe.client.observe", "firstflight.commands.cliff.rounds",
-                 "firstflight.commands.run.measurer_for", "socket.getaddrinfo"):
+    for name in ("firstflight.probe.client.observe", "firstflight.commands.runners.rounds",
+                 "firstflight.commands.measure.measurer_for", "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
     for argv, words in (
             (["--find-cliff", "chain", "--iw", "10,20"], "cliff: 2 trials"),

@@ -151,6 +151,37 @@ def test_a_library_stays_in_its_place() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+# What a dry run needs nothing of: it plans, and neither boots, judges, explains, renders nor draws.
+NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.findings",
+               "firstflight.findings.charts", "firstflight.findings.render",
+               "firstflight.findings.drawing", "firstflight.study.compare",
+               "firstflight.study.compared_runs", "firstflight.study.fetches.figures",
+               "firstflight.study.fetches.verify", "firstflight.study.load",
+               "firstflight.study.page", "firstflight.study.trace", "firstflight.runs.measuring",
+               "firstflight.runs.reporting", "firstflight.testbed.guests",
+               "firstflight.testbed.engine", "firstflight.testbed.worker", "vtime.uml",
+               "vtime.confine", "vtime.session", "numpy", "scipy", "matplotlib", "jinja2", "dpkt",
+               "asyncio", "multiprocessing")
+
+
+@pytest.mark.parametrize("words", [
+    ["--rtt", "100", "--dry-run"], ["zhao2019", "--dry-run"], ["--help"], ["--version"]], ids=" ".join)
+def test_what_plans_loads_nothing_that_measures_judges_or_draws(words: list[str]) -> None:
+    program = f"""
+import sys, experiment
+status = 0
+try:
+    status = experiment.main({words})
+except SystemExit as error:
+    status = error.code
+loaded = [name for name in {NOT_PLANNED} if name in sys.modules]
+sys.exit(f"{{loaded}}" if loaded else status)
+"""
+    done = subprocess.run(["/usr/bin/python3", "-c", program], cwd=PROJECT, check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_circle_between_files() -> None:
     done: set[str] = set()
 
@@ -215,7 +246,7 @@ def test_a_branch_on_the_kind_is_seen(line: str, asks: bool) -> None:
 
 
 def test_no_branch_on_the_kind_of_a_figure() -> None:
-    """What a kind does stands in its line of study.fetches.figures.kinds.FIGURES."""
+    """What a kind does stands in its line of study.fetches.scenario.figures.FIGURES."""
     for module, path in MODULES.items():
         for node in nodes(path) if begins(module, "study.fetches") else ():
             if isinstance(node, ast.Compare):

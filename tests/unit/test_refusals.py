@@ -10,7 +10,7 @@ import pytest
 import experiment
 from firstflight.base.command_line import run_main
 from firstflight.base.errors import MESSAGE_CHARACTERS
-from firstflight.commands import run
+from firstflight.commands import measure
 from tests.refusals import Refusal, scenario_files
 
 REFUSALS: list[Refusal] = [*scenario_files.REFUSALS]
@@ -24,7 +24,7 @@ def test_a_mistake_is_answered_in_one_line_and_with_its_status(
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["run.sh", *shlex.split(refusal.command)])
-    monkeypatch.setattr(run, "run_study", lambda *_: pytest.fail("it is measured"))
+    monkeypatch.setattr(measure, "run_study", lambda *_: pytest.fail("it is measured"))
     with pytest.raises(SystemExit) as ended:
         run_main("run.sh", experiment.main)
     answer = capsys.readouterr().err

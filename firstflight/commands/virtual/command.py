@@ -22,7 +22,7 @@ from firstflight.base.command_line import (Parser, file_path, interrupt_on, outp
                                            whole_number)
 from firstflight.base.errors import FAILED, OK, CannotError, UsageError
 from firstflight.base.files import WriteError
-from firstflight.commands.runners import engine_errors
+from firstflight.commands.engines import engine_errors
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, facts_of,
                                                   new_folder)
 from firstflight.commands.virtual.script import advice, hidden_programs, hints
@@ -30,9 +30,10 @@ from vtime import LinkTimes, Result
 from vtime.command.guest import CommandGuest, CommandRequest
 from vtime.command.inside import IN_PLACE, OURS
 from vtime.command.terminal import RawTerminal, in_foreground
+from vtime.memory import MEMINFO, available
 from vtime.readable import led_to
 from vtime.session import MOST_LINE_BYTES
-from vtime.uml import MEMINFO, available, built_kernel_for_commands
+from vtime.uml import built_kernel_for_commands
 
 SHORT = """\
 usage: ./run.sh [FLAG ...] -- COMMAND [WORD ...]

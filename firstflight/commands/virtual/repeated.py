@@ -29,7 +29,7 @@ from firstflight.wire.capture.conversations import written
 from firstflight.wire.capture.report import observed_connections
 from vtime import LinkTimes, Result
 from vtime.command.guest import CommandGuest
-from vtime.uml import guests
+from vtime.memory import guests
 
 SPREAD_JSON = "spread.json"
 MOST_LINES = 200_000  # of a run's output that are compared

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from firstflight.base import files, forked
 from firstflight.findings.charts import Chart
 from firstflight.findings.drawing import bars, connections, groups, lines, pages, squares, style
-from firstflight.findings.findings import ON_THE_WIRE, Report
+from firstflight.findings.findings import Report
+from firstflight.findings.names import ON_THE_WIRE
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PngImage

@@ -21,7 +21,8 @@ import jinja2
 from firstflight.base import files
 from firstflight.base.words import visible_line, keep_units_together
 from firstflight.findings.claims import in_full
-from firstflight.findings.findings import ON_THE_WIRE, Finding, Report, Table
+from firstflight.findings.findings import Finding, Report, Table
+from firstflight.findings.names import ON_THE_WIRE
 from firstflight.findings.render.text import answer_of
 from firstflight.findings.render.values import shortened, written
 

@@ -9,13 +9,13 @@ from firstflight.base.stats import Estimate
 from firstflight.base.words import format_interval, format_number, format_brief, format_range
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
-from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cell_tables import changes_table
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
 from firstflight.study.fetches.figures.figure import Analysis
 from firstflight.study.fetches.figures.queue_hints import queue_hints
 from firstflight.study.fetches.figures.reasons import WhatIfs, asked_about, explained, reasons
+from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
 
@@ -35,7 +35,7 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
     why = tuple(explained(asked_about(analysis.compared, analysis.scenario.cells),
                           analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
     answers = [made[0].sentence for figure, made in figures
-               if kinds.FIGURES[figure.kind].is_answer and not made[0].missing]
+               if FIGURES[figure.kind].is_answer and not made[0].missing]
     if own is None and answers:
         own = Answer(" ".join(answers), notes=why)
     if own is None and analysis.cells and not analysis.scenario.cells and any(

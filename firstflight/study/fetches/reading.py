@@ -1,4 +1,4 @@
-"""Reads scenario files of kind fetches; study.fetches.figures.kinds checks their figures."""
+"""Reads scenario files of kind fetches; study.fetches.scenario.figures checks their figures."""
 
 from __future__ import annotations
 

@@ -6,27 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.findings import Report
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
-from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.study.fetches import reading
-from firstflight.study.fetches.figures import kinds as figure_kinds
-from firstflight.study.fetches.figures import reasons
-from firstflight.study.fetches.figures.cells import changes, settings
+from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, cell_of
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
-from firstflight.study.fetches.verify.verify import every_check, judge_fetch
 from firstflight.study.scenario import grammar
 from firstflight.testbed.messages import ObservedTrial
+
+if TYPE_CHECKING:
+    from firstflight.findings.findings import Report
+    from firstflight.runs.results.checks import Check
+    from firstflight.study.fetches.verify.record import Record
 
 # What a fetch costs in a guest, on two cores.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
@@ -35,7 +34,7 @@ GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
     """The scenario of a file, its figures checked. Raises UsageError."""
     scenario = reading.read_scenario(file)
-    figure_kinds.check(scenario, file.where)
+    figures.check(scenario, file.where)
     return in_full(scenario) if overrides.sample else scenario
 
 
@@ -122,7 +121,12 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
 
 
 class FetchKind(Kind):
-    record = Record
+    """What judges, explains and draws is imported where that begins: a dry run needs none of it."""
+
+    @property
+    def record(self) -> type[Record]:
+        from firstflight.study.fetches.verify.record import Record
+        return Record
 
     def read(self, file: ScenarioFile, overrides: Overrides) -> Scenario:
         return read_scenario(file, overrides)
@@ -132,6 +136,7 @@ class FetchKind(Kind):
 
     def judge(self, trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+        from firstflight.study.fetches.verify.verify import judge_fetch
         return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
                            exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
 
@@ -143,6 +148,7 @@ class FetchKind(Kind):
         return GUEST_FETCH_S[trial.client]
 
     def checks(self) -> Sequence[Check[Any, Any]]:
+        from firstflight.study.fetches.verify.verify import every_check
         return every_check()
 
     def has_all_cells(self, trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
@@ -157,8 +163,9 @@ class FetchKind(Kind):
         scenario = study.scenario
         if not scenario.is_grid:
             return ()
+        from firstflight.study.fetches.figures import cells, reasons
         run = RunData(Path(), {}, measured)
-        compared = reasons.asked_about(changes(settings(run.records)), scenario.cells)
+        compared = reasons.asked_about(cells.changes(cells.settings(run.records)), scenario.cells)
         return reasons.trials_to_ask(compared, reasons.WhatIfs(run.what_ifs))
 
 

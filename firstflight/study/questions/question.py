@@ -22,7 +22,7 @@ from firstflight.runs import schema, sysctls
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_count, check_own_name
 from firstflight.study.fetches import writing
-from firstflight.study.fetches.figures import kinds
+from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, Sweep
@@ -64,7 +64,7 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     head = Head(_title(windows, varied), "a question by flags", name, _claim(values, varied), "",
                 sysctls.of_flags(requested.sysctls, _WHERE))
     made = Scenario(head, (sweep,), tuple(_figures(windows, varied)), cells=True)
-    kinds.check(made, _WHERE)
+    figures.check(made, _WHERE)
     return replace(made, head=replace(head, text=writing.text(made)))
 
 

@@ -11,18 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.claims import DIRECTION, REPRODUCED
-from firstflight.findings.findings import ON_THE_WIRE, Statement
-from firstflight.runs import schema, stated
+from firstflight.findings.names import ON_THE_WIRE, SENTENCES
+from firstflight.runs import schema
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.scenario_file import Head, ScenarioFile
 from firstflight.runs.schema import key
 
+if TYPE_CHECKING:
+    from firstflight.findings.findings import Statement
+
 # Names that no figure may have, and what has them.
-TAKEN = {ON_THE_WIRE: "drawing of kept captures", stated.NAME: "table of the file's own sentences"}
+TAKEN = {ON_THE_WIRE: "drawing of kept captures", SENTENCES: "table of the file's own sentences"}
 
 T = TypeVar("T")
 Tr = TypeVar("Tr", bound=AnyTrial)

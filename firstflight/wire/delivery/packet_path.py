@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from firstflight.findings.findings import Compared
 from firstflight.net.headers import ETHERNET_BYTES
-from firstflight.net.link import Link, Path
+from firstflight.net.link import CHOOSING, Link, Path
 from firstflight.net.path import LEAST_TIMER_NS, NEVER
 from firstflight.net.segments import MS, CaptureError, Packets, frames
-from firstflight.wire.delivery.qdiscs import CHOOSING, arrival_times, shaper
+from firstflight.wire.delivery.qdiscs import arrival_times, shaper
 
 # Timers of a guest wait for each other, LEAST_TIMER_NS each: two of a path, and as many of what
 # else happens just then.

@@ -16,7 +16,6 @@ from firstflight.net.tc import (FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_
                                 htb_ticks, probability)
 from firstflight.net.waiting import LATE_NS
 
-CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
 _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.base.errors import CannotError
-from firstflight.commands.runners import engine_errors
+from firstflight.commands.engines import engine_errors
 from firstflight.runs import cluster
 from firstflight.runs.cluster import cluster as cluster_module
 from firstflight.runs.cluster.cluster import PROJECT, connect, pack

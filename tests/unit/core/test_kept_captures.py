@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from firstflight.runs import scenario_file
+from firstflight.runs.captured import CAPTURES_KEPT, MOST_LOOKED_AT, sample_of
 from firstflight.runs.kinds import Overrides
-from firstflight.runs.measuring import CAPTURES_KEPT, MOST_LOOKED_AT, sample_of
 from firstflight.study import registry
 from tests.unit.core.example import Trial, whole
 

@@ -13,9 +13,10 @@ import pytest
 from firstflight.base.command_line import Progress
 from firstflight.base.errors import FirstFlightError
 from firstflight.net.segments import capture_file
-from firstflight.runs import measuring, runs
-from firstflight.runs.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine,
-                                        Refining, capture_of, file_of, kept, measure, sample_of)
+from firstflight.runs import captured, measuring, runs
+from firstflight.runs.captured import CAPTURES_KEPT, sample_of
+from firstflight.runs.measuring import (CAPTURES, FILES, MeasureOptions, OneMachine, Refining,
+                                        capture_of, file_of, kept, measure)
 from firstflight.study import compared_runs
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
@@ -288,7 +289,7 @@ def test_what_is_not_the_same_is_measured(tmp_path: Path, other: dict[str, Any],
     kept = refining(tmp_path) if "no capture" not in other else replace(
         refining(tmp_path), keep_captures=False)
     if "no capture" in other:
-        monkeypatch.setattr(measuring, "CAPTURES_KEPT", 0)
+        monkeypatch.setattr(captured, "CAPTURES_KEPT", 0)
     begun = longer(2)
     if "failed" in other:
         begun = replace(begun, kind=example.changed(KIND, judge=lambda trial, *_: (

@@ -11,7 +11,7 @@ from firstflight.base.errors import UsageError
 from firstflight.base.stats import Estimate
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded,
                                            Statement, Table)
-from firstflight.runs import scenario_file, stated
+from firstflight.runs import scenario_file, sentences, stated
 from firstflight.runs.stated import CONTRADICTED, HOLDS, NOT_TESTED, OPEN
 from tests.unit.render import reports
 
@@ -40,7 +40,7 @@ BOTH = ["first byte: IW3, ms", "first byte: IW10, ms"]
 
 def word(*tests: dict[str, Any], findings: tuple[Finding, ...] = FINDINGS) -> tuple[str, str]:
     """The result of a sentence with these tests, and where it was found."""
-    (sentence,) = stated.read({"sentence": [{"says": "So it is.", "test": list(tests)}]}, "here")
+    (sentence,) = sentences.read({"sentence": [{"says": "So it is.", "test": list(tests)}]}, "here")
     return stated.tested(sentence, findings)
 
 
@@ -148,17 +148,17 @@ def test_all_tests_of_a_sentence_have_to_hold() -> None:
 
 
 def test_a_report_names_the_sentences_that_its_run_contradicts() -> None:
-    sentences = stated.read({"sentence": [
+    read = sentences.read({"sentence": [
         {"says": f"A byte {end}", "test": [{"figure": "steps", "columns": [column],
                                             "is": "never falls"}]}
         for end, column in zip(("{steps / 2000 / first byte: IW3, ms} later", "later"), BOTH)]},
         "here")
-    report: Report = stated.with_stated(reports.report(findings=FINDINGS), sentences)
+    report: Report = stated.with_stated(reports.report(findings=FINDINGS), read)
     assert [row[:2] for row in report.findings[-1].tables[0].rows] == [
         ("A byte 400.9 later", CONTRADICTED), ("A byte later", HOLDS)]
     (line,) = stated.contradicted(report)
     assert "“A byte 400.9 later” (2 of 3, not in" in line
-    again = stated.with_stated(report, sentences[1:])
+    again = stated.with_stated(report, read[1:])
     assert len(again.findings) == len(report.findings) and not stated.contradicted(again)
     assert stated.with_stated(report, ()).findings == FINDINGS
 

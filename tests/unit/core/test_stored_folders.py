@@ -24,9 +24,9 @@ from firstflight.commands import without_trials
 from firstflight.commands.flags import parse
 from firstflight.commands.virtual import captured
 from firstflight.findings.drawing.style import even_ticks
-from firstflight.runs import measuring, runs, scenario_file
+from firstflight.runs import expected, runs, scenario_file
 from firstflight.runs.kinds import Overrides
-from firstflight.runs.measuring import expected
+from firstflight.runs.expected import expected_time
 from firstflight.runs.results import provenance
 from firstflight.runs.results.facts import COMMAND, RUN, read_facts_file
 from firstflight.runs.results.records import LARGEST, RecordsError
@@ -230,8 +230,8 @@ def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of("ietf78_connections")
     count = len(study.trials)
-    monkeypatch.setattr(measuring, "KEPT", tmp_path)
-    assert expected(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
+    monkeypatch.setattr(expected, "KEPT", tmp_path)
+    assert expected_time(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
 
     def stored(name: str, wall_s: float, rows: int, **facts: Any) -> None:
         files.write(tmp_path / study.head.name / name / "run.json", json.dumps({
@@ -240,26 +240,26 @@ def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
     stored("20260101T000000.000Z-uml", 9, count, engine="host")
     stored("20260102T000000.000Z-uml", 9, count, state="running")
     stored("20260104T000000.000Z-uml", 9, 1)
-    assert expected(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
+    assert expected_time(study, "uml", 2, tmp_path).startswith("unknown, since no such run")
     stored("20260105T000000.000Z-uml", 2100, count, scenario_file="with another comment")
     stored("20260106T000000.000Z-uml", 2, 2 * count)
-    assert expected(study, "uml", 2, tmp_path) == "about 2100 s, as the last such run took"
-    assert expected(study, "uml", 4, tmp_path).startswith("about 1050 s")
+    assert expected_time(study, "uml", 2, tmp_path) == "about 2100 s, as the last such run took"
+    assert expected_time(study, "uml", 4, tmp_path).startswith("about 1050 s")
     half = replace(study, trials=study.trials[:count // 2])
-    assert expected(half, "uml", 2, tmp_path).startswith(
+    assert expected_time(half, "uml", 2, tmp_path).startswith(
         f"about {2100 * (count // 2) / count:.0f} s")
     monkeypatch.setattr(scenario_file, "names", list)
-    assert expected(study, "uml", 2, tmp_path).startswith("about 1 s"), "of a file or question"
+    assert expected_time(study, "uml", 2, tmp_path).startswith("about 1 s"), "of a file or question"
 
 
 @pytest.mark.parametrize("name", scenario_file.names())
 def test_a_fresh_clone_names_what_the_kept_run_took(name: str, tmp_path: Path) -> None:
     study = study_of(name)
-    wall_s = json.loads((measuring.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
-    assert expected(study, "uml", 2, tmp_path).startswith(
+    wall_s = json.loads((expected.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
+    assert expected_time(study, "uml", 2, tmp_path).startswith(
         f"about {wall_s:.0f} s, as the run of docs/results took on ")
-    for others in (expected(study, "host", 2, tmp_path),
-                   expected(replace(study, whole=False), "uml", 2, tmp_path)):
+    for others in (expected_time(study, "host", 2, tmp_path),
+                   expected_time(replace(study, whole=False), "uml", 2, tmp_path)):
         assert others.startswith("unknown, since no such run")
 
 
@@ -270,5 +270,5 @@ def test_minutes_in_questions_are_those_of_the_kept_run() -> None:
                           r"(\w+) minutes?\. ", text)
     assert promised
     for name, word in promised:
-        wall_s = json.loads((measuring.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
+        wall_s = json.loads((expected.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
         assert ("Zero", "One", "Two", "Three", "Four", "Five")[round(wall_s / 60)] == word, name

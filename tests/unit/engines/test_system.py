@@ -26,7 +26,8 @@ from firstflight.testbed.worker import worker
 from vtime import confine, system
 from vtime.console import EngineCannot
 from vtime.kernel import debian
-from vtime.uml import MEMORY_MB, confining, guest_command, guests
+from vtime.memory import MEMORY_MB, guests
+from vtime.uml import confining, guest_command
 
 
 TRIAL = {"id": "t", "kind": "fetch", "network": {}, "system": system.NEWER}

@@ -24,6 +24,7 @@ from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_
 from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.figures.claims import judge_panel
 from firstflight.study.fetches.figures.raw_cells import finding, published_cells, PublishedCells
+from firstflight.study.fetches.scenario.figures import ALSO
 from firstflight.study.fetches.scenario.population import Population, Populations
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.trial import Trial
@@ -336,11 +337,11 @@ def drawn() -> Any:
         yield drawing.figure_of(ccdf.chart(PANEL, samples.bar_chart()))
 
 
-@pytest.mark.parametrize("name", bars.ALSO)
+@pytest.mark.parametrize("name", ALSO)
 def test_nothing_is_clipped_or_on_another(name: str) -> None:
     """Of any further chart of what is behind the bars."""
     with drawing.style.settings():
-        samples.check_fits(drawing.figure_of(bars.ALSO[name](PANEL, samples.bar_chart())))
+        samples.check_fits(drawing.figure_of(bars.also(name)(PANEL, samples.bar_chart())))
 
 
 def test_a_curve_is_the_weight_above_each_value() -> None:

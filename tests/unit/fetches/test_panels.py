@@ -28,6 +28,7 @@ from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.figures.grid import mean_interval, square_of
 from firstflight.study.fetches.figures.panels import improvement, window_sweep
 from firstflight.study.fetches.scenario import rows
+from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
@@ -374,7 +375,7 @@ def test_a_figure_of_goodput_gains_where_times_are_saved(
 def test_every_kind_of_figure_has_one_of_goodput() -> None:
     """But packets, which have no metric, and percentiles, which are of a population."""
     of_goodput = {figure.kind for figure in stored_questions.goodput_study().scenario.figures}
-    assert of_goodput == {*kinds.FIGURES} - {"packets", "percentiles"}, (
+    assert of_goodput == {*FIGURES} - {"packets", "percentiles"}, (
         "tests/golden/fetches/goodput.toml needs a [[figure]] of each kind")
 
 
@@ -466,3 +467,9 @@ def test_a_window_is_the_fastest_only_where_no_other_takes_as_long(largest_ms: f
              for trial in [replace(record.trial, initcwnd=window)]]
     sentence = answer_of_cells(cells, changes(cells), False).sentence
     assert ("10 is the fastest" in sentence) == said
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_the_functions_that_a_kind_of_figure_names_are_there(kind: str) -> None:
+    for name in filter(None, (FIGURES[kind].make, FIGURES[kind].rows)):
+        assert callable(kinds.function(name))

@@ -10,11 +10,11 @@ import pytest
 
 from firstflight.model.network import Happening
 from firstflight.model.predict import first_flight, predict
-from firstflight.model.receiver import RECEIVE_BUFFERS, window_unit
+from firstflight.model.receiver import window_unit
 from firstflight.model.simulate import Simulation
 from firstflight.model.timers import GIVEN_UP_MS
 from firstflight.model.transfer import Transfer
-from firstflight.model.writer import SEND_BUFFERS
+from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.segments import MS, MSS
 from tests.transfers import changed, transfer
 

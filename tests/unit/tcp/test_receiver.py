@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
+from firstflight.model.receiver import Receiver, receive_window, window_unit
 from firstflight.model.simulate import ReadCalls
 from firstflight.model.transfer import Secure
+from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.path import Clock, Sent
 from firstflight.net.segments import MS, MSS
 from tests.transfers import transfer

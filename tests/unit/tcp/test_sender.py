@@ -6,10 +6,11 @@ from collections import deque
 
 import pytest
 
-from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver
+from firstflight.model.receiver import Receiver
 from firstflight.model.sender import Sender
 from firstflight.model.timers import LONGEST_TIMEOUT, LossTimer
-from firstflight.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
+from firstflight.model.writer import Waiting
+from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.path import Clock, RoundTrip, Sent
 from firstflight.net.segments import MS, MSS
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from firstflight.model.congestion import WindowUse, additive_increase
-from firstflight.model.receiver import RECEIVE_BUFFERS, Receiver
+from firstflight.model.receiver import Receiver
 from firstflight.model.sender import Sender
 from firstflight.model.window import Cubic
+from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.path import NEVER, Clock, Sent
 from firstflight.net.segments import MS, MSS
 

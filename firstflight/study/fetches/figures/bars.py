@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.bar import Bar
-from firstflight.findings.charts import BarChart, Chart, TimeChart
+from firstflight.findings.charts import BarChart, Chart, LineChart, TimeChart
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.net.segments import MSS
-from firstflight.study.fetches.figures import ccdf, summary
+from firstflight.study.fetches.figures import summary
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
 from firstflight.study.fetches.figures.figure import Analysis, fixed, interval
 from firstflight.study.fetches.figures.recovery import (ABOVE_LOSS, beyond_lossless, effect,
@@ -27,8 +28,6 @@ TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with th
              " the same responses under both windows. This is what the window does.")
 IN_SEGMENTS = "send_buffer_bytes"  # a quantity that sources give in segments
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
-
-ALSO = {"ccdf": ccdf.chart}  # further charts of what is behind the bars, by their names
 
 ColumnGetter = tuple[Column, Callable[[Bar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
@@ -52,7 +51,14 @@ def bars(analysis: Analysis, figure: Figure) -> list[Finding]:
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.is_published else ""),
         *(Finding(f"{figure.name}_{name}", further.title, chart=further)
-          for name in figure.also for further in [ALSO[name](panel, drawn)])]
+          for name in figure.also for further in [also(name)(panel, drawn)])]
+
+
+def also(name: str) -> Callable[[BarFigure, Chart], LineChart]:
+    """What draws a further chart of what is behind bars (study.fetches.scenario.figures.ALSO)."""
+    chart: Callable[[BarFigure, Chart], LineChart] = import_module(
+        f"{__package__}.{name}").chart
+    return chart
 
 
 def figure_table(scenario: Scenario, panel: BarFigure) -> Table:

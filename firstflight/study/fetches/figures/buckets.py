@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import of_baseline, percent_of
 from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.scenario.figures import check_joint_labels
 from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import Cell, Sweep, bucket_value, cell_of
 from firstflight.study.fetches.verify.record import Record
@@ -146,12 +146,3 @@ def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCell
              if (share := shares.get((rtts.label(cell.rtt_ms),
                                       bandwidths.label(cell.bandwidth_kbps), label)))]
             for label in axis.labels]
-
-
-def check_joint_labels(scenario: Scenario, where: str) -> None:
-    """The axes have the buckets of the joint distribution. Raises UsageError."""
-    for by in published.SHARES_PANELS:
-        axis, known = scenario.axis(by), tuple(published.shares(by))
-        if axis and axis.labels != known:
-            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
-                             f" the joint distribution has {', '.join(known)}")

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.quantity import in_words
 from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import Ends
-from firstflight.findings.findings import Finding, Interval
+from firstflight.findings.findings import Interval
 from firstflight.findings.quantities import quantity
-from firstflight.parameters import SWEPT
-from firstflight.runs import schema
 from firstflight.runs.kinds import RunData
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange
 from firstflight.study.fetches.figures.reasons import WhatIfs
-from firstflight.study.fetches.scenario.scenario import Figure, Scenario
+from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
 from firstflight.study.fetches.scenario.sweep import Cell
 from firstflight.study.fetches.verify.record import Record
 
-ANY = "any"
 # What a reader needs to know of a figure where it does not vary.
 FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_bytes")
 
@@ -51,35 +48,6 @@ class Analysis:
     @property
     def records(self) -> Sequence[Record]:
         return self.run.records
-
-
-@dataclass(frozen=True)
-class FigureKind:
-    """check: raises UsageError where a figure does not go with its scenario; (…, where). None of
-    what no sweep has.
-
-    make: of a run the figure's finding, and any that show the same otherwise; none where it shows
-    nothing. Raises NoPanel where it cannot be.
-    claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
-    what is measured on a sweep, on the whole or a part; has_down: whether it may have a
-    second quantity; is_of_pairs: whether it compares two windows, and no more; is_answer:
-    its sentence answers by itself.
-    """
-
-    check: Callable[[Scenario, Figure, str], None] | None
-    make: Callable[[Analysis, Figure], Sequence[Finding]]
-    claims: tuple[str, ...] = ()
-    by: str = ANY
-    rows: Callable[[Scenario, Figure, Sequence[Record], bool], BarFigure] | None = None
-    has_down: bool = False
-    is_of_pairs: bool = False
-    is_answer: bool = False
-
-
-def check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Its quantities are lists of a sweep. Raises UsageError."""
-    for by in filter(None, (figure.by, figure.down)):
-        schema.one_of(by, SWEPT, f"{where}: by")
 
 
 def interval(ends: Ends | None) -> Interval | None:

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from firstflight.base.errors import UsageError
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import Difference, Excluded
 from firstflight.runs.results.records import PASS
 from firstflight.study.compare import Row, Rows, difference, resampled_in_cells
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel, Sample
-from firstflight.study.fetches.figures.buckets import (ByCell, by_cell, check_joint_labels,
-                                                       published_bars, sign_of, weighted_cells)
+from firstflight.study.fetches.figures.buckets import (ByCell, by_cell, published_bars, sign_of,
+                                                       weighted_cells)
 from firstflight.study.fetches.scenario.path import PathParameters
-from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
-from firstflight.study.fetches.scenario.sweep import Cell, Sweep, Value
+from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
+from firstflight.study.fetches.scenario.sweep import Cell, Value
 from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.record import Record
-from firstflight.study.scenario import published
 
 
 @dataclass(frozen=True)
@@ -188,55 +186,3 @@ def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
                       " verdict_reason and error in trials.csv, then measure again with --fresh")
     return Bar(label, made, known.get(label, Published()), value, axis.share_percent(value),
                of_experiment=figure.percent_of == OF_EXPERIMENT)
-
-
-# What goes with what -----------------------------------------------------------------
-
-def check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
-    sweep = scenario.sweep(figure.sweep)
-    if sweep.combination_count() > 1 or figure.weights:
-        raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
-                         f" {sweep.combination_count()}")
-
-
-def check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
-    if figure.weights == JOINT:
-        return _check_joint(scenario, figure, where)
-    sweep = scenario.sweep(figure.sweep)
-    counts = sweep.counted(figure.by)
-    check_same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
-    if not figure.weights:
-        if max(counts.values()) > 1:
-            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
-                             " say by which axis they are weighted")
-        return
-    weights = scenario.axis(figure.weights)
-    if weights is None or not weights.shares_percent:
-        raise UsageError(f"{where}: weights: there is no [[axis]] with"
-                         f' by = "{figure.weights}" and shares_percent')
-    check_same_values(weights.values, sweep, figure.weights, where)
-
-
-def check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
-    """The axis has the values of the sweep. Raises UsageError."""
-    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
-    if odd:
-        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
-                         f" {', '.join(Axis('', tuple(odd)).labels)}")
-
-
-def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
-    if figure.by != "bdp_bytes":
-        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
-    sweep = scenario.sweep(figure.sweep)
-    for by in published.SHARES_PANELS:
-        axis = scenario.axis(by)
-        if axis is None:
-            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
-        if by != "bdp_bytes":
-            check_same_values(axis.values, sweep, by, where)
-    if sweep.combination_count() > len(sweep.networks):
-        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
-    check_joint_labels(scenario, where)

@@ -139,7 +139,7 @@ class Figure(grammar.Figure):
     file then only names the bars.
     """
 
-    kind: str  # of study.fetches.figures.kinds.FIGURES
+    kind: str  # of study.fetches.scenario.figures.FIGURES
     by: str = key("", reader=_BY)
     down: str = key("", reader=_BY)
     weights: str = ""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from firstflight.model.receiver import RECEIVE_BUFFERS
-from firstflight.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
+from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.segments import TIMESTAMP_BYTES
 from firstflight.parameters import default
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.net.link import CHOOSING
 from firstflight.parameters import default
 from firstflight.study.fetches.scenario.tcp import AMPLE_WINDOW
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
-from firstflight.wire.delivery.qdiscs import CHOOSING
 
 FASTER = 10  # times the bandwidth: what then limits a transfer is its round trips
 _PACED_BY_QDISC, _PACING_CONTROLS = "fq", ("bbr",)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from firstflight.findings.findings import Compared
 from firstflight.model.receiver import first_window, window_unit
-from firstflight.model.writer import buffer_per_segment
+from firstflight.net.buffers import buffer_per_segment
 from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
                                      OPTION_TIMESTAMP, tcp_options)
 from firstflight.net.segments import TIMESTAMP_BYTES, Segment

@@ -15,12 +15,12 @@ from firstflight.findings.findings import Compared
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
+from firstflight.net.link import CHOOSING
 from firstflight.study.fetches.scenario.response import segments_at_once
 from firstflight.study.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes
 from firstflight.study.fetches.verify.observed import HOST, TCP, Observed
 from firstflight.study.fetches.verify.transfers import more_digits, secure_of, transfer_of
 from firstflight.wire.delivery.packet_path import PATH
-from firstflight.wire.delivery.qdiscs import CHOOSING
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
 
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.

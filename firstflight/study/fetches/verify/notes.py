@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from firstflight.base.words import plain
+from firstflight.net.link import CHOOSING
 from firstflight.study.fetches.scenario.server import BUILTIN, OWN
 from firstflight.study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from firstflight.study.fetches.verify.observed import HOST, TCP
 from firstflight.study.fetches.verify.record import Record
 from firstflight.wire.delivery.packet_path import PATH
-from firstflight.wire.delivery.qdiscs import CHOOSING
 
 
 def is_limited(record: Record) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from firstflight.model.transfer import CONGESTION_CONTROLS
+from firstflight.net.link import CHOOSING
 from firstflight.net.path import STAMP_MS
 from firstflight.net.segments import MS, Segment
 from firstflight.study.fetches.scenario.server import OWN
@@ -17,7 +18,6 @@ from firstflight.study.fetches.verify.transfers import wire_bytes
 from firstflight.testbed.messages import Drops, Fetch, Response
 from firstflight.wire.delivery.host import Pauses, find_uncaused
 from firstflight.wire.delivery.packet_path import Delivery
-from firstflight.wire.delivery.qdiscs import CHOOSING
 from firstflight.wire.exchange import Exchange, bandwidth_behind, seen_rtt_ms
 from firstflight.wire.flights import flights
 from firstflight.wire.messages import Early, Messages

@@ -1,0 +1,30 @@
+"""run.sh --dry-run: what a run would do."""
+
+from __future__ import annotations
+
+import argparse
+
+from firstflight.base.words import escaped
+from firstflight.commands.engines import engine_errors, planned
+from firstflight.runs.expected import expected_time
+from firstflight.runs.kinds import Study
+from firstflight.testbed.network.commands import commands_of
+
+DRY_RUN_LISTED = 20
+
+
+def dry_run(study: Study, arguments: argparse.Namespace) -> None:
+    """Print what a run would do. Raises CannotError for more guests than this machine can have."""
+    with engine_errors():
+        engine, jobs = planned(arguments)
+    print(f"{study.head.name}: {len(study.trials)} trials")
+    for trial in study.trials[:DRY_RUN_LISTED]:
+        print(f"  {trial.id}")
+    if len(study.trials) > DRY_RUN_LISTED:
+        print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
+    if study.trials:
+        print("commands of the first trial:")
+        for command in commands_of(study.trials[0].job(), study.head.sysctls):
+            print(escaped(f"  {command}"))
+    print(f"expected time: {expected_time(study, engine, jobs, arguments.results)}"
+          f" ({engine} engine)")

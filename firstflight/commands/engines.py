@@ -1,0 +1,44 @@
+"""The engines of a command line, before any is there: what it may name, and which would run."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from firstflight.base import files
+from firstflight.base.errors import CannotError, FirstFlightError, resume_hint
+from firstflight.testbed.messages import HOST, UML
+from vtime import memory
+from vtime.console import EngineCannot, EngineError
+
+
+def congestion_controls() -> list[str]:
+    """Those of the guest's kernel, by its configuration and the sources that are added to it."""
+    guest = files.PROJECT / "vtime" / "kernel"
+    config = (guest / "kernel.config").read_text(encoding="utf-8")
+    added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
+    return ["reno", *(name.lower() for name in
+                      re.findall(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", config, re.MULTILINE)),
+            *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """What an engine raises as the errors that users read."""
+    try:
+        yield
+    except EngineCannot as error:
+        raise CannotError(str(error)) from error
+    except EngineError as error:
+        raise FirstFlightError(f"{error}{resume_hint(error)}") from error
+
+
+def planned(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The engine that would run trials and its guests, also where run.sh has to build its
+    kernel first. Raises EngineCannot."""
+    if arguments.engine == HOST or platform.machine() != "x86_64":
+        return HOST, 1
+    return UML, memory.guests(arguments.jobs)

@@ -1,0 +1,128 @@
+"""Measuring the studies of a command line: records, a page, figures and text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from firstflight.base import errors, files
+from firstflight.base.command_line import print_while_read, say, terminal_width
+from firstflight.base.files import WriteError
+from firstflight.commands.engines import engine_errors
+from firstflight.commands.runners import measurer_for
+from firstflight.findings.render import text
+from firstflight.runs import runs
+from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.measuring import MeasureOptions, Refining, measure
+from firstflight.runs.results import provenance
+from firstflight.runs.results.records import FAIL
+
+OWN_CAPTURES = 64  # trials
+MOST_NAMES = 3  # of files in one folder, in a line; more are counted
+
+
+def worst(statuses: Sequence[int]) -> int:
+    """The status of several scenarios: a failure counts most, then a verdict."""
+    return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT,
+                                       errors.CONDITION, errors.UNREAD)
+                 if status in statuses), errors.OK)
+
+
+def run_study(study: Study, arguments: argparse.Namespace) -> int:
+    """Measure one scenario and show its report; return the exit status."""
+    return show(study, measured(study, arguments), arguments)
+
+
+def measured(study: Study, arguments: argparse.Namespace,
+             refining: Refining | None = None) -> RunData:
+    """Measure one scenario."""
+    with engine_errors(), measurer_for(study, arguments) as measurer:
+        return measure(study, measurer, replace(options_of(arguments, len(study.trials)),
+                                                refining=refining))
+
+
+def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
+    """Write the page and figures of a run, then print; return the exit status.
+
+    In this order: a reader who leaves early (`| head`) loses nothing but the text.
+    """
+    report = study.report(run)
+    written = [run.folder / runs.TRIALS_CSV]
+    lost: list[WriteError] = []
+
+    def keep(save: Callable[[], list[Path]]) -> None:
+        """What cannot be saved stops nothing else."""
+        try:
+            written.extend(save())
+        except WriteError as error:
+            lost.append(error)
+    if arguments.export:
+        from firstflight.findings.render import data
+        form, path = arguments.export
+        keep(lambda: [files.write(Path(path), data.exported(form, report))])
+    if ((study.whole or any(finding.bars for finding in report.findings))
+            and not arguments.no_figures):
+        from firstflight.findings import drawing  # and with it matplotlib: only where it draws
+        from firstflight.findings.render import page
+        images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
+        is_apart = not study.whole and arguments.figures == files.PROJECT / "figures"
+        folder = run.folder if is_apart else arguments.figures  # the whole scenario's stay
+        keep(lambda: drawing.save(report.name, images, folder, arguments.format))
+        keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
+    rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
+    was_read = print_while_read(f"{rendered}{files_written(written, arguments.full)}\n")
+    for error in lost:
+        say(f"run.sh: {error}")
+    if lost:
+        return errors.FAILED
+    if status := status_of(run):
+        return status
+    judged = [condition.holds(run.records) for condition in arguments.fail_if]
+    if judged:
+        was_read = print_while_read("\n".join(line for _, line in judged)) and was_read
+    if any(holds for holds, _ in judged):
+        return errors.CONDITION
+    return errors.OK if was_read else errors.UNREAD
+
+
+def files_written(written: Sequence[Path], full: bool) -> str:
+    """Where everything went, a line for each folder: relative below the current one."""
+    folders: dict[Path, list[Path]] = {}
+    for path in written:
+        folders.setdefault(path.parent, []).append(path)
+    lines = []
+    more = "" if full else " (every table: the page, or --full)"
+    for folder, paths in folders.items():
+        names = [path.name for path in paths]
+        what = ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} figures"
+        where = Path(os.path.relpath(folder))
+        lines.append(f"{what} in {folder if '..' in where.parts else where}{more}")
+        more = ""
+    return "\n".join(lines)
+
+
+def options_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
+    """Where and how to measure, and what run.json records of the command and the machine.
+
+    A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
+    """
+    kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
+    return MeasureOptions(
+        arguments.results, arguments.seed, arguments.fresh, kept,
+        {"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)}, arguments.quiet,
+        reasons=not arguments.no_reasons)
+
+
+def status_of(run: RunData) -> int:
+    """CANNOT where this machine lacks what every trial needs; the report names it."""
+    if run.records and all(record.was_skipped for record in run.records):
+        return errors.CANNOT
+    if not all(record.ok or record.failed_as_expected for record in run.records):
+        return errors.FAILED
+    if any(record.verdict == FAIL for record in run.records):
+        return errors.VERDICT
+    return errors.OK

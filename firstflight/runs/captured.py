@@ -1,0 +1,74 @@
+"""Which trials' packets are kept: a few, across the whole range of networks and sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+
+from firstflight.runs.kinds import AnyTrial
+from firstflight.runs.results.records import requested_fields
+
+CAPTURES_KEPT = 8  # trials or a few more, unless all are requested
+MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
+# What differs between two trials of one cell: the windows that are compared.
+WITHIN_A_CELL = ("initcwnd", "window", "clients")
+NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
+
+Cell = tuple[object, ...]  # the values that its trials have in common
+
+
+def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
+    """The ids of some trials, of each chosen cell the first and the last window.
+
+    The next cell is the one with most of the ends of quantities that none
+    has yet, and of several the one that is farthest from those chosen. It
+    depends on all trials, not on which are missing: a resumed run keeps the
+    same.
+    """
+    if not trials:
+        return set()
+    names = [column.name for column in requested_fields(type(trials[0]))
+             if column.name not in WITHIN_A_CELL]
+    cell_of = attrgetter(*names)
+    first: dict[Cell, AnyTrial] = {}
+    last: dict[Cell, AnyTrial] = {}
+    for trial in trials:
+        cell = cell_of(trial)
+        first.setdefault(cell, trial)
+        last[cell] = trial
+    places = _places(names, evenly(list(first), MOST_LOOKED_AT))
+    chosen: set[str] = set()
+    ends: set[tuple[str, float]] = set()
+    distance = dict.fromkeys(places, 0.0)
+    while distance and len(chosen) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
+        chosen |= {first[cell].id, last[cell].id}
+        ends |= _ends(places[cell])
+        del distance[cell]
+        for other in distance:
+            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            distance[other] = min(distance[other] or apart, apart)
+    return chosen
+
+
+def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
+    """No more than so many of the cells, evenly spread from the first on."""
+    return cells[::max(1, math.ceil(len(cells) / most))]
+
+
+def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
+
+
+def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+    for name, column in zip(names, zip(*cells)):
+        values = set(column)
+        if name not in NO_AXIS and len(values) > 1:
+            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
+            for cell, value in zip(cells, column):
+                places[cell][name] = axis[value]
+    return places

@@ -1,0 +1,42 @@
+"""How long measuring will take, by what it took before."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+
+from firstflight.base import files
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import Study
+
+MOST_RUNS = 20  # stored ones that are looked at
+KEPT = files.PROJECT / "docs" / "results"  # reports of whole scenarios (findings/render/data.py)
+
+
+def expected_time(study: Study, engine: str, jobs: int, results: Path) -> str:
+    """How long measuring will take, in words: what the last such run took, or unknown.
+
+    That is of the same engine and scenario, or of the same question, and of the number of trials
+    that is nearest, at least half as many. Without one it is the run of docs/results, of a whole
+    scenario.
+    """
+    count, took, named = len(study.trials), [], study.head.name in scenario_file.names()
+    for folder in runs.newest_first(results / study.head.name)[:MOST_RUNS]:
+        facts = runs.read_facts(folder)
+        rows = facts.get("trials", {}).get("rows")
+        if isinstance(rows, int) and 2 * rows >= count > 0 and (
+                facts.get("state"), facts.get("engine")) == (runs.COMPLETE, engine) and (
+                    named or facts.get("scenario_file") == study.head.text):
+            each_s = facts.get("wall_s", 0) * min(facts.get("jobs", 1), rows) / rows
+            took.append((abs(rows - count), each_s * count / min(jobs, count)))
+    if took:
+        return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
+    if named and study.whole:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            kept_facts = json.loads(files.content(KEPT / f"{study.head.name}.json"))["facts"]
+            if kept_facts.get("engine") == engine and "wall_s" in kept_facts:
+                return (f"about {kept_facts['wall_s']:.0f} s, as the run of docs/results took on"
+                        f" {kept_facts.get('machine', {}).get('cpus', 'other')} processors")
+    return "unknown, since no such run is stored; progress shows it once trials are measured"
