@@ -33,6 +33,9 @@ class Parameter:
     random: what it does is drawn from the trial's seed. computed: the wire shows what it does to
         each packet, and wire.delivery computes that; else no packet is judged by itself where it
         is set. disorder: why packets may come out of order, or look lost to TCP.
+    builtin: in words, what only server.py can do if it is not the default. newer: what only
+        Debian 13's programs can do if it is not the default; newer_values: which values only they
+        can.
     """
 
     subject: str
@@ -46,6 +49,9 @@ class Parameter:
     random: bool = False
     computed: bool = True
     disorder: str = ""
+    builtin: str = ""
+    newer: str = ""
+    newer_values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for attribute in ("key", "field"):
@@ -141,7 +147,8 @@ _ROWS = (
     Parameter(RESPONSE, Quantity(
         "gap_ms", "a pause", "ms", 0, 60_000, head="gap", label="time of the back-end",
         flag="--think", default="0",
-        flag_help="times of the back-end: headers leave at once, the body after them")),
+        flag_help="times of the back-end: headers leave at once, the body after them"),
+        builtin="a back-end (gap_ms, --think)"),
     Parameter(NETWORK, Quantity(
         "htb_burst_bytes", "a burst", "bytes", 0, 10_000_000, whole=True, head="HTB burst",
         label="burst of HTB, which shapes in the place of netem", default="0"),
@@ -156,14 +163,14 @@ _ROWS = (
         tag="arp", modelled=False),
     Parameter(PUBLISHED, Sizes(
         "head", "the writes of the headers", "bytes", head="writes of the headers"),
-        tag="head", modelled=False),
+        tag="head", modelled=False, builtin="writes of headers (head)"),
     Parameter(PUBLISHED, Word(
         "nagle", "Nagle's algorithm", head="Nagle", known=("off", "on"), default="off"),
-        tag="nagle", modelled=False),
+        tag="nagle", modelled=False, builtin="Nagle's algorithm (nagle)"),
     Parameter(PUBLISHED, Word(
         "framing", "what ends a body", head="body ends by", known=("length", "close"),
         default="length"),
-        tag="", modelled=False),
+        tag="", modelled=False, builtin="a body without a length (framing)"),
     Parameter(PUBLISHED, Word(
         "loss_probes", "the server's tail loss probes", head="loss probes", known=("on", "off"),
         default="on"),
@@ -178,7 +185,7 @@ _ROWS = (
     Parameter(PUBLISHED, Quantity(
         "send_buffer_bytes", "a send buffer", "bytes", 0, 212_992, whole=True, head="SO_SNDBUF",
         label="SO_SNDBUF of the server", default="0", zero="not set", why=" (net.core.wmem_max)"),
-        tag="sndbuf"),
+        tag="sndbuf", builtin="a send buffer of its own (send_buffer_bytes)"),
     Parameter(TLS, Quantity(
         "chain_bytes", "a certificate chain", "bytes", 0, 96_000, whole=True, head="chain",
         label="certificate chain", flag="--chain", default="0",
@@ -190,7 +197,7 @@ _ROWS = (
         flag="--signature", default="ed25519",
         known=("ed25519", "ecdsa", "rsa2048", "mldsa44", "mldsa65", "mldsa87", "slhdsa128s"),
         flag_help="signatures of the chains; the rest of a chain's bytes is an extension"),
-        tag="signature"),
+        tag="signature", newer_values=("mldsa44", "mldsa65", "mldsa87", "slhdsa128s")),
     Parameter(TLS, Quantity(
         "intermediates", "a number of intermediates", "", 0, 8, whole=True, head="intermediates",
         label="intermediate certificates", flag="--intermediates", default="0",
@@ -211,7 +218,7 @@ _ROWS = (
         label="early data (0-RTT)", flag="--early-data", default="0",
         flag_help="0-RTT: a resumed session's request leaves with the client's hello, to nginx;"
                   " 1: as it is, else padded to so many bytes"),
-        tag="early"),
+        tag="early", newer="early data (0-RTT) (early_data_bytes, --early-data)"),
     Parameter(TLS, Quantity(
         "record_bytes", "a record", "bytes", 64, 16_384, whole=True, head="record",
         label="TLS record, and write", flag="--record", default="16384",
@@ -221,12 +228,12 @@ _ROWS = (
         "buffer_bytes", "a buffer", "bytes", 0, 65_536, whole=True, head="buffer",
         label="buffer of the first messages", flag="--tls-buffer", default="4096",
         flag_help="the buffer that the server writes its first messages through; 0: one write"),
-        tag="buffer"),
+        tag="buffer", builtin="a buffer of its own (buffer_bytes, --tls-buffer)"),
     Parameter(TLS, Word(
         "key_share", "a key share", head="key share", label="key exchange", flag="--key-share",
         default="x25519", known=("x25519", "x25519mlkem768"),
         flag_help="key exchanges that the client offers"),
-        tag="key"),
+        tag="key", newer_values=("x25519mlkem768",)),
     Parameter(SERVER, Word(
         "server", "a server", head="server", label="server", flag="--server", default="builtin",
         known=("builtin", "nginx", "own"),

@@ -34,7 +34,7 @@ from firstflight.runs.results.records import PASS
 from firstflight.study.page import objects
 from firstflight.study.page.objects import PageObject
 from firstflight.study.page.record import PageRecord
-from firstflight.study.page.scenario import seed_of
+from firstflight.study.scenario.seeds import netem_seed
 from firstflight.study.page.trial import BUILTIN, NGINX, PageTrial
 from firstflight.study.page.verify import judge_page
 from firstflight.testbed.guests import UmlEngine
@@ -83,7 +83,7 @@ def drawn(seed: int, number: int) -> PageTrial:
         connections=1 if http == "2" else draw.choice((1, 2, 6, 6, 8)), server=server,
         initcwnd=int(between(draw, 1, 100)), initrwnd=draw.choice((1000, 1000, 1000, 100, 44)),
         congestion_control=draw.choice(("cubic", "cubic", "reno", "bbr")), repeat=1,
-        seed=seed_of(seed, number) if loss_percent else 0, objects=objects.text_of(content))
+        seed=netem_seed(seed, number) if loss_percent else 0, objects=objects.text_of(content))
 
 
 # One packet changed -------------------------------------------------------------------

@@ -50,7 +50,7 @@ from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.sysctls import sysctls_of
 from firstflight.study.fetches.scenario.server import HERE
-from firstflight.study.fetches.scenario.sweep import queue_of, seed_of
+from firstflight.study.fetches.scenario.sweep import queue_of
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.integrity import is_modelled
 from firstflight.study.fetches.verify.observed import EXACT
@@ -58,6 +58,7 @@ from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import transfer_of
 from firstflight.study.fetches.verify.verify import every_check, judge_fetch
 from firstflight.study.questions.question import ASKED
+from firstflight.study.scenario.seeds import netem_seed
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
 from vtime.uml import built_kernel
@@ -101,7 +102,7 @@ def sample_crossed(seed: int, number: int) -> Trial:
     if values["gap_ms"] and draw.random() < 0.5:
         values["burst_bytes"] = int(between(draw, 1, values["response_bytes"]))
     trial = Trial(scenario="transfers", repeat=1, part="random", sample=number, **values)
-    return replace(trial, seed=seed_of(number, 1)) if trial.is_random else trial
+    return replace(trial, seed=netem_seed(number, 1)) if trial.is_random else trial
 
 
 def _draw_connection(draw: random.Random, values: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""A bar: what a larger window changes in one bucket, what was published of it, and the result.
+"""A bar: what a larger window changes in one bucket, the published value, and the result.
 
-Whoever makes bars, judges them, draws them or writes their table has the same ones.
+The same bars are built, judged, drawn and written as tables.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from firstflight.findings.difference import Difference
 
 @dataclass(frozen=True)
 class Published:
-    """What was published of a bar, in the unit of the figure's metric.
+    """What was published of a bar.
 
-    absolute, percent: the improvement, of the baseline, converted where it was
-    printed otherwise; level: of a window sweep, the value under this window.
-    error, error_points: how far a value may be from what was meant, by rounding and reading.
-    responses_percent: the share of responses.
+    absolute: the improvement in the unit of the figure's metric; percent: in percent of the
+    baseline, converted where the source prints another percentage. level: in a window sweep, the
+    value under this window. error, error_points: how far rounding, or reading a figure, may have
+    moved a value. responses_percent: the share of responses.
     """
 
     absolute: float | None = None
@@ -35,8 +35,9 @@ class Bar:
     """One bucket of a figure of improvements, or one window of a window sweep.
 
     difference: of the figure's metric; in a window sweep the experiment is the bar's window.
-    value: what the label names. share_percent: of all responses. of_experiment: the source prints
-    percentages of the experiment's value, not of the base's. above: two lines of text over the bar.
+    value: what the label names. share_percent: the share of all responses. of_experiment: the
+    source prints percentages of the experiment's value, not of the base's. above: two lines of
+    text above the bar.
     """
 
     label: str

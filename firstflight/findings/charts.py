@@ -330,7 +330,7 @@ class Mark:
     kind: handshake and ticket are TLS's messages before the response, data the rest.
     """
 
-    kind: Literal["handshake", "ticket", "data", "again", "lost"]
+    kind: Literal["handshake", "ticket", "data", "retransmitted", "lost"]
     time_ms: float
     from_bytes: float
     to_bytes: float

@@ -1,14 +1,15 @@
 """Claims: published numbers and sentences next to measured ones, and one result for each.
 
-A test of equivalence by intervals decides (two one-sided tests; Schuirmann 1987, J.
-Pharmacokinetics and Biopharmaceutics 15(6)). The published number has a tolerance
-around it, ours has a 95 % interval. A number is "reproduced" where the whole interval lies within
-the tolerance, so that all values that the data leave open are near enough, and it
-is not where the whole interval lies outside. Where the interval reaches over an end
-of the tolerance, more data would decide: "undecided". So a wider interval never makes
-anything reproduced. "Reproduced" has no other meaning, of bars and of statements. Where only a
-sign agrees, it is "direction": a source claimed no more, or its number is too far away. This room
-judges numbers; it knows no figure and no scenario.
+Two one-sided tests of equivalence decide, by intervals (Schuirmann 1987, J. Pharmacokinetics and
+Biopharmaceutics 15(6)). The published number has a tolerance, the measured one a 95 % interval:
+
+- "reproduced": the whole interval lies within the tolerance;
+- "not reproduced": the whole interval lies outside;
+- "undecided": the interval crosses an end of the tolerance, and more data would decide;
+- "direction": only the sign agrees; the source claims no more, or its number is too far away.
+
+So a wider interval never makes anything reproduced. This module judges numbers; it knows no figure
+and no scenario.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from firstflight.base.words import format_interval
 
 REPRODUCED, UNDECIDED = "reproduced", "undecided"
 DIRECTION, NOT_REPRODUCED = "direction", "not reproduced"
-REBUILT = "rebuilt"  # a number that a scenario puts in comes out again: nothing is reproduced
+REBUILT = "rebuilt"  # the scenario itself puts in the number, so nothing is reproduced
 NOT_MEASURED = "not measured"
-WORDS = (REPRODUCED, UNDECIDED, DIRECTION, NOT_REPRODUCED, REBUILT)
+OUTCOMES = (REPRODUCED, UNDECIDED, DIRECTION, NOT_REPRODUCED, REBUILT)
 WITHIN_PERCENT = 30.0  # of the published milliseconds
 WITHIN_POINTS = 3.0  # of the published percentage
-LEAST_DRAWS = 10  # independent values, fewer of which have no interval: resampled they vary too
-                  # little, and a single one does not vary at all
+# Fewer independent values have no interval: resampled, they vary too little.
+LEAST_DRAWS = 10
 
 Ends = tuple[float, float]
-ANY: Ends = (-math.inf, math.inf)  # what a number without an interval may be
+ANY: Ends = (-math.inf, math.inf)  # the interval of a number of which nothing is known
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one bar or claim, a word of WORDS, and the test that decided, in words."""
+    """The result of one bar or claim: one of OUTCOMES, and the test that decided, in words."""
 
-    word: str
+    outcome: str
     test: str = ""
 
 
@@ -47,10 +48,10 @@ NOTHING_PUBLISHED = Result("")
 
 @dataclass(frozen=True)
 class ComparedNumber:
-    """A measured number and the published one; allowed: how far apart they may be.
+    """A measured number, the published one, and how far apart they may be (allowed).
 
-    interval: 95 %, of the measured number; of what cannot vary its value twice; None: not
-    known. unit: of the test in words.
+    interval: the 95 % interval of the measured number. Both ends are its value where it cannot
+    vary; None where the interval is not known. unit: of all these, for the test in words.
     """
 
     measured: float
@@ -61,18 +62,18 @@ class ComparedNumber:
 
     @property
     def ends(self) -> Ends:
-        """What the data leave open for the measured number."""
+        """The interval of the measured number, ANY where it is not known."""
         return ANY if self.interval is None else self.interval
 
     @property
     def result(self) -> str:
-        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or UNDECIDED to decide."""
+        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED or UNDECIDED."""
         low, high = (end - self.published for end in self.ends)
         return equivalent((low, high), self.allowed)
 
     @property
     def has_direction(self) -> bool:
-        """Whether all that the data leave open has the published sign; zero has none."""
+        """Whether the whole interval has the published sign; True where zero was published."""
         return not self.published or all(end * self.published > 0 for end in self.ends)
 
     @property
@@ -86,9 +87,9 @@ class ComparedNumber:
 
 
 def equivalent(difference: Ends, allowed: float) -> str:
-    """REPRODUCED where an interval of a difference lies within ± allowed, NOT_REPRODUCED outside.
+    """Compare the interval of a difference with ± allowed.
 
-    UNDECIDED where it does neither.
+    REPRODUCED where all of it lies within, NOT_REPRODUCED where all lies outside, else UNDECIDED.
     """
     low, high = difference
     if -allowed <= low and high <= allowed:
@@ -97,9 +98,9 @@ def equivalent(difference: Ends, allowed: float) -> str:
 
 
 def larger(first: Ends, second: Ends) -> str:
-    """DIRECTION where the first is larger whatever the data leave open, NOT_REPRODUCED where not.
+    """Whether the first number is larger than the second, by their intervals.
 
-    UNDECIDED where the two overlap.
+    DIRECTION where it is, NOT_REPRODUCED where it is not, UNDECIDED where the intervals overlap.
     """
     if first[0] > second[1]:
         return DIRECTION
@@ -109,33 +110,33 @@ def larger(first: Ends, second: Ends) -> str:
 def judge(numbers: Sequence[ComparedNumber]) -> Result:
     """The result of one bar or claim; NOTHING_PUBLISHED without a number.
 
-    Every number of it has to be near; one that is not decides, however little is known of
-    the others.
+    Every number has to be near. One that is not near decides, whatever is known of the others.
     """
     if not numbers:
         return NOTHING_PUBLISHED
     results = [number.result for number in numbers]
     if NOT_REPRODUCED in results:
-        word = word_of(False, all(number.has_direction for number in numbers))
+        outcome = outcome_of(False, all(number.has_direction for number in numbers))
     else:
-        word = UNDECIDED if UNDECIDED in results else REPRODUCED
-    return Result(word, "; ".join(number.test for number in numbers))
+        outcome = UNDECIDED if UNDECIDED in results else REPRODUCED
+    return Result(outcome, "; ".join(number.test for number in numbers))
 
 
-def word_of(holds: bool, direction: bool = False) -> str:
-    """The result of what is certain: it is within a tolerance, or has the published direction."""
+def outcome_of(holds: bool, direction: bool = False) -> str:
+    """The outcome where no interval is needed: whether the claim holds, or its direction."""
     return REPRODUCED if holds else DIRECTION if direction else NOT_REPRODUCED
 
 
-def counts(words: Iterable[str]) -> dict[str, int]:
-    """How many have each result, in the order of WORDS; "" is excluded, and so is "0 rebuilt"."""
-    counts = Counter(words)
-    return {word: counts[word] for word in WORDS if counts[word] or word != REBUILT}
+def counts(outcomes: Iterable[str]) -> dict[str, int]:
+    """How many have each outcome, in the order of OUTCOMES; without "", and without "0 rebuilt"."""
+    counts = Counter(outcomes)
+    return {outcome: counts[outcome] for outcome in OUTCOMES
+            if counts[outcome] or outcome != REBUILT}
 
 
-def in_full(word: str) -> str:
-    """A result where there is room: "undecided" with its reason."""
-    return f"{word} (too few data)" if word == UNDECIDED else word
+def in_full(outcome: str) -> str:
+    """An outcome where there is room for more: "undecided" with its reason."""
+    return f"{outcome} (too few data)" if outcome == UNDECIDED else outcome
 
 
 MEANINGS = {REPRODUCED: "within the tolerance, with all of our 95 % interval",
@@ -147,8 +148,9 @@ MEANINGS = {REPRODUCED: "within the tolerance, with all of our 95 % interval",
 def explained(counted: Mapping[str, int], meanings: Mapping[str, str] = MEANINGS) -> str:
     """Such as "21 direction (only the sign agrees), 1 reproduced (…)", the most frequent first."""
     return ", ".join(
-        f"{counted[word]} {word}" + (f" ({meanings[word]})" if word in meanings else "")
-        for word in sorted(counted, key=lambda word: -counted[word]) if counted[word])
+        f"{counted[outcome]} {outcome}"
+        + (f" ({meanings[outcome]})" if outcome in meanings else "")
+        for outcome in sorted(counted, key=lambda outcome: -counted[outcome]) if counted[outcome])
 
 
 def summary(counted: Mapping[str, int]) -> str:
@@ -159,7 +161,7 @@ def summary(counted: Mapping[str, int]) -> str:
     total = sum(counted.values())
     if not total:
         return ""
-    first, *others = (f"{counted.get(word, 0)}{f' of {total}' if word == REPRODUCED else ''}"
-                      f" {in_full(word)}"
-                      for word in WORDS if word in counted or word != REBUILT)
+    first, *others = (
+        f"{counted.get(outcome, 0)}{f' of {total}' if outcome == REPRODUCED else ''}"
+        f" {in_full(outcome)}" for outcome in OUTCOMES if outcome in counted or outcome != REBUILT)
     return ", ".join([first, *others])

@@ -1,7 +1,8 @@
-"""Difference: what an experiment changes against a base, with all that is known of it.
+"""Difference: what an experiment changes against a base.
 
-An improvement is the paper's (Dukkipati 2010, section 2): base less experiment, and that as a
-percentage of the base. study/compare.py estimates differences; figures and tables show them.
+An improvement is defined as in the paper (Dukkipati 2010, section 2): base − experiment, and the
+same as a percentage of the base. study/compare.py estimates differences; figures and tables show
+them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from firstflight.findings.claims import LEAST_DRAWS, Ends
 
 @dataclass(frozen=True)
 class Excluded:
-    """Records that enter no mean, by reason.
+    """How many records enter no mean, by reason.
 
-    failed_transfers: not ok; failed_verdicts: ok, but the packets are not
-    what was requested, or could not be judged; without_value: lack the figure's
-    metric; unpaired: count, but no record of the other window does; skipped: not
-    measured, since this machine lacks what they need.
+    failed_transfers: not ok. failed_verdicts: ok, but the packets are not what was requested, or
+    could not be judged. without_value: without the figure's metric. unpaired: the record counts,
+    but none of the other window does. skipped: not measured, since this machine lacks what the
+    trial needs.
     """
 
     failed_transfers: int = 0
@@ -50,15 +51,15 @@ class Excluded:
 class Difference:
     """What an experiment changes against a base.
 
-    base, experiment: means, in the unit of the metric. absolute: what is improved, in that unit;
-    percent: the same in percent of the base. Both have 95 % intervals, None where nothing was
-    drawn twice. sign: 1 where less of the metric is better, -1 where more is. n: values of both;
-    excluded: records that are not among them. cells: how many of cells_requested are in it.
-    draws: independent values of one side that the intervals rest on, clients or repeats.
-    base_median, experiment_median: nan where no estimator computes them. lossless: chance decides
-    nothing in it; exact: nor does anything else, so that every repeat gives the same. same: the
-    comparison of the same responses under both windows, where base and experiment are means over
-    other responses; None where they already are the same.
+    base, experiment: means in the unit of the metric. absolute: the improvement in that unit;
+    percent: in percent of the base. Both have 95 % intervals; the interval is None where each cell
+    was measured once. sign: 1 where less of the metric is better, −1 where more is. n: values on
+    both sides; excluded: records that are not among them. cells: how many of cells_requested
+    count. draws: independent values of one side, clients or repeats, behind the intervals.
+    base_median, experiment_median: nan where the estimator computes none. lossless: chance decides
+    nothing; exact: nor does anything else, and every repeat gives the same. same: the paired
+    comparison of the same responses, where base and experiment are means over different ones;
+    None where they are the same already.
     """
 
     base: Estimate
@@ -78,11 +79,14 @@ class Difference:
     same: Difference | None = None
 
     def as_printed(self, percent: float, of_experiment: bool) -> float:
-        """A percentage of the base; of_experiment: as base / experiment − 1, as some print it."""
+        """A percentage of the base as its source prints it.
+
+        of_experiment: the source prints base / experiment − 1.
+        """
         return percent / (100 - self.sign * percent) * 100 if of_experiment else percent
 
     def printed(self, of_experiment: bool) -> Estimate:
-        """The percentage and its interval, likewise."""
+        """The percentage and its interval, as the source prints them."""
         ours = self.percent
         return replace(ours, value=self.as_printed(ours.value, of_experiment),
                        interval=None if ours.interval is None else (
@@ -90,19 +94,19 @@ class Difference:
                            self.as_printed(ours.interval[1], of_experiment)))
 
     def known(self, ours: Estimate) -> Ends | None:
-        """Between which values one of its numbers is known to lie; None where nothing is known."""
+        """The ends between which one of its estimates is known to lie; None if nothing is known."""
         if self.exact:
             return ours.value, ours.value
         return ours.interval if self.draws >= LEAST_DRAWS else None
 
     @property
     def median_absolute(self) -> float:
-        """What is improved of the median."""
+        """The improvement of the median."""
         return self.sign * (self.base_median - self.experiment_median)
 
     @property
     def paired_interval(self) -> Ends | None:
-        """The experiment's value at the ends of the interval of what is saved of the base."""
+        """The experiment's interval: the base less either end of the improvement's interval."""
         if self.absolute.interval is None:
             return None
         first, last = sorted(self.base.value - self.sign * end for end in self.absolute.interval)
@@ -121,9 +125,8 @@ def percent_of(base: float, experiment: float, sign: int = 1) -> float:
 
 
 def of_baseline(percent: float, sign: int = 1) -> float:
-    """A percentage of the experiment's value (base / experiment − 1) as one of the base's.
+    """Convert a percentage of the experiment (base / experiment − 1) to one of the base; exact.
 
-    Exact. Some sources print the former; where they are read, they become the latter. The reverse
-    is Difference.as_printed.
+    For sources that print the former. The reverse is Difference.as_printed.
     """
     return percent / (100 + sign * percent) * 100

@@ -1,8 +1,7 @@
-"""Findings: what a run shows, as values; made once, and rendered by findings/render and drawing.
+"""Findings: what a run shows, as values, computed once and rendered as text, page and figures.
 
-A Report is all that a run shows. It has findings, one for each figure: tables
-whose cells are values, statements with what was measured, and a chart. Text,
-Markdown, HTML and figures are renderings of the same ones.
+A Report is all that a run shows. It has a Finding for each figure: tables whose cells are values,
+statements with what was measured, and a chart. findings/render and findings/drawing render them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.charts import Chart, PacketsChart, Timeline
-from firstflight.findings.claims import WORDS, in_full
+from firstflight.findings.claims import OUTCOMES, in_full
 
 
 @dataclass(frozen=True)
@@ -26,14 +25,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A cell with decimals of its own, where its column's do not fit."""
+    """A cell with its own number of decimals, where its column's does not fit."""
 
     value: float | Estimate
     digits: int
     signed: bool = False
 
 
-# A value is formatted by its column, or by its Rounded; None is not known, "" not applicable.
+# The column formats a value, unless it is Rounded. None: unknown; "": not applicable.
 Cell = str | int | float | Estimate | Interval | Rounded | None
 
 
@@ -41,10 +40,10 @@ Cell = str | int | float | Estimate | Interval | Rounded | None
 class Column:
     """One column of a table.
 
-    group: the heading that it shares with its neighbours. digits, signed: how
-    its numbers are written. rank: of columns that do not fit a terminal, the
-    lowest goes first; 9 always stays. is_text: aligned left. is_filter: a page
-    offers it as a filter. is_word: a word of findings.claims.
+    group: the heading that it shares with its neighbours. digits, signed: how its numbers are
+    written. rank: where a terminal is too narrow, columns with the lowest rank go first; those
+    with 9 always stay. is_text: aligned left. is_filter: the page offers it as a filter.
+    is_outcome: its cells are outcomes of findings.claims.
     """
 
     name: str
@@ -55,15 +54,15 @@ class Column:
     rank: int = 9
     is_text: bool = False
     is_filter: bool = False
-    is_word: bool = False
+    is_outcome: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
     """Columns and rows of cells.
 
-    left_out: how many rows are not shown. wraps: heads, and text in the first column, are long, and
-    have several lines on a page.
+    left_out: how many further rows are not shown. wraps: on a page, the heads and the first column
+    are long and take several lines.
     """
 
     title: str
@@ -74,12 +73,12 @@ class Table:
     wraps: bool = False
 
     def without_empty(self, unknown: bool = True) -> Table:
-        """The table less the columns that hold nothing; unknown: nor any value that is known."""
-        nothing = ("", None) if unknown else ("",)
-        kept = [place for place in range(len(self.columns))
-                if any(row[place] not in nothing for row in self.rows)]
-        return replace(self, columns=tuple(self.columns[place] for place in kept),
-                       rows=tuple(tuple(row[place] for place in kept) for row in self.rows))
+        """The table without empty columns; unknown: whether unknown cells count as empty."""
+        empty = ("", None) if unknown else ("",)
+        places = [place for place in range(len(self.columns))
+                  if any(row[place] not in empty for row in self.rows)]
+        return replace(self, columns=tuple(self.columns[place] for place in places),
+                       rows=tuple(tuple(row[place] for place in places) for row in self.rows))
 
     def first(self, most: int) -> Table:
         """The table with its first rows only."""
@@ -96,7 +95,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison; observed, requested: in words, for the reader. name: if not the check's."""
+    """One comparison of a check. observed, requested: in words. name: "" for the check's own."""
 
     passed: bool
     observed: str
@@ -106,24 +105,24 @@ class Compared:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a source claims, what was measured, and the result in one word.
+    """What a source claims (says), what was measured (found), and the outcome.
 
-    word: of findings.claims; "" where nothing is published: then `says` is
-    the question and `found` the answer. numbers: of `found`, where somebody may quote them.
+    outcome: one of findings.claims; "" where nothing was published: then `says` is the question and
+    `found` the answer. numbers: those in `found` that a text may quote.
     """
 
     says: str
     found: str
-    word: str = ""
+    outcome: str = ""
     numbers: tuple[Rounded, ...] = ()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a reader wants first: one sentence, a table of at most some 20 rows, and what decides.
+    """What a reader wants first: one sentence, a table of some 20 rows at most, and the reasons.
 
     sentence: "" where the run has none of its own; then its first statements are the answer.
-    command: what a reader may type because of it, "" for none.
+    notes: the reasons. command: what the reader may type next, "" for nothing.
     """
 
     sentence: str = ""
@@ -134,14 +133,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Finding:
-    """What belongs to one figure.
+    """One figure with its tables and statements.
 
-    name: of the figure, figures/<scenario>_<name>.png. sentence: what it
-    shows, in words with numbers, also for who cannot see it.
-    missing: why there is nothing, "" where there is. bars: how many published
-    bars have which word. chart: what is drawn.
-    published: where the published values are from; held_out: no parameter was chosen by them.
-    answer: where it answers the question of the whole run.
+    name: of the file, figures/<scenario>_<name>.png. sentence: what the figure shows, with
+    numbers, also for readers who cannot see it. missing: why there is no figure, "" where there
+    is one. bars: how many published bars have each outcome. published: where the published values
+    are from; held_out: no parameter was chosen by them. answer: where this finding answers the
+    question of the whole run.
     """
 
     name: str
@@ -159,7 +157,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number that stands out, and what it is."""
+    """A number at the top of the page, and its meaning."""
 
     value: str
     meaning: str
@@ -177,14 +175,13 @@ class Fact:
 class Report:
     """All that a run shows.
 
-    path: of the run's folder, as seen from where results are. facts: run.json.
-    verified, count: trials. summary: the lines above all tables; sentences:
-    what the records come to, the most important first. trials: every trial or
-    cell; checks: each check with how many it judged; causes: of
-    retransmissions; settings: the sysctls. timelines: of kept captures.
-    about, opening: of a whole run, the scenario's own words: what it measures and what is expected
-    to agree, and what came out, whose numbers are quotes (findings/render/values.py). answer: what
-    is read first. alarms: what a reader must not miss, in red. files: beside the page.
+    path: the run's folder, relative to the results folder. facts: run.json. verified, count:
+    numbers of trials. summary: lines above all tables; sentences: the results in words, the most
+    important first. trials: a table of every trial or cell; checks: of each check and how many
+    trials it judged; causes: of retransmissions; settings: of sysctls. timelines: of kept captures.
+    about, opening: of a whole run, in the scenario's own words: what it measures and should
+    reproduce; and what came out, with quoted numbers (findings/render/values.py). answer: what is
+    read first. alarms: what a reader must not miss, in red. files: those next to the page.
     """
 
     name: str
@@ -214,7 +211,7 @@ class Report:
 
     @property
     def packets(self) -> PacketsChart | None:
-        """Its timelines, drawn as ON_THE_WIRE; None for none, or where a finding draws them."""
+        """The chart ON_THE_WIRE of its timelines; None without any, or where a finding has it."""
         if not self.timelines or any(isinstance(finding.chart, PacketsChart)
                                      for finding in self.findings):
             return None
@@ -251,19 +248,20 @@ def kernel_of(facts: Mapping[str, object]) -> str:
     return kernel if isinstance(kernel, str) else ""
 
 
-def words(findings: Iterable[Finding]) -> Counter[str]:
-    """How many statements have which word."""
-    return Counter(statement.word for finding in findings
-                   for statement in finding.statements if statement.word)
+def outcome_counts(findings: Iterable[Finding]) -> Counter[str]:
+    """How many statements have each outcome."""
+    return Counter(statement.outcome for finding in findings
+                   for statement in finding.statements if statement.outcome)
 
 
 def bars(findings: Iterable[Finding], held_out: bool = False) -> Counter[str]:
-    """How many published bars have which result; held_out: of those held out, or of the others."""
+    """How many published bars have each outcome, of the figures held out or of the others."""
     return sum((Counter(dict(finding.bars)) for finding in findings
                 if finding.held_out == held_out), Counter())
 
 
 def listed(counted: Mapping[str, int]) -> str:
-    """Such as "3 reproduced, 1 direction"; without words that nothing has."""
-    order: Sequence[str] = (*WORDS, *sorted(set(counted) - set(WORDS)))
-    return ", ".join(f"{counted[word]} {in_full(word)}" for word in order if counted.get(word))
+    """Counts in words, such as "3 reproduced, 1 direction"; without those that are 0."""
+    order: Sequence[str] = (*OUTCOMES, *sorted(set(counted) - set(OUTCOMES)))
+    return ", ".join(f"{counted[outcome]} {in_full(outcome)}"
+                     for outcome in order if counted.get(outcome))

@@ -65,7 +65,7 @@ class Test:
 
     figure: str
     relation: str = schema.key(name="is", reader=schema.word(
-        (*ALONG, *BESIDE, *EXTREMES, *claims.WORDS)))
+        (*ALONG, *BESIDE, *EXTREMES, *claims.OUTCOMES)))
     columns: tuple[str, ...] = schema.key((), reader=_texts)
     than: float | str | None = schema.key(None, reader=_than)
     minus: str = ""
@@ -84,7 +84,7 @@ class Test:
         """Raises UsageError unless the keys go together."""
         if bool(self.claim) == bool(self.columns):
             raise UsageError(f"{where}: has to have either columns or claim")
-        if self.relation in (EXTREMES if self.claim else claims.WORDS):
+        if self.relation in (EXTREMES if self.claim else claims.OUTCOMES):
             raise UsageError(f'{where}: is = "{self.relation}" does not go with'
                              f" {'claim' if self.claim else 'columns'}")
         if (self.relation in BESIDE) != (self.than is not None):

@@ -76,11 +76,11 @@ def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
     """The result of a published claim, or its numbers. Raises LookupError if there is none."""
     of_it = [statement for finding in findings for statement in finding.statements
              if statement.says.startswith(test.claim)
-             and (statement.word if test.relation in claims.WORDS else statement.numbers)]
+             and (statement.outcome if test.relation in claims.OUTCOMES else statement.numbers)]
     if not of_it:
         raise LookupError(f"{test.figure} has no claim that begins like {test.claim!r}")
-    if test.relation in claims.WORDS:
-        return [Compared(statement.word == test.relation, f"the claim: {statement.word}")
+    if test.relation in claims.OUTCOMES:
+        return [Compared(statement.outcome == test.relation, f"the claim: {statement.outcome}")
                 for statement in of_it]
     every = [[Known(*_bounded(number.value, test.measured), "the statement")
               for number in statement.numbers] for statement in of_it]

@@ -90,10 +90,10 @@ def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
     names = [column.name for column in requested_fields(type(run.records[0].trial))
              if column.name not in DRAWN]
 
-    def cell_of(record: Record) -> Key:
+    def cell_key(record: Record) -> Key:
         return tuple((name, getattr(record.trial, name)) for name in names)
 
-    return {cell: values for cell, records in grouped(run.records, cell_of).items()
+    return {cell: values for cell, records in grouped(run.records, cell_key).items()
             if (values := {_drawn(record): number for record in records
                            for number in Cells([record]).numbers(metric)})}
 

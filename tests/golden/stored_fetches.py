@@ -37,9 +37,9 @@ def stored(name: str) -> tuple[Record, ...]:
 
 
 @cache
-def panels(name: str) -> dict[str, BarFigure]:
+def bar_figures(name: str) -> dict[str, BarFigure]:
     """The rows of every figure by its name; all have some."""
-    made, missing = kinds.panels(scenario(name), stored(name))
+    made, missing = kinds.bar_figures(scenario(name), stored(name))
     assert not missing
     return made
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from firstflight.base.errors import USAGE, FirstFlightError, UsageError
 from firstflight.runs import scenario_file
-from firstflight.study.fetches.figures import panels
+from firstflight.study.fetches.scenario import figures
 from tests.programs import damage
 from tests.programs.damage import Draw
 from tests.programs.inputs import KINDS, documents
@@ -148,7 +148,7 @@ def test_what_is_told_only_after_measuring_is_a_defect(
         return {**content, "axis": axes}
 
     monkeypatch.setattr(damage, "tree", relabelled)
-    monkeypatch.setattr(panels, "_check_joint", lambda *_: None)
+    monkeypatch.setattr(figures, "_check_joint", lambda *_: None)
     found = outcomes("tables", 8, tmp_path)
     assert any("told only after measuring: own: the axis of" in each.message or
                "told only after measuring: zhao2019: the axis of" in each.message

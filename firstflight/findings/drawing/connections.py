@@ -180,7 +180,7 @@ LEAST_SHARE = 0.02  # of a timeline's height, below which all strokes of a kind 
 LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
          "ticket": (style.GREEN, "session tickets sent"),
          "data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
-         "again": (style.PINK, "data retransmitted")}
+         "retransmitted": (style.PINK, "data retransmitted")}
 
 
 def draw_packets(chart: PacketsChart) -> Figure:

@@ -106,8 +106,8 @@ def _json(report: Report) -> str:
 def _finding(finding: Finding) -> dict[str, Json]:
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
             "missing": finding.missing, "published": finding.published,
-            "statements": [{name: getattr(statement, name) for name in ("says", "found", "word")}
-                           for statement in finding.statements],
+            "statements": [{"says": statement.says, "found": statement.found,
+                            "word": statement.outcome} for statement in finding.statements],
             "tables": [{
                 "title": table.title, "notes": table.notes, "left_out": table.left_out,
                 "columns": [{"name": column.name, "unit": column.unit, "group": column.group}

@@ -105,10 +105,10 @@ def section(scenario: str, finding: Finding) -> list[str]:
 
 
 def _statement(statement: Statement) -> str:
-    if not statement.word:
+    if not statement.outcome:
         return f"- {escaped(statement.says)} {escaped(statement.found)}"
     return (f"- “{escaped(statement.says)}” Here: {escaped(statement.found)}"
-            f" **{escaped(in_full(statement.word))}**")
+            f" **{escaped(in_full(statement.outcome))}**")
 
 
 def _table(table: Table, known: str) -> list[str]:

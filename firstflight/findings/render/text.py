@@ -60,9 +60,9 @@ def _finding(finding: Finding, width: int) -> str:
 
 def statement_text(statement: Statement) -> str:
     """Such as "“The claim” Here: what was measured → the result"."""
-    if not statement.word:
+    if not statement.outcome:
         return f"{statement.says} {statement.found}"
-    return f"“{statement.says}” Here: {statement.found} → {in_full(statement.word)}"
+    return f"“{statement.says}” Here: {statement.found} → {in_full(statement.outcome)}"
 
 
 def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> str:
@@ -164,7 +164,7 @@ def answer_of(report: Report) -> Answer:
     if answer.sentence:
         return answer
     answers = [statement_text(statement) for finding in report.findings
-               for statement in finding.statements if not statement.word]
+               for statement in finding.statements if not statement.outcome]
     missing = [finding.missing for finding in report.findings if finding.missing]
     nothing = missing[0] if missing and len(missing) == len(report.findings) else ""
     sentence = _opening(report) or next(iter(answers), "") or nothing or (

@@ -31,7 +31,7 @@ from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, UNKNOWN, format_interval, visible_line, format_number
 from firstflight.findings import claims
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Table,
-                                           bars, listed, words)
+                                           bars, listed, outcome_counts)
 
 
 def written(cell: Cell, column: Column) -> str:
@@ -85,7 +85,7 @@ def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
     """
     every, of_bars = list(findings), listed if in_short else claims.summary
     lines = (("bars", of_bars(bars(every))), ("bars held out", of_bars(bars(every, held_out=True))),
-             ("statements", listed(words(every))))
+             ("statements", listed(outcome_counts(every))))
     return [f"{what}: {how_many}" for what, how_many in lines if how_many]
 
 
@@ -94,7 +94,7 @@ def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
     every, lines = list(findings), []
     unexplained = dict(claims.MEANINGS)
     for what, counted in (
-            ("published bars", bars(every)), ("published statements", words(every)),
+            ("published bars", bars(every)), ("published statements", outcome_counts(every)),
             ("bars held out (no parameter was chosen by them)", bars(every, held_out=True))):
         if total := sum(counted.values()):
             what = what if total > 1 else re.sub(r"(bar|statement)s", r"\1", what)
@@ -137,12 +137,12 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
             (Counter(dict(one.bars)) for one in every if one is not None), Counter())
         if counted and None not in every:
             return f"of {sum(counted.values())}: " + ", ".join(
-                f"{counted[word]} {word}" for word in claims.WORDS if counted[word])
+                f"{counted[word]} {word}" for word in claims.OUTCOMES if counted[word])
     finding = findings.get(parts[0])
     if finding is not None and len(parts) == 3 and parts[2] == "result":
         for statement in finding.statements:
-            if statement.word and statement.says.startswith(parts[1]):
-                return statement.word
+            if statement.outcome and statement.says.startswith(parts[1]):
+                return statement.outcome
     if finding is not None and len(parts) == 3 and parts[2].isdecimal():
         for statement in finding.statements:
             if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):

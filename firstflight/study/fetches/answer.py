@@ -1,4 +1,4 @@
-"""The answer of a run: one sentence, at most some rows, and what decides besides the window."""
+"""The answer of a run: one sentence, a short table, and the reasons."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from firstflight.study.fetches.figures.cell_tables import changes_table
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
 from firstflight.study.fetches.figures.figure import Analysis
 from firstflight.study.fetches.figures.queue_hints import queue_hints
-from firstflight.study.fetches.figures.reasons import WhatIfs, asked_about, explained, reasons
+from firstflight.study.fetches.figures.reasons import (WhatIfs, changes_to_explain, explained,
+                                                         reasons)
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
 
-MOST_ROWS = 20  # of comparisons
+MOST_ROWS = 20  # in the table of comparisons
 MOST_FIGURES = 3
-MOST_WINDOWS = 4  # whose effects stand in one sentence
+MOST_WINDOWS = 4  # in one sentence
 MOST_REASONS = 3
 
 
 def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[Finding]]],
                   bars: Sequence[BarFigure], findings: Sequence[Finding]) -> Answer:
-    """What is read first: what a part or figure answers, single cells, or figures of bars.
+    """What is read first: the answer of a finding, of single cells, or of figures of bars.
 
-    figures: with their findings; bars: those of bars; findings: all of the run.
+    figures: with their findings. bars: the figures of bars. findings: all of the run.
     """
     own = next((made.answer for made in findings if made.answer is not None), None)
-    why = tuple(explained(asked_about(analysis.compared, analysis.scenario.cells),
+    why = tuple(explained(changes_to_explain(analysis.compared, analysis.scenario.cells),
                           analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
     answers = [made[0].sentence for figure, made in figures
                if FIGURES[figure.kind].is_answer and not made[0].missing]
     if own is None and answers:
         own = Answer(" ".join(answers), notes=why)
     if own is None and analysis.cells and not analysis.scenario.cells and any(
-            panel.n + panel.excluded.total == sum(
-                record.trial.initcwnd in panel.windows for record in analysis.records)
-            for panel in bars):  # a figure has all that a part measured
+            bar_figure.n + bar_figure.excluded.total == sum(
+                record.trial.initcwnd in bar_figure.windows for record in analysis.records)
+            for bar_figure in bars):  # one figure shows all records of a part of a scenario
         own = Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
     if own is None and analysis.cells:
         own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
@@ -49,9 +50,9 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
     return own or Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
 
 
-def _tolerance(panels: Sequence[BarFigure]) -> tuple[str, ...]:
-    """What a bar is, and how near a published one has to be; () where none is published."""
-    if not any(sum(panel.counts.values()) for panel in panels):
+def _tolerance(bar_figures: Sequence[BarFigure]) -> tuple[str, ...]:
+    """A note on bars and their tolerance; () where nothing was published."""
+    if not any(sum(bar_figure.counts.values()) for bar_figure in bar_figures):
         return ()
     return (f"A bar is one bucket of a figure. Its tolerance is {WITHIN_PERCENT:g} % of the"
             f" published value and {WITHIN_POINTS:g} points of the published percentage.",)
@@ -63,7 +64,7 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
                     is_question: bool, what_ifs: WhatIfs = WhatIfs()) -> Answer:
     """What larger windows change, the largest effect first, and why.
 
-    is_question: by flags; a scenario has chosen its queues.
+    is_question: asked by flags; then it gets hints on its queues, which a scenario has chosen.
     """
     if all(cell.total_ms is None for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
@@ -74,13 +75,13 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
         return Answer(_single(cells), _times(cells), notes)
     networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
-    why = explained(asked_about(changes, is_question), what_ifs, known=sentence)
+    why = explained(changes_to_explain(changes, is_question), what_ifs, known=sentence)
     return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
                   (*why[:MOST_REASONS], *notes))
 
 
 def _single(cells: Sequence[CellSetting]) -> str:
-    """The answer where each cell has one window, and nothing is compared."""
+    """The answer of a run with a single window, where nothing is compared."""
     times = [cell.total_ms for cell in cells if cell.total_ms is not None]
     windows = sorted({cell.requested.initcwnd for cell in cells})
     first = next((record for cell in cells for record in cell.counting), None)
@@ -102,7 +103,7 @@ def _times(cells: Sequence[CellSetting]) -> Table | None:
 
 
 def _one_network(changes: Sequence[WindowChange]) -> str:
-    """Such as "IW 10 → 20 saves 34.6 ms (20 %) of 168 ms; → 40 saves 46.7 ms (28 %)."."""
+    """Such as "IW 10 → 20 saves 34.6 ms (20 %), from 168 to 133 ms; → 40 saves 46.7 ms (28 %)."."""
     shown = (list(changes) if len(changes) <= MOST_WINDOWS else
              sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS])
     first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
@@ -122,7 +123,7 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
 
 
 def _without_equal(table: Table) -> Table:
-    """The table without requested values that all of its rows share."""
+    """The table without the requested columns whose value is the same in all rows."""
     shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
             or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
     return replace(table, columns=tuple(table.columns[place] for place in shown),
@@ -140,20 +141,20 @@ def _effect(change: WindowChange) -> str:
 
 
 def _size(change: WindowChange) -> str:
-    """What is saved or lost, without its sign: "34.6 ± 3.2 ms (20 %)"."""
+    """The saving or loss without its sign, such as "34.6 ± 3.2 ms (20 %)"."""
     return (f"{format_brief(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
             f" ({format_number(abs(change.saved.percent.value), 0)} %)")
 
 
 def _half(saved: Estimate) -> str:
-    """Half of the interval: " ± 3.2"."""
+    """Half of the interval, such as " ± 3.2"; "" without one."""
     if saved.interval is None:
         return ""
     return f" ± {format_brief((saved.interval[1] - saved.interval[0]) / 2)}"
 
 
 def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
-    """The largest gain and the largest loss, the greater first, and how many have neither."""
+    """The largest saving and the largest loss, the greater first, and how many have neither."""
     ordered = sorted(changes, key=lambda change: change.saved_ms)
     worst, best = ordered[0], ordered[-1]
     ends = [change for change in (best, worst) if change.effect]
@@ -179,26 +180,27 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
 
 # Of figures --------------------------------------------------------------------------
 
-def figures_table(panels: Sequence[BarFigure]) -> Table | None:
-    """A row for each figure of bars: what the larger window saves, here and as published."""
-    if not panels:
+def figures_table(bar_figures: Sequence[BarFigure]) -> Table | None:
+    """A row for each figure of bars: what the larger window saves, measured and published."""
+    if not bar_figures:
         return None
     columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in (
         ("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
         ("published, %", 1)))
-    return Table("", columns, tuple(map(_figure, panels))).without_empty().first(MOST_FIGURES)
+    return Table("", columns, tuple(map(_figure, bar_figures))).without_empty().first(MOST_FIGURES)
 
 
-def _figure(panel: BarFigure) -> tuple[Cell, ...]:
-    bars = [bar for bar in panel.bars if not panel.is_baseline(bar)]
-    windows = (f"{panel.bars[0].label} … {panel.bars[-1].label}" if panel.is_sweep else
-               f"{panel.figure.baseline_initcwnd} → {panel.figure.experiment_initcwnd}")
-    # Of a sweep the times under each window are published, not what they save.
-    known = [] if panel.is_sweep else [bar.published for bar in bars]
-    return (panel.figure.name, windows,
-            _span([bar.difference.absolute.value for bar in bars], panel.metric.unit),
+def _figure(bar_figure: BarFigure) -> tuple[Cell, ...]:
+    bars = [bar for bar in bar_figure.bars if not bar_figure.is_baseline(bar)]
+    windows = (f"{bar_figure.bars[0].label} … {bar_figure.bars[-1].label}"
+               if bar_figure.is_sweep else
+               f"{bar_figure.figure.baseline_initcwnd} → {bar_figure.figure.experiment_initcwnd}")
+    # Sources of window sweeps publish the time under each window, not the saving.
+    known = [] if bar_figure.is_sweep else [bar.published for bar in bars]
+    return (bar_figure.figure.name, windows,
+            _span([bar.difference.absolute.value for bar in bars], bar_figure.metric.unit),
             _span([bar.difference.percent.value for bar in bars], "%"),
-            _span([published.absolute for published in known], panel.metric.unit),
+            _span([published.absolute for published in known], bar_figure.metric.unit),
             _span([published.percent for published in known], "%"))
 
 

@@ -17,7 +17,7 @@ from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
-from firstflight.study.fetches.scenario.sweep import CLIENTS, cell_of
+from firstflight.study.fetches.scenario.sweep import CLIENTS, cell_key
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import grammar
 from firstflight.testbed.messages import ObservedTrial
@@ -154,7 +154,7 @@ class FetchKind(Kind):
     def has_all_cells(self, trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
         """Whether every cell and window was measured."""
         def settings_of(trials: Sequence[Trial]) -> set[tuple[object, ...]]:
-            return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+            return {(cell_key(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
 
         return settings_of(trials) <= settings_of(measured)
 
@@ -165,8 +165,9 @@ class FetchKind(Kind):
             return ()
         from firstflight.study.fetches.figures import cells, reasons
         run = RunData(Path(), {}, measured)
-        compared = reasons.asked_about(cells.changes(cells.settings(run.records)), scenario.cells)
-        return reasons.trials_to_ask(compared, reasons.WhatIfs(run.what_ifs))
+        compared = reasons.changes_to_explain(
+            cells.changes(cells.settings(run.records)), scenario.cells)
+        return reasons.what_if_trials(compared, reasons.WhatIfs(run.what_ifs))
 
 
 KIND = FetchKind()

@@ -165,7 +165,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
     expected = replace(_expected(claim), published=claim.published, within=claim.within or 0.0)
-    results = [judge(expected, gain).word for gain in gains]
+    results = [judge(expected, gain).outcome for gain in gains]
     least = next(word for word in (NOT_REPRODUCED, UNDECIDED, DIRECTION, REPRODUCED)
                  if word in results)
     return as_read(claim, Statement(claim.says, _measured(claim, gains), least))
@@ -212,7 +212,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
-    results = [judge(_expected(claim), gain).word for gain in gains]
+    results = [judge(_expected(claim), gain).outcome for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)
     highest = max(gains, key=lambda gain: gain.percent.value)
     changes = [f"from {estimated(gain.base, digits)} to"

@@ -18,8 +18,9 @@ from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.study.load.record import PERCENTILES, LoadRecord, percentile_column
 from firstflight.study.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes,
-                                          points_of, seed_of, sizes_text)
+                                          points_of, sizes_text)
 from firstflight.study.scenario import grammar, published
+from firstflight.study.scenario.seeds import seed_for
 
 AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
                  "servers", "duration_s", "warmup_s", "cooldown_s")
@@ -154,7 +155,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
         for cell in self.combinations():
             for repeat in range(1, self.repeat + 1):
                 for window in self.windows:
-                    yield self._trial(scenario, cell, window, repeat, seed_of(seed, repeat))
+                    yield self._trial(scenario, cell, window, repeat, seed_for(seed, repeat))
 
     def _trial(self, scenario: str, cell: dict[str, Any], window: Window, repeat: int,
                seed: int) -> LoadTrial:

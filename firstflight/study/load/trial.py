@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
@@ -13,6 +12,7 @@ from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.net.segments import HEADER_BYTES, MSS, SYN_BYTES
+from firstflight.study.scenario.seeds import seed_for
 from firstflight.testbed.messages import Job
 
 _SHARE = Quantity("share", "a share of a distribution", lowest=0, highest=1)
@@ -176,13 +176,9 @@ class LoadTrial:
             "paced": self.paced, "duration_s": self.duration_s,
             "traffic": [{"arrivals_per_s": per_s * host.share, "connections": self.connections,
                          "sizes": [list(point) for point in self.size_points],
-                         "seed": seed_of(self.seed, number)}
+                         "seed": seed_for(self.seed, number)}
                         for number, host in enumerate(self.hosts)]}
 
-
-def seed_of(run_seed: int, number: int) -> int:
-    """The seed of one host's, or one repeat's, random numbers."""
-    return zlib.crc32(f"{run_seed} {number}".encode())
 
 
 def wire_bytes(response_bytes: float) -> float:

@@ -5,7 +5,6 @@ docs/examples/page.toml describes a file.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -21,6 +20,7 @@ from firstflight.study.page import objects
 from firstflight.study.page.objects import PageObject
 from firstflight.study.page.trial import BUILTIN, HTTP_2, NGINX, PageTrial
 from firstflight.study.scenario import grammar
+from firstflight.study.scenario.seeds import netem_seed
 
 TABLES = ("defaults", "page", "sweep", "figure")
 # What the command line may set in place of the sweeps.
@@ -191,7 +191,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
             name, queue = cell.pop("page_names"), cell.pop("queue")
             for repeat in range(1, 1 + repeats):
                 content = objects.text_of(objects.spread(pages[name], self.spread_ms,
-                                                         seed_of(seed, repeat)))
+                                                         netem_seed(seed, repeat)))
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, rtt_ms=self.rtt_ms,
@@ -200,12 +200,8 @@ class PageSweep(grammar.Sweep[PageTrial]):
                         queue_packets=packets_of(queue, self.rtt_ms, self.bandwidth_kbps),
                         server=self.server_name, initcwnd=initcwnd, initrwnd=self.initrwnd,
                         repeat=repeat, objects=content, **cell,
-                        seed=seed_of(seed, repeat) if cell["loss_percent"] else 0)
+                        seed=netem_seed(seed, repeat) if cell["loss_percent"] else 0)
 
-
-def seed_of(run_seed: int, repeat: int) -> int:
-    """The seed of one repeat's losses, 32 bits; mixed, for netem starts neighbours alike."""
-    return zlib.crc32(f"{run_seed} {repeat}".encode()) * 0x9E3779B1 % 2**32
 
 
 @dataclass(frozen=True, kw_only=True)

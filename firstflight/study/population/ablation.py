@@ -1,9 +1,9 @@
-"""What each cause adds to a population's bars: the panel's own responses, step by step.
+"""What each cause adds to a population's bars: the same responses, step by step.
 
-The steps lead from the clean mechanism, which every reproduction so far
-measured, to the population's. A response that a step does not change keeps
-the record of the step before; from where nothing is left to change but what
-responses stand for, the records are the panel's. So the last step is the panel.
+The steps lead from the clean mechanism, which every earlier reproduction measured, to the
+population's own. A response that a step does not change keeps its record of the step before. The
+last steps change only weights, so their records are those of the population itself. The last step
+is the population.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
-from firstflight.study.fetches.figures.drawn_panels import (ByWindow, Paired, Responses, bars_of,
+from firstflight.study.fetches.figures.drawn_bars import (ByWindow, Paired, Responses, bars_of,
                                                             pair_of, responses_of)
 from firstflight.study.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
                                                            Cause, Populations, steps)
@@ -28,33 +28,33 @@ SLOWER_MS = 1.0  # more than a timer's rounding
 
 @dataclass(frozen=True)
 class Step:
-    """What the paper's Figure 5 looks like with the causes up to this one.
+    """The paper's Figure 5 with all causes up to this one.
 
-    windows: the initial windows compared, the baseline's first. base_ms, experiment_ms: means;
-    panels: "RTT", "BW", "BDP" → its bars. n: responses; slower: of those that the larger
-    window makes slower, how many by which reason.
+    windows: the initial windows compared, the baseline first. base_ms, experiment_ms: mean
+    latencies. bars: those of each panel, "RTT", "BW" and "BDP". n: responses. slower: how many
+    responses the larger window makes slower, by reason.
     """
 
     title: str
     windows: tuple[int, int]
     base_ms: float
     experiment_ms: float
-    panels: dict[str, list[Bar]]
+    bars: dict[str, list[Bar]]
     n: int
     slower: Mapping[str, int]
 
     @property
     def near(self) -> int:
-        """How many of all bars are within the bounds of `close`."""
-        return sum(close(bar) for bars in self.panels.values() for bar in bars)
+        """How many bars are `close` to the published ones."""
+        return sum(close(bar) for bars in self.bars.values() for bar in bars)
 
     @property
     def count(self) -> int:
-        return sum(map(len, self.panels.values()))
+        return sum(map(len, self.bars.values()))
 
 
 def close(bar: Bar) -> bool:
-    """Within ±30 % of the published ms and ±3 points of the published percentage."""
+    """Whether a bar is within ±30 % of the published ms and ±3 points of the percentage."""
     change, known = bar.difference, bar.published
     if not known.absolute or known.percent is None:
         return False
@@ -63,66 +63,68 @@ def close(bar: Bar) -> bool:
 
 
 def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
-    """The steps of the population that the scenario explains; none without one.
+    """The steps of the population that the scenario explains; [] without one.
 
-    Raises NoPanel where one was not measured.
+    Raises NoBars where a step was not measured.
     """
-    made = drawn.explained
-    if made is None:
+    population = drawn.explained
+    if population is None:
         return []
-    windows = made.initcwnd[0], made.initcwnd[-1]
-    panel = responses_of(made.name, records)
+    windows = population.initcwnd[0], population.initcwnd[-1]
+    own = responses_of(population.name, records)
     so_far: Responses = {}
     levels = []
     for cause, added in steps(drawn.steps):
-        so_far.update(responses_of(f"{made.name}-{cause.name}", records))
-        rows = _rows(made.initcwnd[-1], added, panel, so_far)
-        levels.append(_step(cause, pair_of(
-            f"{made.name}-{cause.name}", rows, windows, METRIC), rows, windows))
+        name = f"{population.name}-{cause.name}"
+        so_far.update(responses_of(name, records))
+        rows = _responses(population.initcwnd[-1], added, own, so_far)
+        levels.append(_step(cause, pair_of(name, rows, windows, METRIC), rows, windows))
     return levels
 
 
-def _rows(last: int, added: Collection[str], panel: Responses, so_far: Responses
-          ) -> Responses:
-    """The records of a step, by response and window, with what they stand for there.
+def _responses(largest: int, added: Collection[str], own: Responses, so_far: Responses
+               ) -> Responses:
+    """The records of a step, with the weights that they have there.
 
-    last: the largest window; added: the columns in force.
+    largest: the largest window. added: the columns in force. own: the records of the population
+    itself; so_far: those of this step and the steps before.
     """
     if not {*OF_TRIALS} <= {*added}:
         return so_far
     if WEIGHT not in added:
-        return {sample: _weighed(rows, last, so_far[sample])
-                for sample, rows in panel.items() if sample in so_far}
+        return {sample: _with_weight_of(rows, so_far[sample], largest)
+                for sample, rows in own.items() if sample in so_far}
     if BASELINE_WEIGHT not in added:
-        return {sample: _weighed(rows, last, rows) for sample, rows in panel.items()}
-    return panel
+        return {sample: _with_weight_of(rows, rows, largest) for sample, rows in own.items()}
+    return own
 
 
-def _weighed(rows: ByWindow, window: int, like: ByWindow) -> ByWindow:
-    """All windows of a response stand for what `like` stands for under a window."""
-    weight = like[window].trial.weight
+def _with_weight_of(rows: ByWindow, others: ByWindow, window: int) -> ByWindow:
+    """The records of a response, all with the weight that the others have under a window."""
+    weight = others[window].trial.weight
     return {initcwnd: replace(record, trial=replace(record.trial, weight=weight))
             for initcwnd, record in rows.items()}
 
 
 def _step(cause: Cause, paired: Paired, rows: Responses,
           windows: tuple[int, int]) -> Step:
-    panels = {axis: bars_of(paired, windows, f"causes {cause.name}", by,
-                            published.shares(by)) for axis, by in AXES.items()}
+    bars = {axis: bars_of(paired, windows, f"causes {cause.name}", by, published.shares(by))
+            for axis, by in AXES.items()}
     slower = Counter(why(records[windows[1]]) for records in rows.values()
                      if all(window in records for window in windows)
-                     and _is_slower(*(records[window] for window in windows)))
+                     and is_slower(*(records[window] for window in windows)))
     base_ms, experiment_ms = map(paired.mean, windows)
-    return Step(cause.title, windows, base_ms, experiment_ms, panels, len(paired.trials), slower)
+    return Step(cause.title, windows, base_ms, experiment_ms, bars, len(paired.trials), slower)
 
 
-def _is_slower(base: Record, experiment: Record) -> bool:
+def is_slower(base: Record, experiment: Record) -> bool:
+    """Whether the experiment's latency is larger by more than SLOWER_MS; both have to count."""
     return bool(base.counts and experiment.counts and base.latency_ms and experiment.latency_ms
                 and experiment.latency_ms > base.latency_ms + SLOWER_MS)
 
 
 def why(slower: Record) -> str:
-    """What the larger window's record shows of a response that it makes slower."""
+    """Why the larger window makes a response slower, by its record."""
     if slower.queue_drops:
         return "the larger flight overflowed the queue"
     if slower.random_drops or slower.lost_segments:

@@ -13,9 +13,9 @@ from typing import Any
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import DIRECTION, REPRODUCED
 from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
-from firstflight.study.fetches.figures.buckets import of_sweep
-from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
+from firstflight.study.fetches.figures.bar_cells import of_sweep
+from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.raw_cells import published_cells
 from firstflight.study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, ClockReading,
                                                        Level, levels as levels_of)
@@ -61,7 +61,7 @@ class Measured:
     level: Level
     scenario: Scenario
     records: Sequence[Record]
-    panels: dict[str, BarFigure]
+    bar_figures: dict[str, BarFigure]
     missing: dict[str, str]
     exact: bool
     constants: frozenset[Trial] = frozenset()
@@ -83,22 +83,22 @@ def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record
     for level in levels_of(scenario.sweeps, setup.causes):
         there = replace(scenario, sweeps=level.sweeps)
         read = [as_read(level.reading, record) for record in records]
-        panels, missing = kinds.panels(there, read)
+        bar_figures, missing = kinds.bar_figures(there, read)
         constants = (record.trial for record in records if record.failed_as_expected)
-        made.append(Measured(setup, level, there, read, panels, missing, exact, frozenset(
+        made.append(Measured(setup, level, there, read, bar_figures, missing, exact, frozenset(
             constants if level.reading.failed_ms else ())))
     return made
 
 
 def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
-    """All that is counted. Raises NoPanel where the first or the last level lacks a figure.
+    """All that is counted. Raises NoBars where the first or the last level lacks a figure.
 
     Between the two a figure may lack bars, whose fetches fail until they are read
     as their script did; they agree with nothing there.
     """
     for level in (levels[0], levels[-1]):
         for name, why in level.missing.items():
-            raise NoPanel(f"{name}: {why}")
+            raise NoBars(f"{name}: {why}")
     cells = [published_cells(level.scenario, level.records) for level in levels]
     if cells[-1] is not None:
         return _raw(cells, levels)
@@ -125,24 +125,25 @@ def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]
 
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
     """The bars of a figure; what is not published of a bar cannot differ."""
-    count = len(levels[0].panels[figure.name].bars)
+    count = len(levels[0].bar_figures[figure.name].bars)
     own = [record.trial for record in of_sweep(levels[-1].scenario.sweep(figure.sweep),
                                                levels[-1].records)]
     real, constant = ({bucket_value(figure.by, trial) for trial in own
                        if (trial in levels[-1].constants) == is_constant}
                       for is_constant in (False, True))
-    there = [level.panels[figure.name].bars if figure.name in level.panels else (None,) * count
+    there = [level.bar_figures[figure.name].bars
+             if figure.name in level.bar_figures else (None,) * count
              for level in levels]
     return [replace(item, constant=bar.value in constant - real) for item, bar in zip(
         (_item(figure.name, of_levels, levels) for of_levels in zip(*there)),
-        levels[0].panels[figure.name].bars)]
+        levels[0].bar_figures[figure.name].bars)]
 
 
 def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -> Item:
     """One bar at every level, None where a level lacks it; the first level has it."""
     setup, first = levels[0].of, bars[0]
     assert first is not None
-    is_sweep = levels[0].panels[figure].is_sweep
+    is_sweep = levels[0].bar_figures[figure].is_sweep
     published = (Side(first.published.level) if is_sweep else
                  Side(first.published.absolute, first.published_percent))
     ours, agrees = [], []
@@ -173,8 +174,8 @@ def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
-    statements = [judge_panel(level.panels[claim.figure], [claim], level.exact).statements[0]
+    statements = [judge_bars(level.bar_figures[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
-                tuple(statement.word == REPRODUCED or bool(claim.larger or claim.most)
-                      and statement.word == DIRECTION for statement in statements))
+                tuple(statement.outcome == REPRODUCED or bool(claim.larger or claim.most)
+                      and statement.outcome == DIRECTION for statement in statements))

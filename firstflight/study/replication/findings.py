@@ -11,9 +11,9 @@ from firstflight.findings.findings import (Cell, Column, Finding, Report, Rounde
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
 from firstflight.study.fetches.figures import summary
-from firstflight.study.fetches.figures.bar_figure import NoPanel
+from firstflight.study.fetches.figures.bar_figure import NoBars
 from firstflight.study.fetches.figures.cell_tables import causes_table, trials_table
-from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.raw_cells import published_cells
 from firstflight.study.fetches.scenario.causes import AsPublished
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
@@ -46,7 +46,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
     levels = read_levels(scenario, setup, records, exact)
     try:
         every, cells = items(scenario, levels), published_cells(scenario, records)
-    except NoPanel as error:
+    except NoBars as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
     counted = [item for item in every if not item.constant]
     constants = _constants(setup, [item for item in every if item.constant], len(every))
@@ -122,19 +122,19 @@ def _bounds(setup: AsPublished) -> str:
 def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
             context: str) -> Finding:
     """Its bars as published, clean, and with all causes; statements as they hold with all."""
-    rows, panel = bars(figure, levels), levels[-1].panels[figure.name]
-    unit, of_times = panel.metric.unit, panel.is_sweep
+    rows, bar_figure = bars(figure, levels), levels[-1].bar_figures[figure.name]
+    unit, of_times = bar_figure.metric.unit, bar_figure.is_sweep
     kinds = [("ms", unit, [_values(row, 0) for row in rows])]
     if not of_times:
         kinds.append(("percent", "%", [_values(row, 1) for row in rows]))
-    columns = [Column(panel.by.head, panel.by.unit)]
+    columns = [Column(bar_figure.by.head, bar_figure.by.unit)]
     columns += [Column("", its_unit, side) for side in SIDES for _, its_unit, _ in kinds]
     columns += [Column("clean", is_text=True), Column("as they measured it", is_text=True)]
     cells = [(row.label, *(values[place][side] for side in range(3) for _, _, values in kinds),
               *(_word(row, level) for level in (0, -1))) for place, row in enumerate(rows)]
     what = "time" if of_times else f"saved by {figure.experiment_initcwnd} instead of" \
         f" {figure.baseline_initcwnd} segments"
-    plots = [_plot(panel.by.axis, f"{what if of_times else 'saved'} ({its_unit})",
+    plots = [_plot(bar_figure.by.axis, f"{what if of_times else 'saved'} ({its_unit})",
                    [row.label for row in rows], values, not of_times and its_unit != "%")
              for _, its_unit, values in kinds]
     below = any(value == LEAST for plot in plots if plot.y_ends for line in plot.lines
@@ -183,9 +183,10 @@ def _word(row: Item, level: int) -> str:
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
     """What is published of the figure in words, clean and with all causes."""
-    clean, last = (judge_panel(level.panels[figure.name], scenario.claims, level.exact).statements
+    clean, last = (judge_bars(
+        level.bar_figures[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
-    return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.word)
+    return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.outcome)
                  for before, after in zip(clean, last))
 
 

@@ -189,9 +189,9 @@ def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figu
 
 def as_read(claim: Claim, statement: Statement) -> Statement:
     """The statement on a claim; of an abstract nothing is counted as reproduced."""
-    if not claim.abstract_only or statement.word != REPRODUCED:
+    if not claim.abstract_only or statement.outcome != REPRODUCED:
         return statement
-    return replace(statement, word=DIRECTION,
+    return replace(statement, outcome=DIRECTION,
                    found=f"{statement.found} Only the abstract of the source was read.")
 
 

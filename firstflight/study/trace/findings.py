@@ -9,7 +9,7 @@ from dataclasses import replace
 from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
-from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REBUILT, word_of
+from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REBUILT, outcome_of
 from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
 from firstflight.runs.kinds import RunData
@@ -171,19 +171,19 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
         if claim.relation == "equal":
-            return word_of(abs(first - second) <= claim.within), ""
-        return word_of(False, direction=(first > second if claim.relation == "larger"
+            return outcome_of(abs(first - second) <= claim.within), ""
+        return outcome_of(False, direction=(first > second if claim.relation == "larger"
                                          else first < second)), ""
     published = plain(claim.published)
     if claim.relation == "percent_smaller":
         percent = (second - first) / second * 100 if second else 0.0
-        return (word_of(abs(percent - claim.published) <= claim.within,
+        return (outcome_of(abs(percent - claim.published) <= claim.within,
                         direction=percent * claim.published > 0),
                 f": {percent:.0f} % less, published {published} %")
     near = abs(first - claim.published) <= claim.within
     if claim.rebuilt:
         return REBUILT if near else NOT_REPRODUCED, f", {published} put in"
-    return word_of(near), f", published {published}"
+    return outcome_of(near), f", published {published}"
 
 
 # Charts ------------------------------------------------------------------------------

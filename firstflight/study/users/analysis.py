@@ -19,7 +19,7 @@ from firstflight.base.words import format_interval
 from firstflight.findings.difference import Difference
 from firstflight.net.segments import MSS
 from firstflight.study.compare import Row, difference, resampled_users
-from firstflight.study.fetches.figures.drawn_panels import responses_of
+from firstflight.study.fetches.figures.drawn_bars import responses_of
 from firstflight.study.fetches.scenario.users import PART, UserSample
 from firstflight.study.fetches.verify.record import Record
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as some
 from firstflight.findings.bar import Published
 from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED,
-                                         WORDS, ComparedNumber, Ends, Result, counts, equivalent,
+                                         OUTCOMES, ComparedNumber, Ends, Result, counts, equivalent,
                                          judge as judge_numbers, larger, summary, word_of)
 from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.runs import scenario_file
@@ -203,20 +203,20 @@ def test_what_a_claim_expects_depends_on_the_side(sign: int, experiment: tuple[f
     (Expected(1, 19.0, 4.0, is_absolute=True), DIRECTION)])
 def test_a_number_of_a_claim_is_in_percent_or_in_its_unit(expected: Expected, word: str) -> None:
     """Of 200 it saves 38, which are 19 %, give or take 5."""
-    assert judge(expected, seeds(200.0, 160.0, 164.0, 162.0)).word == word
+    assert judge(expected, seeds(200.0, 160.0, 164.0, 162.0)).outcome == word
 
 
 def test_published_numbers_are_judged_by_what_is_known() -> None:
     """Three draws are too few, unless nothing varies."""
     change = seeds(200.0, 160.0, 164.0, 162.0)
     near, far = Published(40.0, 19.0), Published(80.0, 40.0)
-    assert judge(near, change).word == UNDECIDED
+    assert judge(near, change).outcome == UNDECIDED
     for known in (replace(change, draws=10), replace(change, exact=True)):
         assert judge(near, known, "ms") == Result(
             REPRODUCED, "within 28.0 … 52.0 ms; within 16.0 … 22.0 %")
-        assert judge(far, known).word == DIRECTION
-        assert judge(Published(-40.0, -19.0), known).word == NOT_REPRODUCED
-    assert judge(Published(40.0), change).word == UNDECIDED, "its interval alone is near"
+        assert judge(far, known).outcome == DIRECTION
+        assert judge(Published(-40.0, -19.0), known).outcome == NOT_REPRODUCED
+    assert judge(Published(40.0), change).outcome == UNDECIDED, "its interval alone is near"
     assert judge(Published(), change) == Result("")
 
 
@@ -253,17 +253,17 @@ def exactly(measured: float, published: float, allowed: float) -> ComparedNumber
 def test_every_number_of_a_bar_has_to_agree() -> None:
     near, far, other = exactly(10, 10, 1), exactly(20, 10, 1), exactly(-20, 10, 1)
     unknown = ComparedNumber(10, 10, 1, (5, 15))
-    assert judge_numbers([near, near]).word == REPRODUCED
+    assert judge_numbers([near, near]).outcome == REPRODUCED
     assert judge_numbers([near, far]) == Result(
         DIRECTION, "within 9.0 … 11.0; not within 9.0 … 11.0")
-    assert judge_numbers([far, other]).word == NOT_REPRODUCED
-    assert judge_numbers([near, unknown]).word == UNDECIDED
-    assert judge_numbers([far, unknown]).word == DIRECTION  # whatever the other is
-    assert judge_numbers([far, ComparedNumber(10, 10, 1, (-5, 25))]).word == NOT_REPRODUCED
+    assert judge_numbers([far, other]).outcome == NOT_REPRODUCED
+    assert judge_numbers([near, unknown]).outcome == UNDECIDED
+    assert judge_numbers([far, unknown]).outcome == DIRECTION  # whatever the other is
+    assert judge_numbers([far, ComparedNumber(10, 10, 1, (-5, 25))]).outcome == NOT_REPRODUCED
 
 
 def test_a_published_zero_has_no_direction() -> None:
-    assert judge_numbers([exactly(5, 0, 1), exactly(20, 10, 1)]).word == DIRECTION
+    assert judge_numbers([exactly(5, 0, 1), exactly(20, 10, 1)]).outcome == DIRECTION
 
 
 def test_nothing_published_has_no_result() -> None:
@@ -281,13 +281,13 @@ def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]])
                            (each.ends[0] - more, each.ends[1] + more))
             for each, (*_, more) in zip(narrow, bar)]
     unknown = [ComparedNumber(each.measured, each.published, each.allowed, None) for each in narrow]
-    before, after = judge_numbers(narrow).word, judge_numbers(wide).word
+    before, after = judge_numbers(narrow).outcome, judge_numbers(wide).outcome
     # Most certain first: what has fewer data stays where it is, or becomes less certain.
     order = {REPRODUCED: (REPRODUCED, UNDECIDED), UNDECIDED: (UNDECIDED,),
              DIRECTION: (DIRECTION, NOT_REPRODUCED, UNDECIDED),
              NOT_REPRODUCED: (NOT_REPRODUCED, UNDECIDED)}
     assert after in order[before]
-    assert judge_numbers(unknown).word == UNDECIDED
+    assert judge_numbers(unknown).outcome == UNDECIDED
 
 
 @pytest.mark.parametrize(("first", "second", "word"), [
@@ -313,7 +313,7 @@ def test_words() -> None:
 def test_results_are_counted_and_told() -> None:
     counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, UNDECIDED])
     assert counted == {REPRODUCED: 2, UNDECIDED: 1, DIRECTION: 0, NOT_REPRODUCED: 1}
-    assert list(counted) == [word for word in WORDS if word != REBUILT]
+    assert list(counted) == [word for word in OUTCOMES if word != REBUILT]
     assert summary(counted) == ("2 of 4 reproduced, 1 undecided (too few data), 0 direction,"
                                 " 1 not reproduced")
     assert summary(counts([])) == ""

@@ -178,7 +178,7 @@ def timeline(name: str, end_ms: float | None = 90.0, mark: str = "") -> Timeline
                     f"3 data segments, 2 of them in the first flight, 1 retransmitted, 1 lost{mark}; "
                     "all",
                     (Mark("data", 20, 1, 1449), Mark("lost", 20, 1449, 2897),
-                     Mark("again", 60, 1449, 2897)), ((45, 1449), (90, 2897)), 100, 3000,
+                     Mark("retransmitted", 60, 1449, 2897)), ((45, 1449), (90, 2897)), 100, 3000,
                     ((45, 2900), (90, 5000)), end_ms)
 
 

@@ -20,7 +20,7 @@ from firstflight.study.fetches import reading, study
 from firstflight.study.cliff import search
 from firstflight.study.compare import Row
 from firstflight.study.population import ablation
-from firstflight.study.fetches.figures import bars, figure, panels
+from firstflight.study.fetches.figures import bars, figure, swept_bars
 from firstflight.study.fetches.scenario.server import NEWER, OwnServer, parsed
 from firstflight.study.fetches.verify import path
 from firstflight.study.fetches.verify.evidence import Evidence
@@ -190,10 +190,10 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
 
 
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
-    cells = [panels.CellRows(1.0, [Row(None, 3, unit, 1.0, value) for unit, value in
+    cells = [swept_bars.CellRows(1.0, [Row(None, 3, unit, 1.0, value) for unit, value in
                                    enumerate(values)], Excluded(), lossless=True)
              for values in ([1.0, 2.0], [4.0])]
-    sample = panels._sample(3, [(cell, 0.5) for cell in cells])
+    sample = swept_bars._sample(3, [(cell, 0.5) for cell in cells])
     assert (sample.name, sample.values, sample.weights) == (
         "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])
 

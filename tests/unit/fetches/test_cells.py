@@ -17,12 +17,12 @@ from firstflight.findings.charts import BarChart, TimeChart
 from firstflight.findings.findings import Answer, Rounded, Table
 from firstflight.runs.kinds import Overrides
 from firstflight.study.fetches import answer
-from firstflight.study.fetches.figures import bars, ccdf, cells, panels
+from firstflight.study.fetches.figures import bars, ccdf, cells, swept_bars
 from firstflight.study.fetches.figures.bar_figure import BarFigure, Sample
 from firstflight.study.fetches.figures.bars import chart
 from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_table
 from firstflight.study.fetches.figures.cells import CellSetting, changes
-from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.raw_cells import finding, published_cells, PublishedCells
 from firstflight.study.fetches.scenario.figures import ALSO
 from firstflight.study.fetches.scenario.population import Population, Populations
@@ -288,15 +288,15 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
         people = Population(scenario.sweeps[0].name, "", (3, 10))
         scenario = replace(scenario, drawn=Populations(
             name, (people,), (), stored_fetches.stored(name)[0].trial))
-    made = chart(scenario, judge_panel(stored_fetches.panels(name)[figure], ()))
+    made = chart(scenario, judge_bars(stored_fetches.bar_figures(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made
 
 
 def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
     records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
-    panel = panels.improvement(scenario, scenario.figures[0], records)
-    made = chart(scenario, judge_panel(panel, ()))
+    panel = swept_bars.improvement(scenario, scenario.figures[0], records)
+    made = chart(scenario, judge_bars(panel, ()))
     assert isinstance(made, BarChart)
     assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
     change = made.bars[0].difference
@@ -304,11 +304,11 @@ def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> No
 
 
 def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
-    panel = stored_fetches.panels("marrama2012")["fig2"]
+    panel = stored_fetches.bar_figures("marrama2012")["fig2"]
     first, second, *_ = panel.bars
     change = replace(second.difference, base=Estimate(500.0), experiment=Estimate(480.0),
                      absolute=Estimate(20.0, (-5.0, 45.0)))
-    made = chart(stored_fetches.scenario("marrama2012"), judge_panel(
+    made = chart(stored_fetches.scenario("marrama2012"), judge_bars(
         replace(panel, bars=(first, replace(second, difference=change))), ()))
     assert isinstance(made, TimeChart)
     base, other = made.bars

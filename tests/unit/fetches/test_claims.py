@@ -14,7 +14,7 @@ from firstflight.findings.claims import (DIRECTION, LEAST_DRAWS, NOT_REPRODUCED,
                                          UNDECIDED)
 from firstflight.findings.difference import Difference, of_baseline, percent_of
 from firstflight.study.fetches.figures.bar_figure import BarFigure
-from firstflight.study.fetches.figures.claims import judge_panel
+from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
 from firstflight.study.fetches.figures.summary import figure_sentence
 from firstflight.study.fetches.scenario.scenario import Claim, Figure, OF_EXPERIMENT
@@ -46,7 +46,7 @@ def panel(*bars: Bar, figure: Figure = FIGURE) -> BarFigure:
 
 
 def judged(of: BarFigure, exact: bool = True) -> tuple[Bar, ...]:
-    return judge_panel(of, (), exact).bars
+    return judge_bars(of, (), exact).bars
 
 
 @pytest.mark.parametrize(("changes", "word"), [
@@ -88,13 +88,13 @@ def judged(of: BarFigure, exact: bool = True) -> tuple[Bar, ...]:
 ])
 def test_a_word_on_both_sides_of_its_limits(changes: dict[str, Any], word: str) -> None:
     (bar,) = judged(panel(bucket(1000.0, 900.0, **changes)))
-    assert bar.result.word == word, bar.result.test
+    assert bar.result.outcome == word, bar.result.test
     assert bool(bar.result.test) == bool(word)
 
 
 def test_nothing_improved_and_something_published_is_not_the_direction() -> None:
     (bar,) = judged(panel(bucket(1000.0, 1000.0, absolute=8.0, percent=0.0)))
-    assert (bar.result.word, bar.result.test) == (NOT_REPRODUCED,
+    assert (bar.result.outcome, bar.result.test) == (NOT_REPRODUCED,
                                     "not within 5.6 … 10.4 ms; within −3.0 … 3.0 %")
     assert bar.off_percent == -100
 
@@ -112,9 +112,9 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
         assert of_baseline(bar.difference.as_printed(percent, True)) == pytest.approx(percent)
     # 4 points apart in theirs, 2.5 in the paper's: theirs decides
     bar = bucket(1000.0, 800.0, percent=of_baseline(29.0))
-    assert judged(panel(bar))[0].result.word == REPRODUCED
+    assert judged(panel(bar))[0].result.outcome == REPRODUCED
     assert judged(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT))
-                           )[0].result.word == DIRECTION
+                           )[0].result.outcome == DIRECTION
 
 
 def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
@@ -153,25 +153,25 @@ def test_what_was_measured_once_is_known_only_where_nothing_varies(
         lossless: bool, exact: bool, word: str) -> None:
     """One fetch gives no interval: near as it is, without one it shows nothing."""
     (bar,) = judged(panel(bucket(1000, 900, absolute=100.0, lossless=lossless)), exact)
-    assert bar.result.word == word
+    assert bar.result.outcome == word
 
 
 def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
     """Two transfers that random loss spared take the same time: an interval of no width."""
     alike = {"absolute": 100.0, "absolute_interval": (100.0, 100.0), "lossless": False}
     (bar,) = judged(panel(bucket(1000, 900, **alike, draws=2)))
-    assert (bar.result.word, bar.difference.exact) == (UNDECIDED, False)
+    assert (bar.result.outcome, bar.difference.exact) == (UNDECIDED, False)
     (bar,) = judged(panel(bucket(1000, 900, **alike, draws=LEAST_DRAWS)))
-    assert bar.result.word == REPRODUCED
+    assert bar.result.outcome == REPRODUCED
 
 
 def test_results_are_counted() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
-    counted = judge_panel(panel(*bars), (), exact=True).counts
+    counted = judge_bars(panel(*bars), (), exact=True).counts
     assert counted == {REPRODUCED: 2, UNDECIDED: 0, DIRECTION: 1, NOT_REPRODUCED: 1}
     assert claims.summary(counted) == ("2 of 4 reproduced, 0 undecided (too few data),"
                                        " 1 direction, 1 not reproduced")
-    assert claims.summary(judge_panel(panel(bucket(10, 5)), ()).counts) == ""
+    assert claims.summary(judge_bars(panel(bucket(10, 5)), ()).counts) == ""
 
 
 @pytest.mark.parametrize(("claim", "word"), [
@@ -189,10 +189,10 @@ def test_results_are_counted() -> None:
 ])
 def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     bars = panel(bucket(1000, 900, "20"), bucket(1000, 905, "21"), bucket(1000, 600, "50"))
-    (found,) = judge_panel(bars, [claim, replace(claim, figure="other")], exact=True).statements
-    assert found.word == word, found
-    (found,) = judge_panel(bars, [claim]).statements  # measured once, where repeats would differ
-    assert found.word == UNDECIDED
+    (found,) = judge_bars(bars, [claim, replace(claim, figure="other")], exact=True).statements
+    assert found.outcome == word, found
+    (found,) = judge_bars(bars, [claim]).statements  # measured once, where repeats would differ
+    assert found.outcome == UNDECIDED
 
 
 @pytest.mark.parametrize("claim", [
@@ -202,10 +202,10 @@ def test_a_zero_that_has_a_word_is_called_by_it(claim: Claim) -> None:
     """A send buffer of 0 is one that nobody set; a loss of 0 % is 0."""
     bars = (bucket(1000, 400, "0"), bucket(1000, 600, "50"))
     buffers = panel(*bars, figure=replace(FIGURE, by="send_buffer_bytes"))
-    (found,) = judge_panel(buffers, [claim], exact=True).statements
+    (found,) = judge_bars(buffers, [claim], exact=True).statements
     assert 'bar "not set"' in found.found and "bar 0" not in found.found
     assert "(at not set)" in figure_sentence(buffers)
-    (found,) = judge_panel(panel(*bars, figure=replace(FIGURE, by="loss_percent")), [claim],
+    (found,) = judge_bars(panel(*bars, figure=replace(FIGURE, by="loss_percent")), [claim],
                            exact=True).statements
     assert "bar 0" in found.found
 
@@ -219,11 +219,11 @@ def test_bars_that_change_nothing_are_said_to() -> None:
 
 def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 1000, "50"))
-    (found,) = judge_panel(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
-    assert found.word == NOT_REPRODUCED
+    (found,) = judge_bars(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
+    assert found.outcome == NOT_REPRODUCED
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 999, "50"))
-    (found,) = judge_panel(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
-    assert found.word == DIRECTION
+    (found,) = judge_bars(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
+    assert found.outcome == DIRECTION
 
 
 @pytest.mark.parametrize(("first", "second", "absolute", "word"), [
@@ -234,10 +234,10 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
                                              word: str) -> None:
     bars = [bucket(1000, 900, "20", percent_interval=second, absolute_interval=(98.0, 102.0)),
             bucket(1000, 850, "50", percent_interval=first, absolute_interval=absolute)]
-    (larger, equal) = judge_panel(panel(*bars), [Claim("f", "", larger=("50", "20")),
+    (larger, equal) = judge_bars(panel(*bars), [Claim("f", "", larger=("50", "20")),
                                             Claim("f", "", equal=("50", "20"))]).statements
-    assert larger.word == word
-    assert equal.word == {DIRECTION: NOT_REPRODUCED, UNDECIDED: UNDECIDED,
+    assert larger.outcome == word
+    assert equal.outcome == {DIRECTION: NOT_REPRODUCED, UNDECIDED: UNDECIDED,
                           NOT_REPRODUCED: REPRODUCED}[word]
 
 

@@ -376,14 +376,14 @@ def changed(some: list[Record], chain_bytes: int, **changes: Any) -> list[Record
 
 def test_what_is_said_is_tested_on_every_trial(tmp_path: Path) -> None:
     some = sent_records(CLIFFS)
-    statement = steps.tested(CLAIM, "handshake_round_trips", some)
-    assert statement.word == REPRODUCED and statement.found == (
+    statement = steps.test_claim(CLAIM, "handshake_round_trips", some)
+    assert statement.outcome == REPRODUCED and statement.found == (
         "in 16 of 45 trials the number of segments of a server's handshake is larger than an initial"
         " window: 16 of these have more round trips than 1, and 0 of the others.")
     report = CLIFFS.report(RunData(tmp_path, {"virtual_time": True}, some))
     (told,) = (each for finding in report.findings if finding.name == "rounds"
                for each in finding.statements)
-    assert told.found.startswith(statement.found) and told.word == DIRECTION  # its abstract alone was read
+    assert told.found.startswith(statement.found) and told.outcome == DIRECTION  # its abstract alone was read
 
 
 @pytest.mark.parametrize(("chain_bytes", "changes", "word", "words"), [
@@ -394,9 +394,9 @@ def test_what_is_said_is_tested_on_every_trial(tmp_path: Path) -> None:
     (2000, {"flight_segments": None}, NOT_MEASURED, "1 of 45 trials do not count")])
 def test_a_tampered_trial_changes_the_word(chain_bytes: int, changes: Any, word: str,
                                            words: str) -> None:
-    statement = steps.tested(CLAIM, "handshake_round_trips",
+    statement = steps.test_claim(CLAIM, "handshake_round_trips",
                              changed(sent_records(CLIFFS), chain_bytes, **changes))
-    assert statement.word == word and words in statement.found
+    assert statement.outcome == word and words in statement.found
 
 
 @pytest.mark.parametrize(("flights", "word", "words"), [
@@ -407,17 +407,17 @@ def test_no_trial_may_pass_a_column_of_its_own(flights: tuple[int | None, ...], 
     claim = Claim("flights", "s", at_most="initcwnd")
     some = [replace(GOOD, trial=replace(GOOD.trial, initcwnd=10), flight_segments=flight)
             for flight in flights]
-    statement = steps.tested(claim, "flight_segments", some)
-    assert statement.word == word and words in statement.found
+    statement = steps.test_claim(claim, "flight_segments", some)
+    assert statement.outcome == word and words in statement.found
 
 
 def test_more_where_nothing_is_more_cannot_be_told() -> None:
     like = replace(GOOD, trial=replace(GOOD.trial, initcwnd=10))
     backwards = [replace(like, flight_segments=flight, handshake_round_trips=trips)
                  for flight, trips in ((1, 2), (90, 1))]
-    assert steps.tested(CLAIM, "handshake_round_trips", backwards).word == NOT_REPRODUCED
-    alone = steps.tested(CLAIM, "handshake_round_trips", [replace(like, flight_segments=90)])
-    assert alone.word == NOT_MEASURED and alone.found.startswith("undetermined: ")
+    assert steps.test_claim(CLAIM, "handshake_round_trips", backwards).outcome == NOT_REPRODUCED
+    alone = steps.test_claim(CLAIM, "handshake_round_trips", [replace(like, flight_segments=90)])
+    assert alone.outcome == NOT_MEASURED and alone.found.startswith("undetermined: ")
     assert alone.found.endswith("is larger than an initial window in 1 of 1 trials.")
 
 
@@ -474,7 +474,7 @@ def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
         "IW3: RTT 20 ms, 56 kbit/s, 9000 bytes", "IW10: RTT 20 ms, 56 kbit/s, 9000 bytes")
     large_first = [record for record in pair[::-1] if record is not other]
     assert [line.title for line in timelines(large_first, tmp_path)] == [three.title, ten.title]
-    assert [mark.kind for mark in three.marks] == ["lost", "data", "again"]
+    assert [mark.kind for mark in three.marks] == ["lost", "data", "retransmitted"]
     assert [(mark.time_ms, mark.from_bytes, mark.to_bytes) for mark in three.marks] == [
         (60, 1, 1001), (61, 1001, 2001), (320, 1, 1001)]
     assert three.acknowledged == ((40, 1), (360, 2001))

@@ -13,7 +13,7 @@ from firstflight.base.stats import Estimate
 from firstflight.runs.kinds import RunData, is_what_if
 from firstflight.study.fetches.figures import reasons
 from firstflight.study.fetches.figures.cells import WindowChange, changes, settings
-from firstflight.study.fetches.figures.reasons import WhatIfs, explained, trials_to_ask
+from firstflight.study.fetches.figures.reasons import WhatIfs, explained, what_if_trials
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.what_if import LIMITS, limits_of, without
 from firstflight.study.fetches.verify.record import Record
@@ -42,7 +42,7 @@ def asked(network: Network, trials: int = reasons.MOST_TRIALS, **values: object
     what_ifs = WhatIfs()
     for _ in range(3):
         done = {record.trial for record in what_ifs.records}
-        more = [trial for trial in trials_to_ask([change], what_ifs) if trial not in done]
+        more = [trial for trial in what_if_trials([change], what_ifs) if trial not in done]
         what_ifs = WhatIfs([*what_ifs.records, *(measured(network, trial) for trial in more)])
     return change, what_ifs, len(what_ifs.records)
 
@@ -181,14 +181,14 @@ def test_an_answer_asks_at_most_forty_trials_and_nothing_by_halves() -> None:
             change.experiment, records=[replace(record, trial=replace(
                 record.trial, rtt_ms=100.0 + place)) for record in change.experiment.records]))
         for place in range(5)]
-    trials = trials_to_ask(several, WhatIfs())
+    trials = what_if_trials(several, WhatIfs())
     assert len(trials) <= reasons.MOST_TRIALS
     assert {len([trial for trial in trials if trial.rtt_ms == 100.0 + place and
                  trial.initcwnd == 10]) for place in range(5)} == {0, 7}
     huge = replace(change, experiment=replace(change.experiment, records=[replace(
         record, trial=replace(record.trial, response_bytes=50_000_000))
         for record in change.experiment.records]))
-    assert trials_to_ask([huge], WhatIfs()) == []
+    assert what_if_trials([huge], WhatIfs()) == []
 
 
 def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> None:
@@ -212,10 +212,10 @@ def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None
         return replace(change, base=replace(change.base, requested=replace(
             change.base.requested, rtt_ms=rtt_ms)))
     all_changes = [at(1, 10.0), at(2, 90.0), at(3, -30.0), at(4, -70.0)]
-    assert reasons.asked_about(all_changes, is_question=False) == [all_changes[1], all_changes[3]]
-    assert reasons.asked_about(all_changes[:2], is_question=False) == [all_changes[1]]
-    assert reasons.asked_about(all_changes, is_question=True)[0] is all_changes[1]
-    assert reasons.asked_about([], is_question=False) == []
+    assert reasons.changes_to_explain(all_changes, is_question=False) == [all_changes[1], all_changes[3]]
+    assert reasons.changes_to_explain(all_changes[:2], is_question=False) == [all_changes[1]]
+    assert reasons.changes_to_explain(all_changes, is_question=True)[0] is all_changes[1]
+    assert reasons.changes_to_explain([], is_question=False) == []
 
 
 def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:

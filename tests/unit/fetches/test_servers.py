@@ -15,7 +15,7 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import SKIPPED
 from firstflight.runs.scenario_file import find
 from firstflight.study import registry
-from firstflight.study.fetches.figures.panels import counting
+from firstflight.study.fetches.figures.swept_bars import counting
 from firstflight.study.fetches.figures.summary import summary
 from firstflight.study.fetches.scenario.server import OWN
 from firstflight.study.fetches.scenario.trial import Trial

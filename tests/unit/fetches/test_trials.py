@@ -24,7 +24,8 @@ from firstflight.study import registry
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.scenario import tcp
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.sweep import bucket_value, cell_of, seed_of, Sweep
+from firstflight.study.fetches.scenario.sweep import bucket_value, cell_key, Sweep
+from firstflight.study.scenario.seeds import netem_seed
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import apply, expand, KIND
 from firstflight.study.fetches.verify.evidence import Evidence
@@ -148,7 +149,7 @@ def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
         scenario: Scenario) -> None:
     assert {"rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes"} <= {*SWEPT}
     (trial, *_), (cell, *_) = expand(scenario), scenario.sweeps[0].cells
-    assert cell_of(trial) == cell
+    assert cell_key(trial) == cell
     assert [getattr(cell, name) for name in SWEPT] == [getattr(trial, name) for name in SWEPT]
     assert link.Path.from_json(trial.job()["network"]) == trial.path
 
@@ -181,7 +182,7 @@ def test_seeds_start_netem_at_unlike_places() -> None:
                 ((state << shift_left & 0xFFFFFFFF) ^ state) >> shift_right)
         return number
 
-    numbers = [first(seed_of(1, repeat)) for repeat in range(1, 1001)]
+    numbers = [first(netem_seed(1, repeat)) for repeat in range(1, 1001)]
     quarters = [sum(number >> 30 == quarter for number in numbers) for quarter in range(4)]
     assert all(200 < count < 300 for count in quarters), quarters
 

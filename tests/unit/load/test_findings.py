@@ -38,12 +38,12 @@ def _records() -> list[LoadRecord]:
 def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     # Ten segments at once into a buffer of 25 packets lose more than three, in every cell.
-    words = {expects: findings.statement(runs, replace(CLAIM, expects=expects)).word
+    words = {expects: findings.statement(runs, replace(CLAIM, expects=expects)).outcome
              for expects in ("less", "more", "alike")}
     assert words["more"] != NOT_REPRODUCED
     assert words["less"] == words["alike"] == NOT_REPRODUCED
     # Two seeds that differ widely: it is left open.
-    assert findings.statement(runs, replace(CLAIM, quantity="mean_ms")).word == UNDECIDED
+    assert findings.statement(runs, replace(CLAIM, quantity="mean_ms")).outcome == UNDECIDED
 
 
 def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
@@ -51,10 +51,10 @@ def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
     full = findings.statement(runs, replace(CLAIM, where=(("load", (0.9,)),)))
     gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
                          "retransmission_percent")
-    assert gain is not None and full.word == DIRECTION
+    assert gain is not None and full.outcome == DIRECTION
     assert f"from {gain.base.value:.3f} ±" in full.found and "cells" not in full.found
     nowhere = findings.statement(runs, replace(CLAIM, where=(("load", (0.7,)),)))
-    assert (nowhere.found, nowhere.word) == ("no run measured it.", NOT_MEASURED)
+    assert (nowhere.found, nowhere.outcome) == ("no run measured it.", NOT_MEASURED)
 
 
 def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
@@ -140,7 +140,7 @@ def told(expects: Any, *saved: tuple[float, ...], **published: float) -> tuple[s
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
                       expects=expects, **published)  # type: ignore[arg-type]
     said = findings.statement(Runs.of_figure(GAIN, records, RUN), claim)
-    return said.word, said.found
+    return said.outcome, said.found
 
 
 @pytest.mark.parametrize("saved, less, more, alike", [
@@ -199,7 +199,7 @@ def test_of_a_rate_the_published_number_is_in_points() -> None:
                       quantity="retransmission_percent", expects="more")
     near, far = (findings.statement(runs, replace(claim, published=points))
                  for points in (2.93, 1.28))
-    assert (near.word, far.word) == (REPRODUCED, DIRECTION)
+    assert (near.outcome, far.outcome) == (REPRODUCED, DIRECTION)
     assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.found
 
 
@@ -217,7 +217,7 @@ def test_of_nothing_no_part_is_small() -> None:
     runs = Runs.of_figure(GAIN, records, RUN)
     words = [findings.statement(runs, LoadClaim(
         figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
-        expects=expects)).word for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
+        expects=expects)).outcome for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
     assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 

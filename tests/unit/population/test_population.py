@@ -16,10 +16,10 @@ from firstflight.runs import scenario_file
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study.fetches import reading, study
 from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.bars import figure_table
-from firstflight.study.fetches.figures.claims import judge_panel
-from firstflight.study.fetches.figures.drawn_panels import pair_of, panel as panel_of, responses_of
+from firstflight.study.fetches.figures.claims import judge_bars
+from firstflight.study.fetches.figures.drawn_bars import bar_figure, pair_of, responses_of
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -99,7 +99,7 @@ RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
 
 
 @pytest.mark.parametrize("old, new, words", [
-    (RTT, "", "published is missing: it says what the bars"),
+    (RTT, "", "published is missing: the bars of a population"),
     (RTT, 'published = "paper_figure5.csv"\npanel = "X"', "has no panel 'X'"),
     (RTT, 'published = "paper_tables.csv"\npanel = "table3_avgdc"',
      "bars are named by their upper ends, .* not mean"),
@@ -131,7 +131,7 @@ def test_a_response_is_slower_from_a_millisecond_on(more_ms: float | None, verdi
                                                     is_slower: bool) -> None:
     base = stored.load("iw3").judge()
     latency_ms = None if more_ms is None else (base.latency_ms or 0.0) + more_ms
-    assert ablation._is_slower(base, replace(base, latency_ms=latency_ms,
+    assert ablation.is_slower(base, replace(base, latency_ms=latency_ms,
                                               verdict=verdict)) is is_slower
 
 
@@ -178,14 +178,14 @@ def report(records: list[Record]) -> Report:
 
 
 @pytest.fixture(scope="module")
-def panels(scenario: Scenario, records: list[Record]) -> dict[str, BarFigure]:
-    made, missing = kinds.panels(scenario, records)
+def bar_figures(scenario: Scenario, records: list[Record]) -> dict[str, BarFigure]:
+    made, missing = kinds.bar_figures(scenario, records)
     assert not missing, missing
     return made
 
 
-def test_means_carry_the_weights(panels: dict[str, BarFigure], records: list[Record]) -> None:
-    panel = panels["fig5_rtt"]
+def test_means_carry_the_weights(bar_figures: dict[str, BarFigure], records: list[Record]) -> None:
+    panel = bar_figures["fig5_rtt"]
     assert len(panel.bars) == 8 and panel.n == 256
     own = [record for record in records if record.trial.part == panel.figure.sweep
            and record.trial.initcwnd == 3 and record.trial.rtt_ms == 15]
@@ -202,8 +202,8 @@ def test_means_carry_the_weights(panels: dict[str, BarFigure], records: list[Rec
                          weights=panel.samples[0].weights) == pytest.approx(7)
 
 
-def test_every_window_is_compared_with_the_baseline(panels: dict[str, BarFigure]) -> None:
-    sweep = panels["fig2"]
+def test_every_window_is_compared_with_the_baseline(bar_figures: dict[str, BarFigure]) -> None:
+    sweep = bar_figures["fig2"]
     windows = [bucket.value for bucket in sweep.bars]
     assert windows == [3, 6, 10, 16, 26, 42]
     assert [bucket.difference.absolute.value for bucket in sweep.bars] == pytest.approx(
@@ -212,9 +212,9 @@ def test_every_window_is_compared_with_the_baseline(panels: dict[str, BarFigure]
     assert [sample.name for sample in sweep.samples] == [f"IW {each:.0f}" for each in windows]
 
 
-def test_percentiles_are_values_that_were_measured(panels: dict[str, BarFigure],
+def test_percentiles_are_values_that_were_measured(bar_figures: dict[str, BarFigure],
                                                    records: list[Record]) -> None:
-    table = panels["table3_avgdc"]
+    table = bar_figures["table3_avgdc"]
     assert [bucket.label for bucket in table.bars][:3] == ["mean", "p10", "p50"]
     own = sorted((record.latency_ms or 0, record.trial.weight) for record in records
                  if record.trial.part == table.figure.sweep and record.trial.initcwnd == 3)
@@ -223,7 +223,7 @@ def test_percentiles_are_values_that_were_measured(panels: dict[str, BarFigure],
     median = table.bars[2].difference
     assert median.base.value == half and median.absolute.value == 7
     assert table.n == table.bars[0].difference.n == 256  # of the same records: they count once
-    slow = panels["table4"]
+    slow = bar_figures["table4"]
     assert slow.bars[0].difference.n == 2 * 16  # of the clients up to 56 kbit/s
 
 
@@ -235,7 +235,7 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     leaning = [replace(record, trial=replace(record.trial, weight=3 * record.trial.weight))
                if record.trial.initcwnd == 3 and record.trial.sample in far else record
                for record in records]
-    side_by_side, two_weeks = (panel_of(
+    side_by_side, two_weeks = (bar_figure(
         scenario.drawn, figure, responses_of(figure.sweep, each)).bars[0].difference
         for each in (records, leaning))
     assert side_by_side.same is None and two_weeks.same is not None
@@ -249,8 +249,8 @@ def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
     assert two_weeks.base.value == pytest.approx(numpy.average(
         [record.latency_ms or 0 for record in own],
         weights=[record.trial.weight for record in own]))
-    table = figure_table(scenario, judge_panel(
-        panel_of(scenario.drawn, figure, responses_of(figure.sweep, leaning)), ()))
+    table = figure_table(scenario, judge_bars(
+        bar_figure(scenario.drawn, figure, responses_of(figure.sweep, leaning)), ()))
     assert "the window alone" in {column.group for column in table.columns}
     assert any("what the window does" in note for note in table.notes)
 
@@ -262,11 +262,11 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
                  if record.trial.part == figure.sweep and record.trial.initcwnd == 3)
     spoiled = [replace(record, verdict="fail") if place == first else record
                for place, record in enumerate(records)]
-    panel = panel_of(scenario.drawn, figure, responses_of(figure.sweep, spoiled))
+    panel = bar_figure(scenario.drawn, figure, responses_of(figure.sweep, spoiled))
     assert str(panel.excluded) == "1 record without its counterpart" and panel.n == 254
-    with pytest.raises(NoPanel, match="nothing of population 'other' was measured"):
+    with pytest.raises(NoBars, match="nothing of population 'other' was measured"):
         pair_of("other", responses_of("other", records), (3, 10), "latency_ms")
-    with pytest.raises(NoPanel, match="counts under both windows, 3 and 11"):
+    with pytest.raises(NoBars, match="counts under both windows, 3 and 11"):
         pair_of(figure.sweep, responses_of(figure.sweep, records), (3, 11), "latency_ms")
 
 
@@ -286,7 +286,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
     assert list(others)[:6] == ["fig5", "causes", "two_weeks", "held_out", "joint_average",
                                 "joint_slow"]
     near, of = others["two_weeks"].tables[0].rows[0][1:3]
-    assert (near, of) == (sum(map(close, ablation.explained(scenario.drawn, records)[-1].panels["RTT"])), 8)
+    assert (near, of) == (sum(map(close, ablation.explained(scenario.drawn, records)[-1].bars["RTT"])), 8)
     paper = [row[4] for row in others["two_weeks"].tables[0].rows]
     assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # tests/unit/paper/test_draw.py
     page = others["fig5"].chart
@@ -299,7 +299,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
 
 
 def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
-        scenario: Scenario, records: list[Record], panels: dict[str, BarFigure]) -> None:
+        scenario: Scenario, records: list[Record], bar_figures: dict[str, BarFigure]) -> None:
     found = ablation.explained(scenario.drawn, records)
     assert [step.title for step in found] == [cause.title for cause in scenario.drawn.steps]
     saved = [step.base_ms - step.experiment_ms for step in found]
@@ -307,7 +307,7 @@ def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
     assert saved[:2] == pytest.approx([14, 7])
     assert 7 < saved[3] < 28 and saved[4] < 0 and saved[5:] == pytest.approx([7, 7, 7])
     for axis, name in (("RTT", "fig5_rtt"), ("BW", "fig5_bw"), ("BDP", "fig5_bdp")):
-        assert found[-1].panels[axis] == list(panels[name].bars)
+        assert found[-1].bars[axis] == list(bar_figures[name].bars)
     assert found[4].slower == {"its last acknowledgement waited for the client's timer": 85}
     assert not found[-1].slower
 
@@ -419,8 +419,8 @@ def test_what_is_held_out_stands_next_to_what_was_fitted(scenario: Scenario,
     assert [" held out" in each.replace("(", " ") for each in told] == [False, True]
 
 
-def test_near_the_published_one_is_near_in_both_numbers(panels: dict[str, BarFigure]) -> None:
-    bucket = panels["fig5_rtt"].bars[0]
+def test_near_the_published_one_is_near_in_both_numbers(bar_figures: dict[str, BarFigure]) -> None:
+    bucket = bar_figures["fig5_rtt"].bars[0]
     near = replace(bucket, published=replace(bucket.published, absolute=7.5, percent=1.0))
     assert close(near)
     assert not close(replace(near, published=replace(near.published, absolute=20.0)))
@@ -432,7 +432,7 @@ def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
                                                        records: list[Record]) -> None:
     short = [replace(record, queue_drops=2) if record.trial.sample == 0 else record
              for record in records]
-    made, _ = kinds.panels(scenario, short)
+    made, _ = kinds.bar_figures(scenario, short)
     for name, panel in made.items():
         windows = len(scenario.drawn.population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
         assert panel.remarks == (

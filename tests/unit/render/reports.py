@@ -19,7 +19,7 @@ BY_RTT = Table("Improvement by RTT", (
     Column("RTT", "ms"), Column("IW3", "ms", "mean"), Column("IW10", "ms", "mean"),
     Column("saved", "ms", "improvement", signed=True),
     Column("95 % interval", "ms", "improvement"), Column("test", rank=1, is_text=True),
-    Column("word", is_text=True, is_word=True)), (
+    Column("word", is_text=True, is_outcome=True)), (
     ("20", 129.54, 122.6, 6.94, Interval(5.0, 8.5), "2.8 ≤ 2.9 ms", REPRODUCED),
     (">20", 58.1, 282.6, -224.5, None, "", NOT_REPRODUCED)), ("averaged over bandwidth",))
 
@@ -38,7 +38,7 @@ FINDINGS = (
 
 TIMELINE = Timeline("IW3: RTT 20 ms", "3 data segments, 1 retransmitted", (
     Mark("lost", 60.0, 1.0, 1001.0), Mark("data", 61.0, 1001.0, 2001.0),
-    Mark("again", 320.0, 1.0, 1001.0)), ((360.0, 2001.0),), 400.0, 2500.0)
+    Mark("retransmitted", 320.0, 1.0, 1001.0)), ((360.0, 2001.0),), 400.0, 2500.0)
 
 
 def report(**changes: Any) -> Report:
@@ -72,7 +72,7 @@ def report(**changes: Any) -> Report:
 def hostile() -> Report:
     """The same with HOSTILE wherever there is text; names come from files' names and keys."""
     table = Table(HOSTILE, tuple(Column(HOSTILE, HOSTILE, f"{HOSTILE}{place}", is_text=True,
-                                        is_filter=True, is_word=place == 1) for place in range(2)),
+                                        is_filter=True, is_outcome=place == 1) for place in range(2)),
                   ((HOSTILE, HOSTILE),), (HOSTILE,), left_out=1)
     finding = Finding("fig", HOSTILE, (replace(table, title=f"1 {HOSTILE}"),), (
         Statement(HOSTILE, HOSTILE, HOSTILE), Statement(HOSTILE, HOSTILE)), HOSTILE,

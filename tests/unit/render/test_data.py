@@ -87,7 +87,7 @@ def test_json_holds_every_value_and_where_it_is_from() -> None:
     bars = data["findings"][0]["tables"][0]
     absolute = next(place for place, column in enumerate(bars["columns"])
                     if (column["group"], column["unit"]) == ("improved", "ms"))
-    panel = stored_fetches.panels("zhao2019")["fig5_rtt"]
+    panel = stored_fetches.bar_figures("zhao2019")["fig5_rtt"]
     assert [row[absolute] for row in bars["rows"]] == [each.difference.absolute.value for each in panel.bars]
 
 

@@ -14,8 +14,8 @@ from firstflight.findings.charts import LineChart
 from firstflight.findings.findings import Answer
 from firstflight.runs.scenario_file import parsed
 from firstflight.study.fetches.figures import summary
-from firstflight.study.fetches.figures.buckets import published_bars
-from firstflight.study.fetches.figures.kinds import panels
+from firstflight.study.fetches.figures.bar_cells import published_bars
+from firstflight.study.fetches.figures.kinds import bar_figures
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.users import content, order, UserSample
 from firstflight.study.fetches.study import KIND
@@ -343,12 +343,12 @@ def test_goodput_is_better_where_there_is_more_of_it(tmp_path: Path) -> None:
     figure = next(each for each in scenario.figures if each.name == "fig2")
     records = [replace(record, goodput_kbps=1e6 / record.total_ms)
                for record in stored_fetches.stored("marrama2012") if record.total_ms]
-    (panel,) = panels(replace(scenario, figures=(replace(figure, metric="goodput_kbps",
+    (panel,) = bar_figures(replace(scenario, figures=(replace(figure, metric="goodput_kbps",
                                                          published=""),)), records)[0].values()
     said = summary._best_window(panel)
     assert said.startswith("Of the windows ") and " 16 had the most goodput: " in said
     assert " % more than 3." in said
-    times = stored_fetches.panels("marrama2012")["fig2"]
+    times = stored_fetches.bar_figures("marrama2012")["fig2"]
     assert "16 took the least time: " in summary._best_window(times)
     assert " % less than 3; published: 16 took the least, 641 ms." in summary._best_window(times)
 

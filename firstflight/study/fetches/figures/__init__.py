@@ -1,1 +1,1 @@
-"""What fetches show: buckets, cells, bars, and their sentences."""
+"""Figures of fetches: their cells and bars, charts, tables and sentences."""

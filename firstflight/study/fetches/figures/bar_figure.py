@@ -1,4 +1,4 @@
-"""A figure of bars: what makes its rows fills it in, and what draws and describes it reads it."""
+"""A figure of bars, from the estimates to the judged bars that are drawn and described."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from firstflight.findings.quantities import quantity
 from firstflight.study.fetches.scenario.scenario import Figure
 
 
-class NoPanel(FirstFlightError):
+class NoBars(FirstFlightError):
     """The records do not give the bars of a figure; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The values behind one window of a figure, for a drawing of their distribution.
+    """The values under one window of a figure, of which a distribution can be drawn.
 
-    values, weights: of one length; the values in the unit of the figure's metric.
+    values: in the unit of the figure's metric; weights: one for each value.
     """
 
     initcwnd: int
@@ -37,21 +37,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class BarFigure:
-    """The bars of one figure, and which client and algorithm measured them.
+    """The bars of one figure, with the client and the congestion control that measured them.
 
-    counted, left_out: fetches in all, where one can enter several bars;
-    None where it enters one at most. samples: the values behind it, by window.
-    remarks: what else than the windows decided on what is behind it. is_of_loss: whether its
-    bars are shown beyond the lossless one (study.fetches.figures.recovery). statements: what was
-    published of it in words, once it is judged.
+    fetch_count, fetches_excluded: of the whole figure, where one fetch can be in several bars; None
+    where it is in one at most. samples: the values, one Sample for each window. remarks: what else
+    than the windows limited the transfers. is_of_loss: whether each bar is also shown beyond the
+    lossless one (study.fetches.figures.recovery). statements: the published claims on this figure,
+    once it is judged.
     """
 
     figure: Figure
     bars: tuple[Bar, ...]
     client: str
     congestion_control: str
-    counted: int | None = None
-    left_out: Excluded | None = None
+    fetch_count: int | None = None
+    fetches_excluded: Excluded | None = None
     samples: tuple[Sample, ...] = field(default=(), compare=False)
     remarks: tuple[str, ...] = ()
     is_of_loss: bool = False
@@ -59,14 +59,14 @@ class BarFigure:
 
     @property
     def n(self) -> int:
-        if self.counted is not None:
-            return self.counted
+        if self.fetch_count is not None:
+            return self.fetch_count
         return sum(bar.difference.n for bar in self.bars)
 
     @property
     def excluded(self) -> Excluded:
-        if self.left_out is not None:
-            return self.left_out
+        if self.fetches_excluded is not None:
+            return self.fetches_excluded
         return sum((bar.difference.excluded for bar in self.bars), Excluded())
 
     @property
@@ -75,7 +75,7 @@ class BarFigure:
 
     @property
     def by(self) -> Quantity:
-        """What distinguishes the bars."""
+        """The quantity that distinguishes the bars."""
         return quantity(self.figure.by)
 
     @property
@@ -91,18 +91,18 @@ class BarFigure:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many bars have which result."""
-        return claims.counts(bar.result.word for bar in self.bars if bar.result.word)
+        """How many bars have each outcome."""
+        return claims.counts(bar.result.outcome for bar in self.bars if bar.result.outcome)
 
     def is_baseline(self, bar: Bar) -> bool:
         """Whether a bar is the window that the others are compared with."""
         return self.is_sweep and bar.value == self.figure.baseline_initcwnd
 
     def named(self, bar: Bar) -> str:
-        """A bar by its label and unit, such as "20 ms", or by the word that its zero has."""
+        """A bar's label with its unit, such as "20 ms"; or the word for zero, such as "not set"."""
         label = self.label_of(bar)
         return f"{label} {self.by.unit}".strip() if label == bar.label else label
 
     def label_of(self, bar: Bar) -> str:
-        """The label of a bar; the word for a zero that has one, such as "not set"."""
+        """A bar's label; the word for zero where the quantity has one, such as "not set"."""
         return self.by.zero if bar.label == "0" else bar.label

@@ -1,4 +1,4 @@
-"""Tables of single cells and of all trials of a run, and of why segments were retransmitted."""
+"""Tables of single cells, of all trials of a run, and of the causes of retransmissions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OF_TRIAL = (Column("n", "", "observed"), *_OBSERVED, Column("total", "ms", "mea
 
 
 def _observed(records: Sequence[Record]) -> tuple[Cell, ...]:
-    """The cells under _OBSERVED. Of failed verdicts too."""
+    """The cells under _OBSERVED; failed verdicts are included."""
     return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"),
             *(_count(mean(records, column)) for column in
               ("seen_initcwnd", "seen_first_flight", "retransmissions")),
@@ -50,16 +50,16 @@ def _observed(records: Sequence[Record]) -> tuple[Cell, ...]:
 
 
 def _count(value: float | None) -> float | int | None:
-    """A mean of counts: whole where it is."""
+    """A mean of counts, as an integer where it is whole."""
     return int(value) if value is not None and value == int(value) else value
 
 
 def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
-    """Means in ms: total, latency, the model's total, and ours less the model's."""
+    """Means in ms: total, latency, the model's total, and the total less the model's."""
     total_ms, latency_ms, model_ms = (mean(records, column) for column in
                                       ("total_ms", "latency_ms", "model_ms"))
-    late_ms = None if total_ms is None or model_ms is None else total_ms - model_ms
-    return total_ms, latency_ms, model_ms, late_ms
+    deviation_ms = None if total_ms is None or model_ms is None else total_ms - model_ms
+    return total_ms, latency_ms, model_ms, deviation_ms
 
 
 # Cells -------------------------------------------------------------------------------
@@ -67,9 +67,9 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange],
                   what_ifs: WhatIfs = WhatIfs(), published: PublishedCells | None = None
                   ) -> Finding:
-    """What was requested of each cell, what was observed, and what the windows changed.
+    """The tables of what larger windows changed, and of every cell as requested and observed.
 
-    published: of single cells (raw_cells.published_cells).
+    published: values of single cells (raw_cells.published_cells).
     """
     tables = [*([changes_table(changes, MOST_ROWS, what_ifs)] if changes else []),
               _settings(settings, published)]
@@ -77,33 +77,35 @@ def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChang
 
 
 def _settings(settings: Sequence[CellSetting], published: PublishedCells | None) -> Table:
-    """A footnote for each cause of retransmissions, each limit and each reason not to count."""
-    there: list[PublishedCell | None] = [
+    """A row for each cell, with footnotes: why data was retransmitted, limits, exclusions."""
+    published_rows: list[PublishedCell | None] = [
         published.of_trial.get(row.records[0].trial) if published else None
         for row in settings[:MOST_ROWS]]
     requested = requested_columns([row.requested for row in settings])
     footnotes: dict[str, int] = {}
     rows: list[tuple[Cell, ...]] = []
-    for row, theirs in zip(settings, there):
+    for row, theirs in zip(settings, published_rows):
         causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
                                *map(notes.limit_note, row.records), *(
             record.error or record.verdict_reason for record in row.records
             if not record.counts)))
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
                         for note in causes if note)
-        total_ms, latency_ms, model_ms, late_ms = _times(row.counting)
+        total_ms, latency_ms, model_ms, deviation_ms = _times(row.counting)
         rows.append((*(cell(row.requested) for _, cell in requested), *_observed(row.records),
-                     total_ms, model_ms, late_ms, latency_ms,
+                     total_ms, model_ms, deviation_ms, latency_ms,
                      theirs.published_ms if theirs else "", theirs.mark if theirs else "",
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
     return Table("Every cell", (*(column for column, _ in requested), *_OF_CELL), tuple(rows),
                  (*(f"[{place}] {note}" for note, place in footnotes.items()),
-                  *([] if published is None else published.explain_marks(filter(None, there)))),
+                  *([] if published is None else
+                    published.explain_marks(filter(None, published_rows)))),
                  len(settings) - len(rows)).without_empty(unknown=False)
 
 
 def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs) -> Table:
-    """A row for each comparison; of more than `most` those with the largest effect."""
+    """A row for each comparison; where there are more than `most`, those with the largest effect.
+    """
     shown = changes
     if len(changes) > most:
         largest = {id(change) for change in sorted(
@@ -125,28 +127,28 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
          change.saved.percent.value,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          _flights(change.base), _flights(change.experiment),
-         ", ".join(dict.fromkeys(reason.word for reason in reasons(change, what_ifs)
-                                 if reason.word)))
+         ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
+                                 if reason.label)))
         for change in shown)).without_empty()
     return replace(table, left_out=len(changes) - len(shown))
 
 
 def _flights(cell: CellSetting) -> str:
-    """Those that most of its transfers have."""
+    """The flights that most of the cell's transfers have."""
     return most_frequent(cell, "response_flights") or ""
 
 
 # Every trial -------------------------------------------------------------------------
 
 def repeats_cells(cells: Sequence[CellSetting], records: Sequence[Record]) -> bool:
-    """Whether the table of all trials would have the rows of the table of these cells."""
+    """Whether the table of all trials would repeat the table of these cells."""
     return bool(cells) and (len(records) > MOST_ROWS or len(records) == len(cells))
 
 
 def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
-    """A row for each trial; of many, a row for each cell, or each bucket of a drawn population.
+    """A row for each trial; if there are many, for each cell, or each bucket of a population.
 
-    published: of single cells (raw_cells.published_cells).
+    published: values of single cells (raw_cells.published_cells).
     """
     ordered = sorted(records, key=lambda record: order(record.trial))
     is_long = len(ordered) > MOST_ROWS
@@ -163,7 +165,10 @@ def trials_table(records: Sequence[Record], published: PublishedCells | None = N
 
 def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group],
                published: PublishedCells | None = None, notes_before: Iterable[str] = ()) -> Table:
-    """A row for each group, its first cells under `requested`. published: as of trials_table."""
+    """A row for each group; its first cells are under the columns `requested`.
+
+    published: as in trials_table.
+    """
     of_trial = {} if published is None else published.of_trial
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
@@ -175,7 +180,7 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
 
 
 def _of_trial(group: Sequence[Record], published: Any) -> tuple[Cell, ...]:
-    """The cells under _OF_TRIAL: of one trial, or means over those of a cell that count."""
+    """The cells under _OF_TRIAL: of one trial, or the means over a cell's trials that count."""
     alone = len(group) == 1
     counting = [record for record in group if record.counts]
     return ("" if alone else len(group), *_observed(group), *_times(group if alone else counting),
@@ -187,7 +192,7 @@ def _of_trial(group: Sequence[Record], published: Any) -> tuple[Cell, ...]:
 # Retransmissions ----------------------------------------------------------------------
 
 def causes_table(records: Sequence[Record]) -> Table | None:
-    """Why segments were retransmitted, with the number of transfers; None where none was."""
+    """The causes of retransmissions and how many transfers had each; None where none had any."""
     counts: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
     if not counts:
         return None
@@ -218,21 +223,21 @@ _FILED = (Column("part", is_text=True, is_filter=True),
 
 
 def _drawn_table(records: Sequence[Record]) -> Table:
-    """Responses drawn from a population, by the buckets of the paper's Figure 5.
+    """A row for each bucket of the paper's Figure 5, for responses drawn from a population.
 
-    By RTT and bandwidth, or by RTT alone where that makes too many rows.
+    Buckets of RTT and bandwidth, or of RTT alone where those are too many.
     """
     groups = _by_bucket(records, by_bandwidth=True)
     if len(groups) > MOST_ROWS:
         groups = _by_bucket(records, by_bandwidth=False)
     return rows_table("Every cell", _FILED, groups, notes_before=(
-        "Filed under: the bucket of the paper's Figure 5 that the client belongs to. Asked: the"
-        " mean over the networks that were emulated for it. All means carry the shares that the"
-        " responses stand for.",))
+        "Filed under: the bucket of the paper's Figure 5 that the client belongs to. Requested: the"
+        " mean over the networks that were emulated for it. All means are weighted by the shares"
+        " that the responses stand for.",))
 
 
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
-    """The records by part, bucket of RTT, bucket of bandwidth if requested, and window."""
+    """The records grouped by population, bucket of RTT, of bandwidth if wanted, and window."""
     rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
 
     def bucket(record: Record) -> tuple[str, int, int, int]:
@@ -251,7 +256,7 @@ def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
 
 
 def _place(value: float, labels: Sequence[str]) -> int:
-    """Which bucket a value falls into. Labels are upper ends, the last one's is ">…"."""
+    """The index of a value's bucket. labels: the buckets' upper ends, the last one open (">…")."""
     return bisect_left([float(label) for label in labels[:-1]], value)
 
 

@@ -1,4 +1,4 @@
-"""Single cells: what was measured in each, what windows changed there, and why."""
+"""Single cells: their records, what larger windows changed in them, and the reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firstflight.study.fetches.verify.record import Record
 
 
 def mean(records: Iterable[Record], column: str) -> float | None:
-    """The mean of a column of the trials or of the records, by the trials' weights.
+    """The mean of a column of trials or records, weighted by the trials' weights.
 
     None where no record has a value.
     """
@@ -27,9 +27,9 @@ def mean(records: Iterable[Record], column: str) -> float | None:
     return stats.weighted_mean([value for value, _ in values], [weight for _, weight in values])
 
 
-# The least change that counts: a part of the time, or of a round trip where that is less.
+# A smaller change counts as none: this share of the time, or of an RTT, whichever is less.
 SAME_PART, SAME_RTT_PART = 0.01, 0.1
-BASE, EXPERIMENT = 0, 1  # the two settings of a comparison
+BASE, EXPERIMENT = 0, 1  # the two settings of a comparison, in the tables for study.compare
 
 
 # Settings ----------------------------------------------------------------------------
@@ -38,7 +38,7 @@ BASE, EXPERIMENT = 0, 1  # the two settings of a comparison
 class CellSetting:
     """All records of one setting of network, window and client.
 
-    requested: the trial, its repeat and seed left aside.
+    requested: the trial, without its repeat and seed.
     """
 
     requested: Trial
@@ -50,31 +50,31 @@ class CellSetting:
 
     @property
     def total_ms(self) -> float | None:
-        """Mean over the records that count, None where none does."""
+        """Mean over the records that count; None where none does."""
         return mean(self.counting, "total_ms")
 
 
 def without_repeat(trial: Trial) -> Trial:
-    """The trial, its repeat and seed left aside."""
+    """The trial with repeat 1 and seed 0, the same for all repeats of a setting."""
     return replace(trial, repeat=1, seed=0)
 
 
 def settings(records: Iterable[Record]) -> list[CellSetting]:
-    """One row per setting, in the order of the records, windows together and ascending."""
-    rows = [CellSetting(requested, of_setting) for requested, of_setting in grouped(
+    """The settings in the order of their records, windows of a cell together and ascending."""
+    rows = [CellSetting(requested, group) for requested, group in grouped(
         records, lambda record: without_repeat(record.trial)).items()]
     return [row for cell in _of_cells(rows)
             for row in sorted(cell, key=lambda row: row.requested.initcwnd)]
 
 
 def _of_cells(rows: Iterable[CellSetting]) -> Iterable[list[CellSetting]]:
-    """The settings that differ in the window only, together."""
+    """The settings grouped by cell: those in a group differ in the window only."""
     return grouped(rows, lambda row: replace(row.requested, initcwnd=1)).values()
 
 
 @dataclass(frozen=True)
 class WindowChange:
-    """What a larger window changed in one cell; saved: of total_ms."""
+    """What a larger window changed in one cell. saved: the difference of total_ms."""
 
     base: CellSetting
     experiment: CellSetting
@@ -86,7 +86,7 @@ class WindowChange:
 
     @property
     def effect(self) -> int:
-        """1 where the larger window saves time, -1 where it costs time, 0 where neither is sure."""
+        """1 where the larger window saves time, −1 where it costs time, 0 where neither is sure."""
         saved = self.saved.absolute
         if abs(saved.value) < min(SAME_PART * self.saved.base.value,
                                   SAME_RTT_PART * self.base.requested.rtt_ms):
@@ -103,28 +103,29 @@ def change_between(base: CellSetting, experiment: CellSetting) -> WindowChange:
 
 
 def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
-    """Every window of a cell against the smallest that counts there."""
+    """Each larger window of a cell against the smallest one with a mean."""
     timed = [[row for row in cell if row.total_ms is not None] for cell in _of_cells(rows)]
     return [change_between(base, experiment)
             for base, *larger in filter(None, timed) for experiment in larger]
 
 
-# Limiting factors: why a larger window changed a time, or why none can ---------------
+# Reasons -----------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Reason:
-    """word: for a table; text: a part of a sentence with the numbers, no full stop.
+    """Why a larger window changed a time, or why it did not.
 
-    kind: the same for reasons that differ in their numbers only.
+    label: for a table; text: part of a sentence, with the numbers and without a full stop. kind:
+    the same for reasons that differ in their numbers only.
     """
 
-    word: str
+    label: str
     text: str
     kind: str
 
 
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
-    """The cell and the windows of a comparison, as far as they differ from others."""
+    """The parameters of a comparison that distinguish it from the others, and its windows."""
     others = [other.base.requested for other in changes]
     return ", ".join([*setting_words(change.base.requested, others, differing=True),
                       f"{change.base.requested.initcwnd} →"

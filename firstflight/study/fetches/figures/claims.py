@@ -1,12 +1,10 @@
-"""Panels next to what was published: a deviation and one result for every bar and sentence.
+"""Judge figures of bars: one result for every bar with a published value, and for every claim.
 
-A bar is compared in milliseconds (or its metric's unit) and in percent; a
-published value that is rounded or read from a figure is allowed its own error,
-where that is more than findings.claims allows. A bar without a published
-value has no result.
+A bar is compared in the unit of its metric and in percent. A published value that was rounded, or
+read from a figure, has its own error as tolerance where that is more than findings.claims allows.
 
-What a bar is known by is its 95 % interval (findings.claims); what cannot vary is known
-exactly, and what rests on too few values not at all.
+The 95 % interval of a bar decides (findings.claims). A bar that cannot vary has its value as both
+ends, and a bar of too few values has no interval.
 """
 
 from __future__ import annotations
@@ -22,23 +20,24 @@ from firstflight.findings.claims import ANY, WITHIN_POINTS, ComparedNumber, Ends
 from firstflight.findings.findings import Statement
 from firstflight.study.compare import judge
 from firstflight.study.fetches.figures.bar_figure import BarFigure
-from firstflight.study.fetches.figures.buckets import beside_baseline
+from firstflight.study.fetches.figures.bar_cells import beside_baseline
 from firstflight.study.fetches.scenario.scenario import Claim
 from firstflight.study.scenario.grammar import as_read, claims_on
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
 
 
-def judge_panel(panel: BarFigure, stated: Sequence[Claim], exact: bool = False) -> BarFigure:
+def judge_bars(bar_figure: BarFigure, stated: Sequence[Claim], exact: bool = False) -> BarFigure:
     """The figure with a result for every bar, and with its statements.
 
-    stated: of the scenario; those of this figure are tested. exact: the
-    run was in virtual time, where a fetch without loss gives the same packets
-    whenever it is repeated, so that one is enough.
+    stated: the scenario's claims, of which those on this figure are tested. exact: whether the run
+    was in virtual time. There a fetch without loss gives the same packets each time, so one is
+    enough.
     """
-    bars = tuple(_judged(bar, panel.metric.unit, exact) for bar in beside_baseline(panel))
-    return replace(panel, bars=bars, statements=tuple(
-        as_read(claim, _tested(claim, panel, bars)) for claim in claims_on(panel.figure, stated)))
+    bars = tuple(_judged(bar, bar_figure.metric.unit, exact) for bar in beside_baseline(bar_figure))
+    return replace(bar_figure, bars=bars, statements=tuple(
+        as_read(claim, _tested(claim, bar_figure, bars))
+        for claim in claims_on(bar_figure.figure, stated)))
 
 
 def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
@@ -59,20 +58,20 @@ def _percent_ends(bar: Bar) -> Ends:
     return bar.difference.known(bar.percent) or ANY
 
 
-def _name(panel: BarFigure, bar: Bar) -> str:
-    """A bar in a sentence: a word in quotes, such as "not set"."""
-    label = panel.label_of(bar)
+def _name(bar_figure: BarFigure, bar: Bar) -> str:
+    """A bar's name in a sentence; in quotes where it is a word, such as "not set"."""
+    label = bar_figure.label_of(bar)
     return label if label == bar.label else f'"{label}"'
 
 
-def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
-    prefix = "IW " if panel.is_sweep else ""
+def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Statement:
+    prefix = "IW " if bar_figure.is_sweep else ""
     if claim.highest_percent is not None:
         highest = max(bars, key=lambda bar: bar.percent.value)
         ours = ComparedNumber(highest.percent.value, claim.highest_percent, WITHIN_POINTS,
                               highest.difference.known(highest.percent))
         return Statement(claim.says, f"{words.format_number(ours.measured)} %, in bar"
-                         f" {prefix}{_name(panel, highest)}", claims.judge([ours]).word)
+                         f" {prefix}{_name(bar_figure, highest)}", claims.judge([ours]).outcome)
     by_label = {bar.label: bar for bar in bars}
     if claim.most:
         highest = max((by_label[label] for label in claim.most), key=lambda bar: bar.percent.value)
@@ -82,16 +81,16 @@ def _tested(claim: Claim, panel: BarFigure, bars: Sequence[Bar]) -> Statement:
         second = max(others, key=lambda bar: bar.percent.value)
         return Statement(claim.says,
                          f"{words.format_number(highest.percent.value)} % in bar {prefix}"
-                         f"{_name(panel, highest)}, at most"
+                         f"{_name(bar_figure, highest)}, at most"
                          f" {words.format_number(second.percent.value)} % in the"
-                         f" {len(others)} others, in bar {prefix}{_name(panel, second)}",
+                         f" {len(others)} others, in bar {prefix}{_name(bar_figure, second)}",
                          next(word for word in (claims.NOT_REPRODUCED, claims.UNDECIDED,
                                                 claims.DIRECTION) if word in words_of_others))
     first, second = (by_label[label] for label in claim.larger or claim.equal)
     measured = " and ".join(
         f"{words.format_number(bar.difference.percent.value)} %"
-        f" ({words.format_number(bar.difference.absolute.value)} {panel.metric.unit}) in bar"
-        f" {prefix}{_name(panel, bar)}" for bar in (first, second))
+        f" ({words.format_number(bar.difference.absolute.value)} {bar_figure.metric.unit}) in bar"
+        f" {prefix}{_name(bar_figure, bar)}" for bar in (first, second))
     if claim.larger:
         return Statement(claim.says, measured,
                          claims.larger(_percent_ends(first), _percent_ends(second)))

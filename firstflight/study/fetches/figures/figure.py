@@ -1,4 +1,4 @@
-"""A run of fetches, analysed once; and what a kind of figure makes of it."""
+"""The analysis of a run of fetches, and what a kind of figure consists of."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firstflight.study.fetches.figures.cells import CellSetting, WindowChange
 from firstflight.study.fetches.figures.reasons import WhatIfs
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
-from firstflight.study.fetches.scenario.sweep import Cell
+from firstflight.study.fetches.scenario.sweep import CellKey
 from firstflight.study.fetches.verify.record import Record
 
 # What a reader needs to know of a figure where it does not vary.
@@ -25,19 +25,19 @@ FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_by
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a run before anything is rendered (made by study.fetches.findings).
+    """A run, analysed by study.fetches.findings before anything is rendered.
 
-    is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the
-    figures of bars, judged, by their names, and why the others have none. cells, changes: the
-    cells in the order of what they vary, and what each larger window changes in them; empty where
-    the figures have all. compared: the same of a grid, whether the figures have all or not.
-    what_ifs: what was measured to find reasons. timelines: of its kept captures.
+    is_whole: whether the whole scenario was measured, not a part of it. bar_figures, missing: the
+    judged figures of bars by name, and why the others have none. cells, changes: the cells,
+    ordered by what they vary, and what each larger window changes in them; empty where the figures
+    show all of it. compared: the changes, also where the figures show them. what_ifs: trials
+    measured to find reasons. timelines: of kept captures.
     """
 
     scenario: Scenario
     run: RunData
     is_whole: bool
-    panels: Mapping[str, BarFigure]
+    bar_figures: Mapping[str, BarFigure]
     missing: Mapping[str, str]
     cells: Sequence[CellSetting] = ()
     changes: Sequence[WindowChange] = ()
@@ -55,27 +55,28 @@ def interval(ends: Ends | None) -> Interval | None:
 
 
 def named(name: str, value: object) -> str:
-    """A value with the name and the unit of its quantity."""
+    """A value with the name and unit of its quantity, such as "RTT 20 ms"."""
     known = quantity(name)
     return f"{known.head} {in_words(value, known.unit)}"
 
 
-def fixed(cells: Iterable[Cell], windows: Iterable[int] = ()) -> str:
-    """What all cells have in common of network, response and window, with units; "" for nothing."""
-    found = {name: {getattr(cell, name) for cell in cells} for name in FIXED}
-    return ", ".join(named(name, value) for name, values in {
-        **found, "initcwnd": {*windows}}.items() if len(values) == 1 for value in values if value)
+def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
+    """The parameters that all cells share, in words with units; "" where they share none."""
+    values_of = {name: {getattr(cell, name) for cell in cells} for name in FIXED}
+    values_of["initcwnd"] = {*windows}
+    return ", ".join(named(name, value) for name, values in values_of.items()
+                     if len(values) == 1 for value in values if value)
 
 
 def heading(records: Sequence[Record]) -> tuple[str, ...]:
-    """A figure's context: who answered, and what did not vary."""
+    """A figure's context: which server answered, and which parameters all trials share."""
     trials = [record.trial for record in records]
     common = fixed(trials, [trial.initcwnd for trial in trials])
-    return (": ".join(filter(None, (f"real Linux TCP{_served(records)}", common))),)
+    return (": ".join(filter(None, (f"real Linux TCP{_servers(records)}", common))),)
 
 
-def _served(records: Sequence[Record]) -> str:
-    """Who answered, where not everybody was server.py; "" where it was."""
+def _servers(records: Sequence[Record]) -> str:
+    """The servers, in words; "" where server.py was the only one."""
     servers = dict.fromkeys((record.trial.server, record.trial.http) for record in records)
     if {server for server, _ in servers} <= {BUILTIN}:
         return ""

@@ -1,4 +1,4 @@
-"""Figures of single cells: bars in groups by one quantity, maps of squares by two."""
+"""Figures of single cells: groups of bars by one quantity, and maps of squares by two."""
 
 from __future__ import annotations
 
@@ -15,63 +15,64 @@ from firstflight.base.words import format_brief, format_number, plain
 from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
-from firstflight.findings.findings import Cell as Shown, Column, Finding, Table
+from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
-from firstflight.study.fetches.figures.buckets import ByCell, by_cell, sign_of
+from firstflight.study.fetches.figures.bar_cells import ByCell, by_cell, sign_of
 from firstflight.study.fetches.figures.figure import Analysis, heading, interval, named
-from firstflight.study.fetches.figures.panels import counting, difference_of, rows_of
+from firstflight.study.fetches.figures.swept_bars import counting, difference_of, rows_of
 from firstflight.study.fetches.scenario.scenario import Figure
-from firstflight.study.fetches.scenario.sweep import Cell, Sweep
+from firstflight.study.fetches.scenario.sweep import CellKey, Sweep
 from firstflight.study.fetches.verify.record import Record
 
-MOST_MAPS = 12  # of one figure: more are not compared, and a page is not read to its end
+MOST_MAPS = 12  # in one figure: nobody compares more of them
 NOTHING_COUNTS = "Nothing that was measured counts"
-WITHIN_PERCENT = 2.0  # of the best: less is not worth a larger window
-MOST_ROWS = 24  # of the long table that a terminal and a document show
+WITHIN_PERCENT = 2.0  # of the best mean: saving less is not worth a larger window
+MOST_ROWS = 24  # of the table of all cells, in a terminal and a document
 
 T = TypeVar("T")
-Place = tuple[Any, Any]  # values of `by` and of `down`
+Place = tuple[Any, Any]  # a value of `by` and one of `down`
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a figure's sweep: columns by its `by`, rows by its `down`, "" without one.
+    """The cells of a figure's sweep: a column for each value of `by`, a row for each of `down`.
 
-    chosen: its records; by_cell: the same by cell and window.
+    A figure without `down` has one row, "". records: of the sweep; by_cell: the same by cell and
+    window.
     """
 
     figure: Figure
     sweep: Sweep
-    chosen: Sequence[Record]
+    records: Sequence[Record]
     by_cell: ByCell
 
     @classmethod
     def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
-        """Raises NoPanel where a cell was not measured."""
+        """Raises NoBars where a cell was not measured."""
         sweep = analysis.scenario.sweep(figure.sweep)
         return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
                                            analysis.records))
 
     def values(self, name: str) -> list[Any]:
-        """What the sweep has of a quantity, in its order; "" alone for no quantity."""
+        """The sweep's values of a quantity, in its order; "" alone for no quantity."""
         return list(dict.fromkeys(getattr(cell, name) for cell in self.cells)
                     ) if name else [""]
 
     @cached_property
-    def cells(self) -> list[Cell]:
-        """The cells of the sweep, a thousand in a map of the Internet."""
+    def cells(self) -> list[CellKey]:
+        """The cells of the sweep; in a map of the Internet a thousand."""
         return self.sweep.cells
 
     @cached_property
     def varied(self) -> list[str]:
-        """What the sweep varies besides both quantities: a map for each combination of it."""
+        """The other quantities that the sweep varies; each combination of them has a map."""
         return [name for name in SWEPT
                 if name not in (self.figure.by, self.figure.down, "uplink_kbps")
                 and len(self.values(name)) > 1]
 
-    def combinations(self) -> Iterator[tuple[list[str], dict[Place, Cell]]]:
-        """Each combination: its values in words, and its cells by their place."""
+    def combinations(self) -> Iterator[tuple[list[str], dict[Place, CellKey]]]:
+        """Each combination of the varied quantities, in words, and its cells by place."""
         for values in product(*map(self.values, self.varied)):
             yield ([named(name, value) for name, value in zip(self.varied, values)],
                    {(getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")): cell
@@ -80,7 +81,7 @@ class Grid:
 
     def map(self, title: str, values: Mapping[Place, T | None],
             square: Callable[[T], Square]) -> SquareMap:
-        """A square for each place of which something is known."""
+        """A map with a square for each place that has a value."""
         known = {place: square(value) for place, value in values.items() if value is not None}
         columns = self.values(self.figure.by)
         return SquareMap(title, tuple(quantity(self.figure.by).ticks(columns)[0]), tuple(
@@ -89,7 +90,7 @@ class Grid:
 
     def table(self, title: str, values: Mapping[Place, T | None],
               text: Callable[[T], str]) -> Table:
-        """The same in words, the first row at the top."""
+        """The same values as text, the first row at the top."""
         across = quantity(self.figure.by)
         down = [quantity(self.figure.down)] if self.figure.down else []
         known = {place: text(value) for place, value in values.items() if value is not None}
@@ -105,18 +106,18 @@ class Grid:
         rows, y_label = ([""], "") if not figure.down else quantity(figure.down).ticks(
             self.values(figure.down))
         return SquareChart(
-            figure.title, heading(self.chosen), foot, maps=tuple(maps), rows=tuple(rows),
+            figure.title, heading(self.records), foot, maps=tuple(maps), rows=tuple(rows),
             x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
 
 
-def square_of(figure: Figure, cells: ByCell, cell: Cell,
+def cell_difference(figure: Figure, cells: ByCell, cell: CellKey,
               windows: tuple[int, int]) -> Difference | None:
-    """One cell under two windows; None where nothing of it counts under both."""
+    """What the second window changes in one cell; None where no record counts under both."""
     return difference_of(figure, [rows_of(figure, cells, cell, 1.0, windows)], windows)
 
 
 def mean_interval(values: Sequence[float]) -> Ends | None:
-    """95 % interval of the mean of one cell's values, None of a single one."""
+    """95 % interval of the mean of one cell's values; None for a single value."""
     if len(values) < 2:
         return None
     if len(set(values)) == 1:
@@ -128,17 +129,20 @@ def mean_interval(values: Sequence[float]) -> Ends | None:
 # What a larger window changes --------------------------------------------------------
 
 def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """A map for every larger window and what else the sweep varies; none without such a window."""
+    """A map for each larger window and each combination of what else the sweep varies.
+
+    [] where the sweep has no larger window.
+    """
     grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
-    every = list(product([window for window in grid.sweep.initcwnd if window != base],
-                         grid.combinations()))
-    if not every:
+    all_maps = list(product([window for window in grid.sweep.initcwnd if window != base],
+                            grid.combinations()))
+    if not all_maps:
         return []
     maps, tables = [], []
-    for window, (words, cells) in every[:MOST_MAPS]:
+    for window, (words, cells) in all_maps[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {base} segments", *words])
-        changes = {place: square_of(figure, grid.by_cell, cell, (base, window))
+        changes = {place: cell_difference(figure, grid.by_cell, cell, (base, window))
                    for place, cell in cells.items()}
         maps.append(grid.map(title, changes, lambda change: Square(
             change.absolute.value, change.percent.value, change.is_unsure, change.n,
@@ -149,15 +153,15 @@ def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
                 f" {format_number(change.percent.value, 0)} %")))
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
-    left_out, sentence = _left_out(len(every), grid.varied), _range_of(metric, maps)
+    omitted, sentence = _omitted_maps(len(all_maps), grid.varied), _range_of(metric, maps)
     foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
-            f" the 95 % interval holds zero.{left_out}")
-    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=sentence + left_out,
+            f" the 95 % interval holds zero.{omitted}")
+    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=sentence + omitted,
                     chart=grid.chart(maps, foot, unit=metric.unit))]
 
 
-def _left_out(count: int, varied: list[str]) -> str:
-    """Which maps have no room, in a sentence; "" where all have."""
+def _omitted_maps(count: int, varied: list[str]) -> str:
+    """A sentence on the maps for which there is no room; "" where there is room for all."""
     if count <= MOST_MAPS:
         return ""
     names = " and ".join(["window", *(quantity(name).head for name in varied)])
@@ -166,7 +170,7 @@ def _left_out(count: int, varied: list[str]) -> str:
 
 
 def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
-    """The least and the most of each map."""
+    """The smallest and the largest improvement of each map, in words."""
     ranges = []
     for shown in maps:
         known = [square for row in shown.rows for square in row if square is not None]
@@ -179,14 +183,14 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
     return f"{'. '.join(ranges) or NOTHING_COUNTS}."
 
 
-# The smallest window that is about as good as the best -------------------------------
+# The smallest sufficient window ------------------------------------------------------
 
 @dataclass(frozen=True)
-class Choice:
-    """The window of one cell: the smallest within WITHIN_PERCENT of the best.
+class SufficientWindow:
+    """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best.
 
-    means: of the metric, of each window that has one; left_out: records that do not count;
-    sign: -1 where more is better.
+    means: of the metric, by window; left_out: records that do not count; sign: −1 where more is
+    better.
     """
 
     window: int
@@ -195,40 +199,43 @@ class Choice:
     sign: int = 1
 
     def improved_percent(self, baseline: int) -> float | None:
-        """What it improves, of the baseline's mean."""
+        """The improvement against the baseline; None where the baseline has no mean."""
         if baseline not in self.means:
             return None
         return percent_of(self.means[baseline], self.means[self.window], self.sign)
 
 
 def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """A map for every combination of what else the sweep varies."""
+    """A map of sufficient windows for each combination of what else the sweep varies."""
     grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
-    choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.cells}
+    sufficient = {cell: sufficient_window(figure, grid.by_cell, cell, windows)
+                  for cell in grid.cells}
 
-    def square(chosen: Choice) -> Square:
-        return Square(chosen.window, chosen.improved_percent(figure.baseline_initcwnd) or 0.0,
-                      left_out=chosen.left_out)
+    def square(cell: SufficientWindow) -> Square:
+        return Square(cell.window, cell.improved_percent(figure.baseline_initcwnd) or 0.0,
+                      left_out=cell.left_out)
 
     maps, tables = [], []
     for words, cells in grid.combinations():
-        title, chosen_at = ", ".join(words), {place: choices[cell] for place, cell in cells.items()}
-        maps.append(grid.map(title, chosen_at, square))
+        title = ", ".join(words)
+        by_place = {place: sufficient[cell] for place, cell in cells.items()}
+        maps.append(grid.map(title, by_place, square))
         tables.append(grid.table(f"Smallest sufficient window, segments: {title or figure.title}",
-                                 chosen_at, lambda chosen: str(chosen.window)))
+                                 by_place, lambda cell: str(cell.window)))
     foot = (f"The smallest window whose mean {metric.label or metric.head} is within"
             f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
             f" {', '.join(map(str, windows))} segments.")
-    sentence = _needed(figure, [chosen for chosen in choices.values() if chosen is not None])
+    sentence = _needed(figure, [cell for cell in sufficient.values() if cell is not None])
     return [Finding(
         figure.name, figure.title, sentence=sentence,
         chart=grid.chart(maps, foot, scale="window", windows=tuple(windows)),
-        tables=(*tables, _long(figure, grid.varied, choices).first(MOST_ROWS)))]
+        tables=(*tables, _all_cells(figure, grid.varied, sufficient).first(MOST_ROWS)))]
 
 
-def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) -> Choice | None:
-    """The window of a cell; None where nothing of it counts."""
+def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
+                      windows: Sequence[int]) -> SufficientWindow | None:
+    """The sufficient window of a cell; None where no record of it counts."""
     means, left_out = {}, 0
     for window in windows:
         records = cells[cell, window]
@@ -241,12 +248,13 @@ def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) ->
     sign = sign_of(figure.metric)
     best = min(sign * mean for mean in means.values())
     bound = best + WITHIN_PERCENT / 100 * abs(best)
-    return Choice(min(window for window, mean in means.items() if sign * mean <= bound),
-                  means, left_out, sign)
+    return SufficientWindow(min(window for window, mean in means.items() if sign * mean <= bound),
+                            means, left_out, sign)
 
 
-def _long(figure: Figure, varied: Sequence[str], choices: Mapping[Cell, Choice | None]) -> Table:
-    """A row for every cell, as data: what to export."""
+def _all_cells(figure: Figure, varied: Sequence[str],
+               sufficient: Mapping[CellKey, SufficientWindow | None]) -> Table:
+    """A row for every cell, for those who export the numbers."""
     names = (*varied, figure.by, figure.down)
     base, metric = figure.baseline_initcwnd, quantity(figure.metric)
     columns = (*(Column(quantity(name).head, quantity(name).unit, is_filter=True)
@@ -255,27 +263,27 @@ def _long(figure: Figure, varied: Sequence[str], choices: Mapping[Cell, Choice |
                Column("mean", metric.unit, f"with {base}"),
                Column(metric.improved, "%", f"of {base}'s"))
     return Table("Every network and response", columns, tuple(
-        (*(plain(getattr(cell, name)) for name in names), chosen.window,
-         chosen.means[chosen.window], chosen.means.get(base), chosen.improved_percent(base))
-        for cell, chosen in choices.items() if chosen is not None))
+        (*(plain(getattr(cell, name)) for name in names), found.window,
+         found.means[found.window], found.means.get(base), found.improved_percent(base))
+        for cell, found in sufficient.items() if found is not None))
 
 
-def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
-    """How often the baseline is enough, how often the largest is needed."""
-    if not choices:
+def _needed(figure: Figure, sufficient: Sequence[SufficientWindow]) -> str:
+    """In how many cells the baseline is enough, and how many need the largest window."""
+    if not sufficient:
         return f"{NOTHING_COUNTS}."
-    base, largest = figure.baseline_initcwnd, max(max(choice.means) for choice in choices)
-    enough = sum(choice.window <= base for choice in choices)
-    needed = sum(choice.window == largest for choice in choices)
-    return (f"A window of {base} segments is enough in {enough} of {len(choices)} cells"
-            f" ({100 * enough / len(choices):.0f} %); {needed} need{'s' if needed == 1 else ''} the"
-            f" largest, {largest}.")
+    base, largest = figure.baseline_initcwnd, max(max(cell.means) for cell in sufficient)
+    enough = sum(cell.window <= base for cell in sufficient)
+    needed = sum(cell.window == largest for cell in sufficient)
+    return (f"A window of {base} segments is enough in {enough} of {len(sufficient)} cells"
+            f" ({100 * enough / len(sufficient):.0f} %); {needed} need{'s' if needed == 1 else ''}"
+            f" the largest, {largest}.")
 
 
 # The metric under each window, by one quantity ---------------------------------------
 
 def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """Bars with 95 % intervals."""
+    """A group of bars for each value of `by`, a bar for each window, with 95 % intervals."""
     grid = Grid.gather(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
     saved, unit = metric.improved, metric.unit
@@ -288,10 +296,11 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
                     Column("95 % interval", unit, f"with {window}", rank=3)]
     bars, rows = [], []
     for cell in grid.cells:
-        group_of = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
-        bars.append((plain(getattr(cell, figure.by)), tuple(group_of)))
-        rows.append((bars[-1][0], *(value for window, change in zip(windows, group_of)
-                                    for value in _row(change, window == base))))
+        label = plain(getattr(cell, figure.by))
+        group = tuple(_bar(figure, grid.by_cell, cell, (base, window)) for window in windows)
+        bars.append((label, group))
+        rows.append((label, *(value for window, change in zip(windows, group)
+                              for value in _row(change, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
         f"{metric.with_unit(format_brief(change.experiment.value))} with {window}"
@@ -303,15 +312,15 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
                 for change in group) else "") + ".")
     return [Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
-        chart=GroupChart(figure.title, heading(grid.chosen), foot, axis=by.axis, unit=unit,
+        chart=GroupChart(figure.title, heading(grid.records), foot, axis=by.axis, unit=unit,
                          windows=tuple(windows), groups=tuple(bars),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}"))]
 
 
-def _bar(figure: Figure, cells: ByCell, cell: Cell,
+def _bar(figure: Figure, cells: ByCell, cell: CellKey,
          windows: tuple[int, int]) -> Difference | None:
-    """The second window against the first; the experiment has the interval of its own mean."""
-    change = square_of(figure, cells, cell, windows)
+    """The second window against the first; the experiment also has the interval of its mean."""
+    change = cell_difference(figure, cells, cell, windows)
     if change is None:
         return None
     own, excluded = counting(cells[cell, windows[1]], figure.metric)
@@ -320,7 +329,7 @@ def _bar(figure: Figure, cells: ByCell, cell: Cell,
         change.experiment.value, mean_interval(values), len(values)))
 
 
-def _row(change: Difference | None, is_base: bool) -> tuple[Shown, ...]:
+def _row(change: Difference | None, is_base: bool) -> tuple[Cell, ...]:
     if change is None:
         return (None, "", "", "", "")
     own, ends = change.experiment, change.absolute.interval

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from firstflight.findings.findings import Finding
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.figure import Analysis
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
@@ -17,40 +17,40 @@ from firstflight.study.fetches.verify.record import Record
 
 
 def function(name: str) -> Any:
-    """The function that a line of FIGURES names, as "bars.bars"."""
+    """The function that a line of FIGURES names, such as "bars.bars"."""
     module, _, its_name = name.partition(".")
     return getattr(import_module(f"{__package__}.{module}"), its_name)
 
 
-def panels(scenario: Scenario, records: Sequence[Record],
-           is_whole: bool = True) -> tuple[dict[str, BarFigure], dict[str, str]]:
-    """Each figure of bars by its name, not yet judged, and why the others have none.
+def bar_figures(scenario: Scenario, records: Sequence[Record], is_whole: bool = True
+                ) -> tuple[dict[str, BarFigure], dict[str, str]]:
+    """Figures of bars by name, not yet judged; and for the names without bars the reason.
 
-    Of a part of a scenario a figure has the bars that were measured.
+    In a part of a scenario, a figure has the bars that were measured.
     """
     made: dict[str, BarFigure] = {}
     missing: dict[str, str] = {}
     drawn = [figure for figure in scenario.figures if scenario.population(figure.sweep)]
     if scenario.drawn is not None and drawn:
-        from firstflight.study.fetches.figures import drawn_panels
-        made, missing = drawn_panels.panels(scenario.drawn, drawn, records)
+        from firstflight.study.fetches.figures import drawn_bars
+        made, missing = drawn_bars.bar_figures(scenario.drawn, drawn, records)
     for figure in scenario.figures:
-        of_sweep = FIGURES[figure.kind].rows
+        of_sweep = FIGURES[figure.kind].bars_of_sweep
         if not of_sweep or figure in drawn:
             continue
         try:
             made[figure.name] = function(of_sweep)(scenario, figure, records, is_whole)
-        except NoPanel as error:
+        except NoBars as error:
             missing[figure.name] = str(error)
     return made, missing
 
 
 def under_measured_windows(scenario: Scenario, records: Sequence[Record],
                            is_whole: bool) -> Scenario:
-    """The scenario with the windows that a run measured in the place of its own.
+    """The scenario with the windows that a run measured in place of its own.
 
-    A figure of two windows becomes one for each window that was measured, against the first:
-    what was published stays with its own two, and so do claims.
+    A figure of two windows becomes several: each further measured window against the first.
+    Published values and claims stay with their own two windows.
     """
     measured = tuple(dict.fromkeys(record.trial.initcwnd for record in records))
     lists = [sweep.initcwnd for sweep in scenario.sweeps]
@@ -60,18 +60,19 @@ def under_measured_windows(scenario: Scenario, records: Sequence[Record],
     if not measured or own == {*measured} or is_whole and own > {*measured}:
         return scenario
     figures = [made for figure in scenario.figures for made in _under(figure, measured)]
-    kept: dict[Figure, str] = {}  # by what they compare, those of their own windows first
+    # Of figures that compare the same, the first stays; those of the scenario's own windows first.
+    names: dict[Figure, str] = {}
     for figure in sorted(figures, key=lambda figure: figure.other_windows):
-        kept.setdefault(replace(figure, name="", title="", published="", panel="", held_out=False,
-                                other_windows=False), figure.name)
+        names.setdefault(replace(figure, name="", title="", published="", panel="", held_out=False,
+                                 other_windows=False), figure.name)
     return replace(
-        scenario, figures=tuple(figure for figure in figures if figure.name in kept.values()),
-        claims=tuple(claim for claim in scenario.claims if claim.figure in kept.values()),
+        scenario, figures=tuple(figure for figure in figures if figure.name in names.values()),
+        claims=tuple(claim for claim in scenario.claims if claim.figure in names.values()),
         sweeps=tuple(replace(sweep, initcwnd=measured) for sweep in scenario.sweeps))
 
 
 def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
-    """A figure for each pair of windows, the first with another; or the one of all of them."""
+    """A figure for the first window with each other one; or one figure of all windows."""
     compared = figure.baseline_initcwnd, figure.experiment_initcwnd
     first, *others = measured
     if not FIGURES[figure.kind].is_of_pairs:
@@ -90,10 +91,10 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
 
 
 def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
-    """The findings of each figure of a run, with the reason where one cannot be made.
+    """The findings of each figure of a run, or the reason why it cannot be made.
 
-    A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
-    a file of paper/ is missing or wrong.
+    A part of a scenario has only the figures that it covers. Raises FirstFlightError where a file
+    of paper/ is missing or wrong.
     """
     every = [(figure, _make(analysis, figure)) for figure in analysis.scenario.figures]
     return [(figure, made) for figure, made in every
@@ -104,14 +105,14 @@ def _make(analysis: Analysis, figure: Figure) -> Sequence[Finding]:
     try:
         made: Sequence[Finding] = function(FIGURES[figure.kind].make)(analysis, figure)
         return made
-    except NoPanel as error:
+    except NoBars as error:
         return [Finding(figure.name, figure.title, missing=str(error))]
 
 
 def shows_all(figure: Figure, drawn: Mapping[str, BarFigure]) -> bool:
-    """Whether a figure shows all that was measured, so that no table of cells has to.
+    """Whether a figure shows everything that was measured, so that no table of cells is needed.
 
-    drawn: the figures of bars that have some.
+    drawn: the figures of bars that could be made.
     """
     kind = FIGURES[figure.kind]
     return kind.claims == OF_TRIALS or kind.claims == OF_BARS and figure.name in drawn

@@ -1,4 +1,4 @@
-"""Queues far from the path's bandwidth-delay product: what their trials show, and what to try."""
+"""Hints on queues far from one BDP: what their trials show, and which flag to try."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORT_BDP, LONG_BDP = 0.5, 5.0
 
 
 def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]:
-    """A queue that is far from one BDP: what its trials show of it, and what to try."""
+    """Sentences on the shortest queue, if it dropped packets, and on the longest one."""
     by_ratio = {}
     for trial in trials:
         bdp = trial.rtt_ms * trial.bandwidth_kbps / 8 / (trial.mss + HEADER_BYTES)

@@ -10,9 +10,9 @@ from firstflight.base import stats
 from firstflight.base.words import format_number, plain
 from firstflight.findings.findings import Column, Finding, Table
 from firstflight.runs.results.cells import Cells
-from firstflight.study.fetches.figures.bar_figure import NoPanel
-from firstflight.study.fetches.figures.buckets import of_sweep
-from firstflight.study.fetches.figures.panels import counting
+from firstflight.study.fetches.figures.bar_figure import NoBars
+from firstflight.study.fetches.figures.bar_cells import of_sweep
+from firstflight.study.fetches.figures.swept_bars import counting
 from firstflight.study.fetches.scenario.scenario import Raw, Scenario
 from firstflight.study.fetches.scenario.sweep import bucket_value
 from firstflight.study.fetches.scenario.trial import Trial
@@ -23,11 +23,11 @@ from firstflight.study.scenario import published
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One published raw value and ours. Times in ms.
+    """One published raw value and the measured one.
 
-    measured_ms: mean of what counts, None where nothing does; n: how many.
-    comparable_ms: the published value without the round trips that it holds
-    besides; None where the published value has a defect, which mark then names.
+    n: records that count; measured_ms: their mean, None where none counts. comparable_ms: the
+    published value less the extra round trips that it includes; None where it has a defect, which
+    mark then names.
     """
 
     initcwnd: int
@@ -42,25 +42,28 @@ class PublishedCell:
 
 @dataclass(frozen=True)
 class PublishedCells:
-    """Every published raw value, in the order of its file; of_trial: the row of each trial."""
+    """All published raw values, in the order of their file; of_trial: the row of each trial."""
 
     raw: Raw
     rows: Sequence[PublishedCell]
     of_trial: Mapping[Trial, PublishedCell]
 
     def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
-        """What their marks mean, and that published times hold round trips that ours do not."""
+        """Notes on the marks of these rows, and on the round trips that published times include."""
         used = {row.mark for row in rows}
         lines = [f"{defect.mark}: {defect.why}" for defect in self.raw.defects
                  if defect.mark in used]
         if used and self.raw.extra_rtts:
-            lines.append(f"The published times hold {plain(self.raw.extra_rtts)} RTT more:"
+            lines.append(f"The published times include {plain(self.raw.extra_rtts)} RTT more:"
                          f" {self.raw.extra_why}.")
         return lines
 
 
 def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedCells | None:
-    """None where the scenario has no [raw]. Raises NoPanel where the records mix clients."""
+    """The scenario's published raw values next to the records; None where it has no [raw].
+
+    Raises NoBars where the records mix clients.
+    """
     return _compared(scenario, scenario.raw, records) if scenario.raw else None
 
 
@@ -83,10 +86,10 @@ def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Publis
 
 
 def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
-    """A grid for each window, RTT down, bandwidth across: measured / published, in ms."""
+    """Tables of measured / published ms, one for each window: RTT down, bandwidth across."""
     try:
         cells = _compared(scenario, raw, records)
-    except NoPanel as error:
+    except NoBars as error:
         return Finding("raw", f"paper/{raw.file}", missing=str(error))
     rows = cells.rows
     counts = sorted({row.n for row in rows})
@@ -111,7 +114,7 @@ def _grid(initcwnd: int, rows: Sequence[PublishedCell]) -> Table:
 
 
 def _differences(cells: PublishedCells) -> list[str]:
-    """Ours against the comparable published values: median and largest of |difference|."""
+    """A sentence on the median and the largest deviation from comparable published values."""
     deviations_ms = [abs(row.measured_ms - row.comparable_ms) for row in cells.rows
                      if row.measured_ms is not None and row.comparable_ms is not None]
     if not deviations_ms:

@@ -1,15 +1,16 @@
 """Why a larger window changed a time, or why it did not: accounted for or measured, never guessed.
 
-What is saved is accounted for where the link was idle for so much less: these are round trips. Any
-other reason is measured: the same trials, with the same seed, without some of their limits
-(study.fetches.scenario.what_if). Which ones to lift follows from what the larger window saves:
+A saving is accounted for where the link was idle for that much less: it is round trips. Any other
+reason is measured: the same trials run again, with the same seed, without some of their limits
+(study.fetches.scenario.what_if). Which limits are lifted depends on what the larger window does:
 
-- It saves time, and the idle time does not account for it: what takes the saving away.
-- It changes nothing: all limits are lifted together. If it saves time then, each limit that alone
-  takes that away again is the reason. A limit that protects shows when it is lifted alone: then
-  the larger window takes longer.
-- It takes longer: the queue, random loss, jitter or pacing, without which at least four fifths of
-  the harm are gone; where none does that alone, two of them.
+- It saves time that idle time does not account for: the queue, random loss, jitter and pacing are
+  lifted, one by one. The reason is what takes the saving away.
+- It changes nothing: all limits are lifted together. If the larger window saves time then, the
+  reason is each limit that alone takes the saving away again. Each limit is also lifted alone: if
+  the larger window then takes longer, that limit protects.
+- It takes longer: the queue, random loss, jitter and pacing are lifted, one by one. The reason is
+  what accounts for at least four fifths of the harm; where none does alone, two of them together.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.what_if import BY_TAG, Limit, limits_of, without
 from firstflight.study.fetches.verify.record import Record
 
-TAKEN_AWAY = 0.8  # of a harm, at least, by the limit that causes it
+EXPLAINED_SHARE = 0.8  # of a harm, at least, is gone without the limit that causes it
 HARMFUL = tuple(BY_TAG[tag] for tag in ("queue", "loss", "jitter", "pacing"))
-# What a user may set larger where the window saves time already.
-MAY_ADD = tuple(BY_TAG[tag] for tag in ("receive-window", "send-buffer"))
-MOST_TRIALS = 40  # for the reasons of one answer
+# Limits that a user can raise, to save more than the larger window saves already.
+RAISABLE = tuple(BY_TAG[tag] for tag in ("receive-window", "send-buffer"))
+MOST_TRIALS = 40  # measured for the reasons of one answer
 MOST_SECONDS = 2.0
-# Of a trial in a guest: starting its programs, and a packet both ways.
+# What a trial costs in a guest: to start its programs, and for each packet with its ACK.
 TRIAL_S, PACKET_S = 0.02, 0.00006
-MOST_REPEATS = 5  # of a what-if trial, where chance decides
+MOST_REPEATS = 5  # of a what-if trial that chance affects
 
 Limits = tuple[Limit, ...]  # in the order of what_if.LIMITS
 
@@ -53,7 +54,7 @@ class WhatIfs:
         return {cell.requested: cell for cell in settings(self.records)}
 
     def change(self, change: WindowChange, limits: Limits) -> WindowChange | None:
-        """The same comparison without these limits; None where it was not measured, or in vain."""
+        """The same comparison without these limits; None where no such trials count."""
         if not limits:
             return change
         base, experiment = (self._cells.get(without_repeat(without(cell.requested, limits)))
@@ -65,51 +66,53 @@ class WhatIfs:
 
 
 def tolerance_ms(change: WindowChange) -> float:
-    """What may be no difference: half of the interval of the saving, or 1 % of the time."""
+    """A smaller saving may be none: half its 95 % interval, or 1 % of the time if that is more."""
     interval = change.saved.absolute.interval
     half_ms = (interval[1] - interval[0]) / 2 if interval is not None else 0.0
     return max(half_ms, SAME_PART * change.saved.base.value)
 
 
 def sign(change: WindowChange) -> int:
-    """1 where the larger window saves time, −1 where it takes longer, 0 where it changes nothing.
-    """
+    """1 where the larger window saves time, −1 where it takes longer, 0 for no change."""
     if abs(change.saved_ms) <= tolerance_ms(change):
         return 0
     return 1 if change.saved_ms > 0 else -1
 
 
-# What to ask ---------------------------------------------------------------------------
+# What to measure -----------------------------------------------------------------------
 
-def trials_to_ask(changes: Iterable[WindowChange], what_ifs: WhatIfs) -> list[Trial]:
+def what_if_trials(changes: Iterable[WindowChange], what_ifs: WhatIfs) -> list[Trial]:
     """The what-if trials to measure next for the reasons of these comparisons, in their order.
 
-    All that one comparison needs by now, or nothing of it: with those that are measured already
-    they are MOST_TRIALS at most, and take MOST_SECONDS.
+    A comparison gets all trials that it needs now, or none. With those measured already they are
+    MOST_TRIALS at most, and take MOST_SECONDS at most.
     """
-    known = {record.trial for record in what_ifs.records}
-    asked: dict[Trial, None] = {}
-    took_s = sum(map(_cost_s, known))
+    measured = {record.trial for record in what_ifs.records}
+    wanted: dict[Trial, None] = {}
+    total_s = sum(map(_cost_s, measured))
     for change in changes:
-        trials = [trial for limits in _questions(change, what_ifs)
+        trials = [trial for limits in _limits_to_lift(change, what_ifs)
                   for trial in _trials(change, limits)
-                  if trial not in known and trial not in asked]
+                  if trial not in measured and trial not in wanted]
         cost_s = sum(map(_cost_s, trials))
-        if (len(known) + len(asked) + len(trials) <= MOST_TRIALS
-                and took_s + cost_s <= MOST_SECONDS):
-            asked |= dict.fromkeys(trials)
-            took_s += cost_s
-    return list(asked)
+        if (len(measured) + len(wanted) + len(trials) <= MOST_TRIALS
+                and total_s + cost_s <= MOST_SECONDS):
+            wanted |= dict.fromkeys(trials)
+            total_s += cost_s
+    return list(wanted)
 
 
 def _cost_s(trial: Trial) -> float:
-    """Roughly what a trial takes in a guest."""
+    """A rough estimate of how long a trial takes in a guest."""
     return TRIAL_S + PACKET_S * (trial.response_bytes + sum(trial.before)) / trial.mss
 
 
-def asked_about(changes: Sequence[WindowChange], is_question: bool) -> Sequence[WindowChange]:
-    """The comparisons whose reasons are asked: all of a question by flags, those that change most
-    first; of a scenario the largest saving and the largest harm."""
+def changes_to_explain(changes: Sequence[WindowChange],
+                       is_question: bool) -> Sequence[WindowChange]:
+    """The comparisons to explain, those that change most first.
+
+    All comparisons of a question by flags; of a scenario the largest saving and the largest harm.
+    """
     if is_question or not changes:
         return sorted(changes, key=lambda change: -abs(change.saved_ms))
     best = max(changes, key=lambda change: change.saved_ms)
@@ -118,7 +121,7 @@ def asked_about(changes: Sequence[WindowChange], is_question: bool) -> Sequence[
 
 
 def _trials(change: WindowChange, limits: Limits) -> Iterator[Trial]:
-    """Both windows without these limits: once, or several repeats where chance decides."""
+    """Trials of both windows without these limits: one each, or several where chance decides."""
     repeats = range(MOST_REPEATS)
     for cell in (change.base, change.experiment):
         for _, record in zip(repeats, cell.records):
@@ -128,14 +131,14 @@ def _trials(change: WindowChange, limits: Limits) -> Iterator[Trial]:
                 break
 
 
-def _questions(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
-    """Which limits to lift together, in each of the trials; what is measured already included."""
+def _limits_to_lift(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
+    """The sets of limits to lift, those measured already included."""
     limits = limits_of(change.experiment.requested)
     alone = [(limit,) for limit in limits]
     if sign(change) == 0:
-        return [limits, *_put_back(limits), *alone]
+        return [limits, *_all_but_one(limits), *alone]
     if sign(change) > 0 and is_round_trips(change):
-        return [(limit,) for limit in limits if limit in MAY_ADD]
+        return [(limit,) for limit in limits if limit in RAISABLE]
     harmful = tuple(limit for limit in limits if limit in HARMFUL)
     slower = change if sign(change) < 0 else _swapped(change)
     singles: list[Limits] = [(limit,) for limit in harmful]
@@ -145,8 +148,8 @@ def _questions(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
     return singles
 
 
-def _put_back(limits: Limits) -> list[Limits]:
-    """All but one, for each of them; not of a limit alone, which put back is what was measured."""
+def _all_but_one(limits: Limits) -> list[Limits]:
+    """All limits but one, for each of them; [] for a single limit: nothing would be lifted."""
     return [tuple(other for other in limits if other is not limit) for limit in limits
             ] if len(limits) > 1 else []
 
@@ -155,12 +158,12 @@ def _swapped(change: WindowChange) -> WindowChange:
     return change_between(change.experiment, change.base)
 
 
-# What it shows -------------------------------------------------------------------------
+# Reasons -------------------------------------------------------------------------------
 
 def reasons(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
-    """Why the larger window changed the time, or did not; [] where that was not asked."""
+    """Why the larger window changed the time, or did not; [] where it was not measured why."""
     if sign(change) == 0:
-        return _of_nothing(change, what_ifs)
+        return _why_unchanged(change, what_ifs)
     if sign(change) > 0 and is_round_trips(change):
         return [_round_trips(change, what_ifs)]
     harmful: Limits = tuple(limit for limit in limits_of(change.experiment.requested)
@@ -175,17 +178,18 @@ def reasons(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
 
 def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "",
               among: Sequence[WindowChange] = ()) -> list[str]:
-    """A sentence for each kind of reason, that of the largest effect first, with its own numbers.
+    """A sentence for each kind of reason, with the numbers of its largest effect.
 
-    known: what a reader knows already. among: all comparisons, of which only some are explained.
+    Kinds with larger effects come first. known: text with reasons that are not repeated. among: all
+    comparisons, of which only some are explained.
     """
-    alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
+    by_kind: dict[str, list[tuple[WindowChange, Reason]]] = {}
     for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
         for reason in reasons(change, what_ifs):
             if reason.text not in known:
-                alike.setdefault(reason.kind, []).append((change, reason))
+                by_kind.setdefault(reason.kind, []).append((change, reason))
     lines = []
-    for same in alike.values():
+    for same in by_kind.values():
         change, reason = same[0]
         text = reason.text[0].upper() + reason.text[1:]
         place = f" ({where(change, among or changes)})" if len(among or changes) > 1 else ""
@@ -196,13 +200,13 @@ def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "
 
 
 def idle_saved_ms(change: WindowChange) -> float | None:
-    """How much less the link is idle with the larger window; None in runs that did not note it."""
+    """How much less the link is idle with the larger window; None in runs without idle times."""
     idle_ms = [mean(cell.counting, "link_idle_ms") for cell in (change.base, change.experiment)]
     return None if idle_ms[0] is None or idle_ms[1] is None else idle_ms[0] - idle_ms[1]
 
 
 def is_round_trips(change: WindowChange) -> bool:
-    """Whether the link was idle for so much less as the larger window saves."""
+    """Whether the link was idle less by as much as the larger window saves."""
     saved_ms = idle_saved_ms(change)
     return saved_ms is not None and abs(saved_ms - change.saved_ms) <= tolerance_ms(change)
 
@@ -210,7 +214,7 @@ def is_round_trips(change: WindowChange) -> bool:
 def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
     text = (f"{_flights(change)}, and the link is idle"
             f" {format_number(idle_saved_ms(change), 1)} ms less")
-    for limit in MAY_ADD:
+    for limit in RAISABLE:
         lifted, more_ms = what_ifs.change(change, (limit,)), tolerance_ms(change)
         if (lifted is not None and lifted.saved_ms > change.saved_ms + more_ms and
                 lifted.saved.experiment.value < change.saved.experiment.value - more_ms):
@@ -219,7 +223,7 @@ def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
 
 
 def _flights(change: WindowChange) -> str:
-    """In how many flights handshake and response leave, under both windows."""
+    """How many flights handshake and response take under both windows, in words."""
     cells = change.base, change.experiment
     windows = [cell.requested.initcwnd for cell in cells]
     handshakes, counts, listed = ([most_frequent(cell, column) for cell in cells] for column in (
@@ -236,7 +240,7 @@ def _flights(change: WindowChange) -> str:
 
 
 def most_frequent(cell: CellSetting, column: str) -> Any:
-    """The value of a column that most of the transfers that count have."""
+    """The most frequent value of a column, over the transfers that count."""
     values = Counter(getattr(record, column) for record in cell.counting)
     return values.most_common(1)[0][0] if values else None
 
@@ -247,7 +251,7 @@ def _counted(count: object, what: str) -> str:
 
 # Where nothing changed -----------------------------------------------------------------
 
-def _of_nothing(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
+def _why_unchanged(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
     limits = limits_of(change.experiment.requested)
     all_lifted = what_ifs.change(change, limits)
     if all_lifted is None:
@@ -266,11 +270,11 @@ def _of_nothing(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
     if sign(all_lifted) <= 0:
         return [_same_flights(change)]
     gain = f"without any limit {window} segments save {format_number(all_lifted.saved_ms, 1)} ms"
-    enough = [limit for limit, others in zip(limits, _put_back(limits) or [()])
+    hiding = [limit for limit, others in zip(limits, _all_but_one(limits) or [()])
               if (back := what_ifs.change(change, others)) is not None and sign(back) <= 0]
-    if enough:
-        names = _names(enough)
-        takes = "each alone takes that away" if len(enough) > 1 else "it alone takes that away"
+    if hiding:
+        names = _names(hiding)
+        takes = "each alone takes that away" if len(hiding) > 1 else "it alone takes that away"
         return [Reason(names, f"the {names}: {gain}, and {takes}", f"hides: {names}")]
     names = _names(limits)
     return [Reason(names, f"several limits together ({names}): {gain}, and none of them alone"
@@ -278,7 +282,7 @@ def _of_nothing(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
 
 
 def _same_flights(change: WindowChange) -> Reason:
-    """No limit hides anything: both windows sent the same, or a later response of a connection."""
+    """The reason where no limit hides a saving: both windows sent the same flights."""
     requested = change.experiment.requested
     flights = _flights(change)
     if requested.before or requested.resumed:
@@ -287,12 +291,12 @@ def _same_flights(change: WindowChange) -> Reason:
     return Reason("same flights", flights, "same flights")
 
 
-# Harm, and a saving that is no round trips ---------------------------------------------
+# Harm, and savings that idle time does not account for ---------------------------------
 
 def _causes(slower: WindowChange, tried: Iterable[Limits], what_ifs: WhatIfs) -> list[Limits]:
-    """Those without which at least four fifths of the time that is lost are not lost."""
+    """Those limits without which at least EXPLAINED_SHARE of the lost time is not lost."""
     return [limits for limits in tried if (lifted := what_ifs.change(slower, limits)) is not None
-            and lifted.saved_ms >= (1 - TAKEN_AWAY) * slower.saved_ms]
+            and lifted.saved_ms >= (1 - EXPLAINED_SHARE) * slower.saved_ms]
 
 
 def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) -> Reason:
@@ -305,7 +309,7 @@ def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) ->
 
 
 def _not_found(change: WindowChange, tried: Sequence[Limits], what_ifs: WhatIfs) -> list[Reason]:
-    """Every trial that was asked, where none shows a reason; [] where none was asked."""
+    """The effect of every limit that was lifted, where none is the reason; [] where none was."""
     window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
     cases = [f"with {_without(limits)} {_effect(window, base, lifted)}" for limits in tried
              if (lifted := what_ifs.change(change, limits)) is not None]

@@ -1,4 +1,4 @@
-"""Figures of single cells over one quantity: lines, or squares, for each window."""
+"""Figures of single cells over one quantity: a line, or a column of squares, for each window."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from firstflight.base.words import plain, format_brief
 from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart,
                                          SquareMap)
-from firstflight.findings.claims import NOT_MEASURED, word_of
+from firstflight.findings.claims import NOT_MEASURED, outcome_of
 from firstflight.findings.findings import Column, Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
 from firstflight.model.predict import Prediction, predict
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import value_of
-from firstflight.study.fetches.figures.bar_figure import NoPanel
-from firstflight.study.fetches.figures.buckets import by_cell
+from firstflight.study.fetches.figures.bar_figure import NoBars
+from firstflight.study.fetches.figures.bar_cells import by_cell
 from firstflight.study.fetches.figures.figure import Analysis, heading
 from firstflight.study.fetches.scenario.scenario import Claim, Figure
 from firstflight.study.fetches.scenario.trial import Trial
@@ -27,12 +27,12 @@ from firstflight.study.fetches.verify.transfers import computed, is_computable
 from firstflight.study.scenario.grammar import as_read, claims_on
 
 
-def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
-    """A claim on the trials of a figure, all of which have to count."""
-    return as_read(claim, _tested(claim, metric, records))
+def test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
+    """Test a claim on the trials of a figure; NOT_MEASURED unless all of them count."""
+    return as_read(claim, _test_claim(claim, metric, records))
 
 
-def _tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
+def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     columns = (metric, claim.at_most) if claim.at_most else (metric, *claim.more_where)
     known = [tuple(map(float, values)) for record in records if record.counts
              and None not in (values := [value_of(record, column) for column in columns])]
@@ -41,11 +41,11 @@ def _tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
                          f" {len(records)} trials do not count.", NOT_MEASURED)
     if claim.more_where:
         return _more_where(claim, metric, known)
-    over, exact = (sum(compare(*values) for values in known)
+    over, equal = (sum(compare(*values) for values in known)
                    for compare in (operator.gt, operator.eq))
     return Statement(claim.says, f"in {len(known) - over} of {len(known)} trials"
                      f" {quantity(metric).what} is at most {quantity(claim.at_most).what}, in"
-                     f" {exact} of them as much.", word_of(not over))
+                     f" {equal} of them both are equal.", outcome_of(not over))
 
 
 def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
@@ -59,15 +59,15 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
     sentence = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
              f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)}, and"
              f" {sum(others)} of the others.")
-    return Statement(claim.says, sentence, word_of(
+    return Statement(claim.says, sentence, outcome_of(
         all(larger) and not any(others),
         sum(larger) / len(larger) > sum(others) / len(others)))
 
 
-CURVE_POINTS = 160  # of the model's line, across the figure
-STEP_PART = 0.1  # of a curve's height, from which on it steps
+CURVE_POINTS = 160  # of the model's curve, across the figure
+STEP_PART = 0.1  # a rise of more than this share of the curve's height is a step
 ONE_ROUND_TRIP = "handshake_round_trips"
-# What the model predicts of each metric that it knows.
+# The metrics that the model predicts.
 PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
     "total_ms": lambda prediction: prediction.total_ms,
     "latency_ms": lambda prediction: prediction.latency_ms,
@@ -76,11 +76,13 @@ PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
 
 
 @dataclass(frozen=True)
-class Values:
-    """The means of a figure by (value of `by`, value of `of`), none where nothing counts.
+class CellMeans:
+    """The means of a figure by (value of `by`, value of `of`); no entry where no record counts.
 
-    of: what the lines are of, initcwnd or the figure's `down`. requested: a trial of each.
-    known: all values of it that the scenario has. chosen: the figure's records.
+    of: the quantity that distinguishes the lines, initcwnd or the figure's `down`. requested: one
+    trial of each cell. labels: of values, from the scenario's axes. is_modelled: whether each
+    record that counts has a time of the model. scenario_lines: all values of `of` in the scenario.
+    records: those of the figure.
     """
 
     by: str
@@ -91,18 +93,18 @@ class Values:
     requested: Mapping[tuple[Any, Any], Trial]
     labels: Mapping[Any, str]
     is_modelled: bool
-    known: tuple[object, ...]
-    chosen: Sequence[Record]
+    scenario_lines: tuple[object, ...]
+    records: Sequence[Record]
 
     def look(self, line: object) -> int:
-        """A line's look, by its value among all of the scenario, so that all figures agree.
+        """The index of a line's colour: that of its value in the scenario, the same in all figures.
 
-        The lightest colour is left for those that have more lines than others.
+        The lightest colour is used only where there are as many lines as colours.
         """
-        return self.known.index(line) + (len(self.known) < LOOKS)
+        return self.scenario_lines.index(line) + (len(self.scenario_lines) < LOOKS)
 
     def window(self, line: Any) -> int:
-        """The initial window that a line is of, 0 where lines are of something else."""
+        """The initial window of a line, 0 where the lines are not windows."""
         return int(line) if self.of == "initcwnd" else 0
 
     def label(self, value: Any) -> str:
@@ -119,26 +121,26 @@ class Values:
 
     @property
     def decimals(self) -> int:
-        """The decimals of the means: none where all are whole."""
+        """How many decimals the means need: 0 where all are whole numbers."""
         return 0 if all(value == int(value) for value in self.means.values()) else 1
 
 
 def steps(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """The metric over `by`, a line for each window or value of `down`."""
-    values = _values(analysis, figure)
+    """The metric over `by`, with a line for each window or value of `down`."""
+    values = _cell_means(analysis, figure)
     curves = _curves(figure, values, analysis.scenario.head.sysctls)
     return _finding(analysis, figure, values,
                  _lines(figure, values, curves))
 
 
 def levels(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """The same in squares: `by` from the top down, what lines are of across."""
-    values = _values(analysis, figure)
+    """The metric in squares: `by` upwards, and windows or values of `down` across."""
+    values = _cell_means(analysis, figure)
     metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
     rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
                        for line in values.lines) for x in downwards)
     return _finding(analysis, figure, values, SquareChart(
-        figure.title, heading(values.chosen),
+        figure.title, heading(values.records),
         f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
         maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
         rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
@@ -146,23 +148,23 @@ def levels(analysis: Analysis, figure: Figure) -> list[Finding]:
         whole=not values.decimals))
 
 
-def _finding(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> list[Finding]:
+def _finding(analysis: Analysis, figure: Figure, values: CellMeans, chart: Chart) -> list[Finding]:
     return [Finding(
         figure.name, figure.title, tables=(_table(figure, values),),
         sentence=_sentence(figure, values), chart=chart, statements=tuple(
-            tested(claim, figure.metric, values.chosen)
+            test_claim(claim, figure.metric, values.records)
             for claim in claims_on(figure, analysis.scenario.claims)))]
 
 
-def _values(analysis: Analysis, figure: Figure) -> Values:
-    """Raises NoPanel where cells are missing, or all were skipped."""
+def _cell_means(analysis: Analysis, figure: Figure) -> CellMeans:
+    """The means of a figure's cells. Raises NoBars where cells are missing, or all were skipped."""
     scenario, records = analysis.scenario, analysis.records
     sweep = scenario.sweep(figure.sweep)
     windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
     line_of = figure.down or "initcwnd"
     chosen, _ = by_cell(scenario, figure, windows, records)
     if all(record.was_skipped for record in chosen):
-        raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
+        raise NoBars(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
     measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
     cells = measured.by(figure.by, line_of)
     lines = tuple(measured.values(line_of))
@@ -170,7 +172,7 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
              for value in {**sweep_of.lists, "initcwnd": sweep_of.initcwnd}[line_of]]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
-    return Values(
+    return CellMeans(
         figure.by, line_of, tuple(measured.values(figure.by)), lines,
         {(x, line): mean for (x, line), cell in cells.items()
          if (mean := cell.mean(figure.metric)) is not None},
@@ -180,11 +182,11 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
 
 
 def in_order(values: Collection[Any]) -> Collection[Any]:
-    """Numbers by their size, words as they come."""
+    """Numbers in ascending order; words in the order given."""
     return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
-def _table(figure: Figure, values: Values) -> Table:
+def _table(figure: Figure, values: CellMeans) -> Table:
     """A row for each value of `by`, a column for each line."""
     by, metric = quantity(figure.by), quantity(figure.metric)
     columns = (Column(by.head, by.unit, is_text=bool(values.labels)), *(
@@ -195,8 +197,8 @@ def _table(figure: Figure, values: Values) -> Table:
         for x in values.across))
 
 
-def _sentence(figure: Figure, values: Values) -> str:
-    """The least and the most of each line; for round trips, the smallest window for one."""
+def _sentence(figure: Figure, values: CellMeans) -> str:
+    """A sentence on the range of each line; or on the smallest windows for one round trip."""
     if figure.metric == ONE_ROUND_TRIP and values.of == "initcwnd":
         return _smallest_windows(values)
     metric, parts = quantity(figure.metric), []
@@ -208,8 +210,8 @@ def _sentence(figure: Figure, values: Values) -> str:
     return f"{metric.axis}: {'; '.join(parts) or 'nothing that was measured counts'}."
 
 
-def _smallest_windows(values: Values) -> str:
-    """The smallest window under which a handshake takes one round trip, chain by chain."""
+def _smallest_windows(values: CellMeans) -> str:
+    """A sentence on the smallest window with which each handshake takes one round trip."""
     parts = []
     for x in values.across:
         known = {line: values.means[x, line] for line in values.lines if (x, line) in values.means}
@@ -222,7 +224,7 @@ def _smallest_windows(values: Values) -> str:
 
 # Lines -------------------------------------------------------------------------------
 
-def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
+def _lines(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> LineChart:
     lines = []
     for line in values.lines:
         points = [(float(x), values.means[x, line]) for x in values.across
@@ -234,12 +236,13 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line]) -> LineChart:
                 y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
     foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
             "Measured at the points; a step lies anywhere between two of them.")
-    return LineChart(figure.title, heading(values.chosen), foot, columns=((plot,),), legend=True,
+    return LineChart(figure.title, heading(values.records), foot, columns=((plot,),), legend=True,
                      palette="ordered", plot_inches=3.6)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
-    """The ends of an axis from zero, so that heights compare; below it where values are."""
+    """The ends of an axis that includes zero, so that heights can be compared; None of no values.
+    """
     if not values:
         return None
     low, high = min(0.0, *values), max(0.0, *values)
@@ -247,8 +250,8 @@ def _ends(values: Sequence[float]) -> tuple[float, float] | None:
     return (low - room if low else 0.0), high + room
 
 
-def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[Line]:
-    """The model's line through each, where it knows all that decides; else none."""
+def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> list[Line]:
+    """The model's curve for each line; [] unless the model covers all trials of the figure."""
     if figure.metric not in PREDICTED or figure.by not in ("chain_bytes", "response_bytes") or not (
             values.is_modelled and all(map(is_computable, values.requested.values()))):
         return []
@@ -269,7 +272,7 @@ def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[
 
 
 def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
-    """A curve's values; where it steps, up to the very byte, so that a step is no slope."""
+    """A curve's values at xs, and around each step down to one byte, so that it looks vertical."""
     known = {x: at(x) for x in xs}
     least = STEP_PART * (max(known.values()) - min(known.values()))
     for low, high in zip(xs, xs[1:]):

@@ -1,4 +1,4 @@
-"""What the records say, in plain sentences with numbers."""
+"""What the records show, in sentences with numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHAT_RESULTS_MEAN = (
 # Of a run ----------------------------------------------------------------------------
 
 def summary(records: Sequence[Record]) -> str:
-    """How many trials there are, how many of them count, and why the others do not."""
+    """How many of the trials count, and why the others do not."""
     counting, excluded = _counted(records)
     line = f"{counting} of {len(records)} trials verified on the wire"
     if expected := _expected(records):
@@ -50,10 +50,10 @@ def _expected(records: Sequence[Record]) -> int:
 
 
 def run_sentences(run: RunData, judged: Sequence[BarFigure]) -> list[str]:
-    """The most important first."""
+    """Sentences on a run, the most important first; judged: its figures of bars."""
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
-            *_held(judged), *sentence_of_run(judged), *_differences(judged), *_against_model(run),
-            *_sent_again(run.records)]
+            *_statements(judged), *sentence_of_run(judged), *_largest_deviations(judged),
+            *_against_model(run), *_retransmissions(run.records)]
 
 
 def _verified(records: Sequence[Record]) -> str:
@@ -71,44 +71,46 @@ def _verified(records: Sequence[Record]) -> str:
 
 
 def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
-    """How many of the published bars came out, in all, and of which figures none did.
+    """How many published bars have each outcome, and which figures have none reproduced.
 
-    Those that no parameter was chosen by are counted apart.
+    Figures held out (no parameter was chosen by them) are counted apart.
     """
     sentences: list[str] = []
     for held_out, which in ((False, ""), (True, " held out (no parameter was chosen by them)")):
-        panels = [panel for panel in judged if panel.figure.held_out == held_out]
-        total = sum((Counter(panel.counts) for panel in panels), Counter[str]())
-        none = [panel.figure.title for panel in panels
-                if sum(panel.counts.values()) and not panel.counts[REPRODUCED]]
+        bar_figures = [bar_figure for bar_figure in judged
+                       if bar_figure.figure.held_out == held_out]
+        total = sum((Counter(bar_figure.counts) for bar_figure in bar_figures), Counter[str]())
+        none = [bar_figure.figure.title for bar_figure in bar_figures
+                if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
         text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
-        if text and none and len(none) < len(panels):
+        if text and none and len(none) < len(bar_figures):
             text += f"; none is reproduced in: {'; '.join(none)}"
         sentences += [f"{text}."] if text else []
     return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
 
 
-def _held(judged: Sequence[BarFigure]) -> list[str]:
-    """How many published statements have which result, and which are not reproduced."""
-    statements = [statement for panel in judged for statement in panel.statements]
+def _statements(judged: Sequence[BarFigure]) -> list[str]:
+    """How many published statements have each outcome, and which were not reproduced."""
+    statements = [statement for bar_figure in judged for statement in bar_figure.statements]
     if not statements:
         return []
     text = (f"Of {len(statements)} published statements:"
-            f" {listed(Counter(statement.word for statement in statements))}")
-    for word, what in ((NOT_REPRODUCED, "not so"), (UNDECIDED, "too few data to decide")):
+            f" {listed(Counter(statement.outcome for statement in statements))}")
+    for outcome, words in ((NOT_REPRODUCED, "not reproduced"),
+                           (UNDECIDED, "too few data to decide")):
         these = [f"“{statement.says}” ({statement.found})" for statement in statements
-                 if statement.word == word]
-        text += f"; {what}: {'; '.join(these)}" if these else ""
+                 if statement.outcome == outcome]
+        text += f"; {words}: {'; '.join(these)}" if these else ""
     return [f"{text}."]
 
 
-def _differences(panels: Iterable[BarFigure]) -> list[str]:
-    """Where the numbers are farthest from the published ones, by ratio."""
+def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
+    """The bars farthest above and below the published values, by ratio."""
     ratios = [(ours / published,
-               f"{panel.by.head} {panel.named(bar)}: {format_brief(ours)}"
-               f" {panel.metric.unit} here,"
-               f" {format_brief(published)} {panel.metric.unit} published")
-              for panel in panels if not panel.is_sweep for bar in panel.bars
+               f"{bar_figure.by.head} {bar_figure.named(bar)}: {format_brief(ours)}"
+               f" {bar_figure.metric.unit} here,"
+               f" {format_brief(published)} {bar_figure.metric.unit} published")
+              for bar_figure in bar_figures if not bar_figure.is_sweep for bar in bar_figure.bars
               if (published := bar.published.absolute or 0) > 0
               and (ours := bar.difference.absolute.value) > 0]
     if not ratios:
@@ -125,47 +127,48 @@ def _differences(panels: Iterable[BarFigure]) -> list[str]:
 
 
 def _against_model(run: RunData) -> list[str]:
-    """How near the model is, in the transfers that it has to know: chance decides on none."""
+    """How near the model's times are, in the transfers that it covers and chance does not affect.
+    """
     counting = sum(record.counts for record in run.records)
-    late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
+    deviations_ms = [abs(record.total_ms - record.model_ms) for record in run.records
                if record.counts and is_modelled(record) and not record.trial.is_random
                and record.total_ms is not None and record.model_ms is not None]
-    if not late_ms or not run.exact:
+    if not deviations_ms or not run.exact:
         return []
-    near = sum(difference <= 1 for difference in late_ms)
-    farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
-    which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
-             f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")
-    return [f"{len(late_ms)} of {counting} verified transfers lost nothing, with nothing left to"
-            f" chance: they took as long as the model of TCP computes, {which}."]
+    near = sum(deviation_ms <= 1 for deviation_ms in deviations_ms)
+    largest_ms = max(0.01, math.ceil(max(deviations_ms) * 100 - 1e-6) / 100)
+    which = (f"to within {largest_ms:g} ms" if near == len(deviations_ms) else
+             f"{near} of them to within 1 ms and all to within {largest_ms:.0f} ms")
+    return [f"{len(deviations_ms)} of {counting} verified transfers lost nothing, with nothing left"
+            f" to chance: they took as long as the model of TCP computes, {which}."]
 
 
-def _sent_again(records: Sequence[Record]) -> list[str]:
-    """How many transfers repeated segments, and why."""
-    again = [record for record in records if record.retransmissions]
-    if not again:
+def _retransmissions(records: Sequence[Record]) -> list[str]:
+    """How many transfers retransmitted data, and how many of them lost data."""
+    retransmitting = [record for record in records if record.retransmissions]
+    if not retransmitting:
         return ["No data was retransmitted."]
-    lost = [record for record in again if record.lost_segments]
-    counted = {0: "none of them lost data", len(again): "all of them lost data"}.get(
+    lost = [record for record in retransmitting if record.lost_segments]
+    counted = {0: "none of them lost data", len(retransmitting): "all of them lost data"}.get(
         len(lost), f"{len(lost)} of them lost data")
     by_queue = sum(bool(record.queue_drops) for record in lost)
     counted += f" (the queue dropped packets in {by_queue})" if by_queue else ""
-    return [f"{len(again)} of {len(records)} transfers retransmitted data, {counted}; the"
+    return [f"{len(retransmitting)} of {len(records)} transfers retransmitted data, {counted}; the"
             " causes are with the verdicts."]
 
 
 # Of a figure -------------------------------------------------------------------------
 
-def figure_sentence(panel: BarFigure) -> str:
-    """One figure in a sentence: the range of what is saved, here and published."""
-    if panel.is_sweep:
-        return " ".join([_best_window(panel), *panel.remarks])
-    figure, bars, unit = panel.figure, panel.bars, panel.metric.unit
+def figure_sentence(bar_figure: BarFigure) -> str:
+    """A sentence on one figure: the range of the improvements, measured and published."""
+    if bar_figure.is_sweep:
+        return " ".join([_best_window(bar_figure), *bar_figure.remarks])
+    figure, bars, unit = bar_figure.figure, bar_figure.bars, bar_figure.metric.unit
     low, high = (choose(bars, key=lambda bar: bar.difference.absolute.value)
                  for choose in (min, max))
     ends = dict.fromkeys(f"{format_brief(end.difference.absolute.value)} {unit}"
-                         f" (at {panel.named(end)})" for end in (low, high))
-    saved = "gain" if panel.metric.more_is_better else "save"
+                         f" (at {bar_figure.named(end)})" for end in (low, high))
+    saved = "gain" if bar_figure.metric.more_is_better else "save"
     windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
     text = (f"{windows} {saved}"
             f" {' to '.join(ends)},"
@@ -178,27 +181,27 @@ def figure_sentence(panel: BarFigure) -> str:
     if not any(bar.difference.absolute.value for bar in bars):
         text = f"{windows} change nothing{f' in any of {len(bars)} bars' if len(bars) > 1 else ''}"
     text += f"; published: {', '.join(known)}." if known else "."
-    return " ".join([text, *sentence_of_figure(panel), *panel.remarks])
+    return " ".join([text, *sentence_of_figure(bar_figure), *bar_figure.remarks])
 
 
-def _best_window(panel: BarFigure) -> str:
-    """A window sweep: which window was the best, and what was published."""
-    unit, sign = panel.metric.unit, panel.bars[0].difference.sign
+def _best_window(bar_figure: BarFigure) -> str:
+    """A sentence on a window sweep: which window was the best, measured and published."""
+    unit, sign = bar_figure.metric.unit, bar_figure.bars[0].difference.sign
     took = ("took the least time" if unit == "ms" else
-            f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
-    best = min(panel.bars, key=lambda bar: sign * bar.difference.experiment.value)
+            f"had the {'least' if sign > 0 else 'most'} {bar_figure.metric.head}")
+    best = min(bar_figure.bars, key=lambda bar: sign * bar.difference.experiment.value)
     change = best.difference
     mean = f"{format_brief(change.experiment.value)} {unit} on average"
-    *windows, last = (bar.label for bar in panel.bars)
+    *windows, last = (bar.label for bar in bar_figure.bars)
     listed = f"{', '.join(windows)} and {last}" if windows else last
     text = f"Of the windows {listed}, a window of {best.label} {took}: {mean}"
-    if len({format_brief(bar.difference.experiment.value) for bar in panel.bars}) == 1:
+    if len({format_brief(bar.difference.experiment.value) for bar in bar_figure.bars}) == 1:
         text = f"The windows {listed} give the same: {mean}"
-    elif not panel.is_baseline(best):
+    elif not bar_figure.is_baseline(best):
         text += (f", {format_brief(change.absolute.value)} {unit} or"
                  f" {format_brief(change.percent.value)} %"
-                 f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
-    known = [(sign * level, bar.label) for bar in panel.bars
+                 f" {'less' if sign > 0 else 'more'} than {bar_figure.figure.baseline_initcwnd}")
+    known = [(sign * level, bar.label) for bar in bar_figure.bars
              if (level := bar.published.level) is not None]
     if known:
         level, label = min(known)

@@ -25,38 +25,40 @@ from firstflight.study.fetches.verify.transfers import sealed_sizes
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.flights import acknowledged_and_offered
 
-ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
+ROOM_MS, ROOM_BYTES = 1.03, 1.05  # the axes end at this multiple of the last packet's values
 
-Kept = tuple[Record, Exchange]  # the two captures of one trial, read
+CapturedTrial = tuple[Record, Exchange]  # a record, and the exchange in its two captures
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """One trial whose captures are kept in `folder`, and the same with another window if there is.
+    """Timelines of two trials with captures in `folder` that differ in the window only.
 
-    Of those the two that the window changed most (by_effect); the smaller window first.
+    The two that the window changed most (by_effect), the smaller window first. A single timeline
+    where no two such trials have captures, () where none has.
     """
     names = {path.name for path in folder.glob("*.pcap")}
     captured = [record for record in records if f"{record.trial.id}-client.pcap" in names]
-    chosen: list[Kept] = []
+    chosen: list[CapturedTrial] = []
     for record in by_effect(captured):
         first = chosen[0][0].trial if chosen else record.trial
         if len(chosen) < 2 and (not chosen or record.trial != first and _alike(record.trial)
                                 == _alike(first)):
-            chosen += _kept(record, folder)
+            chosen += _read_captures(record, folder)
     if not chosen:
         return ()
-    chosen.sort(key=lambda kept: kept[0].trial.initcwnd)
+    chosen.sort(key=lambda captured: captured[0].trial.initcwnd)
     last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
     last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
-    return tuple(_timeline(*kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+    return tuple(_timeline(*captured, last_ms * ROOM_MS, last_byte * ROOM_BYTES)
+                 for captured in chosen)
 
 
 def by_effect(records: Sequence[Record]) -> list[Record]:
-    """The records, first those of two windows whose times differ most, and so on.
+    """The records in pairs of two windows, the pair whose times differ most first.
 
-    Of one trial the two windows that differ most; of several such two the smallest. At the end
-    what has no other window, first what shows most of a TLS handshake.
+    Each cell gives the pair of windows that differ most, the smallest of several such pairs. Then
+    come records without another window, those with the longest TLS handshake first.
     """
     pairs: list[tuple[float, Record, Record]] = []
     for alike in grouped(sorted(records, key=lambda record: record.trial.initcwnd),
@@ -74,12 +76,12 @@ def by_effect(records: Sequence[Record]) -> list[Record]:
 
 
 def _alike(trial: Trial) -> Trial:
-    """The trial without its window."""
+    """The trial with window 1, the same for trials that differ in the window only."""
     return replace(trial, initcwnd=1)
 
 
-def _kept(record: Record, folder: Path) -> list[Kept]:
-    """[] where the captures cannot be read, or hold no data: then there is nothing to draw."""
+def _read_captures(record: Record, folder: Path) -> list[CapturedTrial]:
+    """The record with its exchange; [] where the captures cannot be read, or have no data."""
     trial = record.trial
     try:
         client_pcap, server_pcap = (files.content(folder / f"{trial.id}-{side}.pcap")
@@ -95,7 +97,7 @@ def _kept(record: Record, folder: Path) -> list[Kept]:
 
 
 def _response_bytes(record: Record) -> int:
-    """The bytes of the response on the network, 0 where they are not known."""
+    """The size of the response on the network, with headers and TLS; 0 where it is not known."""
     if record.header_bytes is None:
         return 0
     text_bytes = record.header_bytes + record.trial.response_bytes
@@ -108,16 +110,16 @@ def _start_ns(exchange: Exchange) -> int:
 
 
 def _elapsed_ms(exchange: Exchange) -> list[float]:
-    """When each packet passed the server, from the client's first packet on."""
+    """When each packet passed the server, counted from the client's first packet."""
     start_ns = _start_ns(exchange)
     return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
 
 
 def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
-          ) -> Literal["handshake", "ticket", "data", "again", "lost"]:
-    """What a segment is, of a connection whose data end there."""
+          ) -> Literal["handshake", "ticket", "data", "retransmitted", "lost"]:
+    """The kind of a segment; end: the sequence number after the connection's last data."""
     if segment in exchange.retransmissions:
-        return "again"
+        return "retransmitted"
     if segment in exchange.lost_to_client:
         return "lost"
     if not record.flight_bytes:
@@ -133,7 +135,7 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
              f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
              + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
     scale = next((segment.scale for segment in exchange.syns), 0)
-    # What is only a FIN, or comes after it, has no data.
+    # Only segments with data, since a FIN counts as one byte.
     end = max(segment.end for segment in exchange.at_server
               if segment.to_client and segment.payload_bytes)
     marks = [Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
@@ -151,7 +153,7 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
 
 
 def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """Two transfers over time; none of a run that kept no packets."""
+    """Two transfers over time; [] for a run that kept no packets."""
     lines = analysis.timelines
     if not lines:
         return []

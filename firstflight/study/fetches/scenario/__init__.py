@@ -1,1 +1,1 @@
-"""What a scenario of fetches may ask: trials, sweeps, figures."""
+"""Scenarios of fetches: trials, sweeps, figures."""

@@ -1,7 +1,7 @@
-"""Why published numbers are what they are: causes, one after another, as data of a scenario.
+"""Causes: the defects and habits of a published set-up, which a scenario switches on in turn.
 
-A scenario with [as_published] measures another one's published numbers again, with the
-defects and habits of their set-up switched on in turn; docs/examples/as_published.toml has one.
+A scenario with [as_published] measures the published numbers of another scenario again, with one
+more cause at each level; docs/examples/as_published.toml is an example.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from firstflight.runs.schema import key
 from firstflight.study.fetches.scenario.sweep import Sweep
 
 CODE, KERNEL, CALIBRATED, INFERRED = "code", "kernel", "calibrated", "inferred"
-# From what is certain to what only fits; the first two count as one.
+# From certain to merely fitting; code and kernel count as one group.
 GROUPS = ("code and kernel alone", "with what is calibrated", "with what is inferred")
 GROUP_OF = {CODE: 0, KERNEL: 0, CALIBRATED: 1, INFERRED: 2}
-# Of the scenario that is explained, what its explanation takes over.
+# The tables that an explanation takes over from the scenario that it explains.
 _TAKEN = ("defaults", "sweep", "axis", "figure", "claim", "raw")
 
 
 @dataclass(frozen=True)
 class ClockReading:
-    """How a set-up's script read the times that it published; nothing by default.
+    """How a set-up's script took the times that it published; by default as they are.
 
-    process_ms: of programs that ran inside the time; added by calculation.
-    failed_ms: what the client reported of a fetch that could not connect, 0 for nothing.
-    truncated: published numbers are cut to whole ones, not rounded.
+    process_ms: the time of programs that ran inside the measured time; added by calculation.
+    failed_ms: the time reported of a fetch that could not connect, 0 for none. truncated: published
+    numbers are truncated to whole ones, not rounded.
     """
 
     process_ms: float = 0.0
@@ -40,7 +40,7 @@ class ClockReading:
 
 
 READINGS = tuple(field.name for field in fields(ClockReading))
-SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
+SWITCHABLE = (*SWEPT[2:], *READINGS)  # all but RTT and bandwidth, which place a published number
 
 
 def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
@@ -53,7 +53,7 @@ def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason why published numbers are what they are; see docs/REFERENCE.md."""
+    """One cause of the published numbers; docs/REFERENCE.md describes its keys."""
 
     name: str
     says: str
@@ -63,20 +63,20 @@ class Cause:
     sweeps: tuple[str, ...] = ()
 
     def switch_on(self, sweep: Sweep) -> Sweep:
-        """The sweep with this cause."""
+        """The sweep with this cause switched on."""
         if self.sweeps and sweep.name not in self.sweeps:
             return sweep
         return sweep.with_lists(**{name: (value,) for name, value in self.switches
                                    if name not in READINGS})
 
     def change_reading(self, reading: ClockReading) -> ClockReading:
-        """The reading with this cause."""
+        """The reading with this cause switched on."""
         return replace(reading, **{name: value for name, value in self.switches
                                    if name in READINGS})
 
     @property
     def in_words(self) -> str:
-        """What it switches on."""
+        """The parameters that it sets, such as "qdisc = fq in one_sweep"."""
         switched = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
                          for name, value in self.switches)
         return switched + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
@@ -84,7 +84,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """The reproduction whose numbers are explained, and when one agrees (docs/REFERENCE.md)."""
+    """Which reproduction is explained, and when a number agrees (docs/REFERENCE.md)."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")
@@ -94,17 +94,18 @@ class AsPublished:
 
     def agrees(self, ours: float | None, published: float, truncated: bool = False) -> bool:
         """Whether a time is near enough to the published one."""
-        return _off(ours, published, truncated) <= max(
+        return _deviation(ours, published, truncated) <= max(
             self.within_percent / 100 * abs(published), self.within_ms)
 
     def agrees_in_points(self, ours: float | None, published: float, truncated: bool = False,
                          error_points: float = 0.0) -> bool:
-        """Whether a percentage is; error_points: how far off the published one may be read."""
-        return _off(ours, published, truncated) <= max(self.within_points, error_points)
+        """Whether a percentage is near enough; error_points: of the published one, as it was read.
+        """
+        return _deviation(ours, published, truncated) <= max(self.within_points, error_points)
 
 
-def _off(ours: float | None, published: float, truncated: bool) -> float:
-    """How far ours is from the published number, or from what was cut to it."""
+def _deviation(ours: float | None, published: float, truncated: bool) -> float:
+    """How far ours is from the published number; truncated: from all that it may stand for."""
     if ours is None:
         return float("inf")
     return max(published - ours, ours - published - truncated, 0.0)
@@ -114,7 +115,7 @@ def _off(ours: float | None, published: float, truncated: bool) -> float:
 class Level:
     """The sweeps with some causes switched on, and how their times are read.
 
-    cause: the last of them, None for none: the clean run.
+    cause: the last one switched on; None at the first level, the clean run.
     """
 
     cause: Cause | None
@@ -123,21 +124,22 @@ class Level:
 
 
 def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
-    """The clean run, and one level more for each cause."""
-    made = [Level(None, sweeps, ClockReading())]
+    """The clean run, then a level for each cause, with all causes before it."""
+    levels = [Level(None, sweeps, ClockReading())]
     for cause in causes:
-        last = made[-1]
-        made.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
-                          cause.change_reading(last.reading)))
-    return made
+        last = levels[-1]
+        levels.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
+                            cause.change_reading(last.reading)))
+    return levels
 
 
-# Reading it ------------------------------------------------------------------------
+# Reading a file --------------------------------------------------------------------
 
 def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
-    """A scenario's tables; of one with [as_published] those of the other behind its own.
+    """A scenario's tables; with [as_published] merged with those of the scenario that it explains.
 
-    Only the sweeps and figures are taken of which something is published. Raises UsageError.
+    Of that scenario it takes the figures with something published, and their sweeps. Raises
+    UsageError.
     """
     if "as_published" not in raw:
         if "cause" in raw:
@@ -149,7 +151,7 @@ def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
     other = scenario_file.find(other_name).raw
     if "sweep" not in other or not {*other.get("defaults", {})} <= {*schema.keys_of(Sweep)}:
         raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
-                         " fetches, whose set-up causes could be of")
+                         " fetches, so that causes cannot change its set-up")
     taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
     claims, figures, sweeps = (schema.as_tables(taken, name, where)
@@ -165,7 +167,7 @@ def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
 
 def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str
                 ) -> AsPublished | None:
-    """What a scenario explains, None where nothing. Raises UsageError."""
+    """The [as_published] of a scenario, None without one. Raises UsageError."""
     if "as_published" not in raw:
         return None
     causes = schema.read_tables(Cause, raw, "cause", where)

@@ -1,7 +1,7 @@
-"""The kinds of figures: what each needs of its scenario, and which functions make it of a run.
+"""The kinds of figures: how each is checked in its scenario, and which function makes it.
 
-A new kind is a line of FIGURES. Its functions stand in study/fetches/figures and are named: a
-scenario that is read, or expanded into trials, needs nothing of what judges and draws.
+A new kind is a line in FIGURES. Its functions stand in study/fetches/figures and are named here as
+text, so that who reads a scenario, or expands it into trials, imports nothing that judges or draws.
 """
 
 from __future__ import annotations
@@ -11,46 +11,48 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.study.fetches.scenario.population import percentile_of
-from firstflight.study.fetches.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Axis, Figure,
+from firstflight.study.fetches.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
                                                          Scenario, read_published)
 from firstflight.study.fetches.scenario.sweep import Sweep, Value
 from firstflight.study.scenario import published
 
 ANY = "any"
-ALSO = ("ccdf",)  # further charts of what is behind bars: modules of figures with a chart()
-_DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of drawn trials
+ALSO = ("ccdf",)  # other charts of the samples behind bars: modules of figures with a chart()
+_DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
 _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 
 @dataclass(frozen=True)
 class FigureKind:
-    """What a kind of figure needs, and what makes it.
+    """How a kind of figure is checked and made.
 
-    check: raises UsageError where a figure does not go with its scenario; (…, where). None for a
-    kind that no sweep can have.
-    make: module.function of study/fetches/figures: (Analysis, Figure) → the figure's finding, and
-    any that show the same otherwise; none where it shows nothing. Raises NoPanel without data.
-    claims: which may be about it; by: its quantity, ANY, or "" for none; rows: the function
-    (Scenario, Figure, records, is_whole) → BarFigure of what is measured on a sweep, "" for none;
-    has_down: whether it may have a second quantity; is_of_pairs: whether it compares two windows,
-    and no more; is_answer: its sentence answers by itself.
+    check(scenario, figure, where): raises UsageError where the figure does not fit its scenario;
+    None for a kind that no sweep can have.
+    make: a module.function of study/fetches/figures, (Analysis, Figure) → the figure's finding and
+    further charts of the same; [] where there is nothing to show. It raises NoBars without data.
+    bars_of_sweep: the function (Scenario, Figure, records, is_whole) → BarFigure that builds the
+    bars of a sweep's records, "" for none.
+    claims: the keys of claims on such a figure. by: the only quantity it takes, ANY, or "" for
+    none. has_down: whether it takes a second quantity. is_of_pairs: whether it compares exactly
+    two windows. is_answer: whether its sentence answers the question of the run.
     """
 
     check: Callable[[Scenario, Figure, str], None] | None
     make: str
     claims: tuple[str, ...] = ()
     by: str = ANY
-    rows: str = ""
+    bars_of_sweep: str = ""
     has_down: bool = False
     is_of_pairs: bool = False
     is_answer: bool = False
 
 
 def check(scenario: Scenario, where: str) -> None:
-    """Raises UsageError where a figure or a claim needs what the scenario does not have."""
+    """Check that the scenario has what its figures and claims need. Raises UsageError."""
     for figure in scenario.figures:
         _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
     figures = {figure.name: figure for figure in scenario.figures}
@@ -91,7 +93,7 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
-    """Whether it has those that its kind takes."""
+    """Check that the figure has the quantities that its kind takes. Raises UsageError."""
     if kind.by and not figure.by:
         raise UsageError(f"{where}: by is missing")
     if figure.down and (not kind.has_down or figure.down == figure.by):
@@ -113,7 +115,7 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
 
 
 def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
-    """The labels of a figure's bars; of a drawn population the published ones."""
+    """The labels of a figure's bars; for a population the published ones."""
     population = scenario.population(figure.sweep)
     if population is None:
         return scenario.axis_of(figure).labels
@@ -140,7 +142,7 @@ def _check_window_map(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Each value of `by`, with each of `down` if there is one, is one cell."""
+    """Check that each value of `by`, with each of `down` if there is one, is one cell."""
     _check_swept(scenario, figure, where)
     points = scenario.sweep(figure.sweep).counted(*filter(None, (figure.by, figure.down)))
     if max(points.values()) > 1:
@@ -149,7 +151,7 @@ def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
-    """The same, over numbers."""
+    """Check that the values of `by` are numbers, with one cell each."""
     _check_swept(scenario, figure, where)
     if any(isinstance(value, str) for value, in
            scenario.sweep(figure.sweep).counted(figure.by)):
@@ -158,13 +160,13 @@ def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_drawn_figure(figure: Figure, where: str) -> None:
-    """Its bars are the published ones: named by upper ends, or percentiles."""
+    """Check a figure of a population: its bars are the published buckets or percentiles."""
     schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
     if figure.is_of_windows:
         return
     if not figure.published:
-        raise UsageError(f"{where}: published is missing: it says what the bars of a population"
-                         " are")
+        raise UsageError(f"{where}: published is missing: the bars of a population are those of a"
+                         " published file")
     published_bars = read_published(f"{where}: published",
                                     lambda: published.buckets(figure.published, figure.panel))
     if figure.by == "percentile":
@@ -180,7 +182,7 @@ def _check_drawn_figure(figure: Figure, where: str) -> None:
 
 
 def _check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Its quantities are lists of a sweep. Raises UsageError."""
+    """Check that the figure's quantities can be lists of a sweep. Raises UsageError."""
     for by in filter(None, (figure.by, figure.down)):
         schema.one_of(by, SWEPT, f"{where}: by")
 
@@ -193,7 +195,10 @@ def _check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
+    """Check that each value of the sweep has a bucket, with one cell unless cells are weighted.
+
+    Raises UsageError.
+    """
     if figure.weights == JOINT:
         return _check_joint(scenario, figure, where)
     sweep = scenario.sweep(figure.sweep)
@@ -212,15 +217,15 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
-    """The axis has the values of the sweep. Raises UsageError."""
+    """Check that the axis has the values of the sweep. Raises UsageError."""
     odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
     if odd:
         raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
-                         f" {', '.join(Axis('', tuple(odd)).labels)}")
+                         f" {', '.join(map(plain, odd))}")
 
 
 def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
+    """Check a figure by BDP that is weighted by the joint distribution of RTT and bandwidth."""
     if figure.by != "bdp_bytes":
         raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
     sweep = scenario.sweep(figure.sweep)
@@ -236,7 +241,7 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def check_joint_labels(scenario: Scenario, where: str) -> None:
-    """The axes have the buckets of the joint distribution. Raises UsageError."""
+    """Check that the axes have the buckets of the joint distribution. Raises UsageError."""
     for by in published.SHARES_PANELS:
         axis, known = scenario.axis(by), tuple(published.shares(by))
         if axis and axis.labels != known:
@@ -244,15 +249,15 @@ def check_joint_labels(scenario: Scenario, where: str) -> None:
                              f" the joint distribution has {', '.join(known)}")
 
 
-# The table ---------------------------------------------------------------------------
+# The kinds ---------------------------------------------------------------------------
 
 FIGURES: dict[str, FigureKind] = {
-    "improvement": FigureKind(_check_buckets, "bars.bars", OF_BARS, rows="panels.improvement",
-                              is_of_pairs=True),
+    "improvement": FigureKind(_check_buckets, "bars.bars", OF_BARS,
+                              bars_of_sweep="swept_bars.improvement", is_of_pairs=True),
     "window_sweep": FigureKind(_check_one_network, "bars.bars", OF_BARS, "initcwnd",
-                               rows="panels.window_sweep"),
+                               bars_of_sweep="swept_bars.window_sweep"),
     "loss": FigureKind(_check_buckets, "bars.bars", OF_BARS, "loss_percent",
-                       rows="recovery.panel_of_loss", is_of_pairs=True),
+                       bars_of_sweep="recovery.improvement_by_loss", is_of_pairs=True),
     "groups": FigureKind(_check_groups, "grid.groups"),
     "map": FigureKind(_check_swept, "grid.improvements", has_down=True),
     "window_map": FigureKind(_check_window_map, "grid.sufficient_windows", has_down=True,

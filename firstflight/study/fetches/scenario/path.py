@@ -1,4 +1,4 @@
-"""The path of a trial: its links, and what published set-ups did otherwise to them."""
+"""The path of a trial: its links, and how published set-ups differ."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from firstflight.parameters import NETWORK, PARAMETERS, default, of_subject
 
 _ROWS = of_subject(NETWORK)
 RANDOM = tuple(name for name, row in PARAMETERS.items() if row.random)
-ARP_PROBES = 3  # mcast_probes: after as many answers that do not come a connection fails
+ARP_PROBES = 3  # mcast_probes: a connection fails after so many unanswered ARP requests
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathParameters:
     """The links between client and server.
 
-    rtt_ms: propagation delay, both ways together.
-    bandwidth_kbps, uplink_kbps: bottleneck towards the client, towards the
-        server, in kbit/s, Ethernet headers counted.
-    queue_packets: limit of either bottleneck; queue_from: what this limit follows from,
-        as "50ms", "1bdp" or "auto", "" for itself. qdisc: fifo, fq_codel or cake at the
-        bottleneck towards the client, or fq at the server with a fifo there.
-    loss_percent: random loss towards the client; loss_burst: so many packets in
-        a row, on average.
-    jitter_ms: standard deviation of the delay towards the client, normal
-        distribution; packets overtake each other.
+    rtt_ms: propagation delay of both ways together.
+    bandwidth_kbps, uplink_kbps: rates of the bottlenecks towards the client and the server;
+        Ethernet headers count.
+    queue_packets: limit of either bottleneck's queue. queue_from: what this limit was computed
+        from, such as "50ms", "1bdp" or "auto"; "" where it was given in packets.
+    qdisc: fifo, fq_codel or cake at the bottleneck towards the client; or fq at the server, with a
+        fifo at the bottleneck.
+    loss_percent: random loss towards the client. loss_burst: mean length of a burst of losses, in
+        packets.
+    jitter_ms: standard deviation of the delay towards the client, normally distributed; packets
+        overtake each other.
     seed: of the trial's random numbers.
 
-    What published set-ups did otherwise:
+    How published set-ups differ:
 
-    htb_burst_bytes: HTB with this burst shapes, not netem.
-    integer_kbps: rates in kbit/s are divided by 1000 as integers; a link that
-        gets 0 Mbit/s has this rate.
-    arp_ms: the network is new, and who asks for an address does again after so long.
+    htb_burst_bytes: HTB with this burst shapes instead of netem.
+    integer_kbps: rates were divided by 1000 as integers; a link that would get 0 Mbit/s has this
+        rate.
+    arp_ms: the network is new, and an unanswered ARP request is repeated after this time.
     """
 
     rtt_ms: float
@@ -53,14 +54,15 @@ class PathParameters:
 
     @property
     def network(self) -> tuple[Any, ...]:
-        """Its values; trials that have them all alike share a network."""
+        """All values of the network; trials with equal ones share a network."""
         return tuple(getattr(self, row.field) for row in _ROWS)
 
     @property
     def path(self) -> Path:
-        """What is installed, judged and modelled: half the RTT each way, all of chance downwards.
+        """The path that is installed, judged and modelled.
 
-        HTB shapes both ways.
+        Half of the RTT is on each way; losses and jitter are towards the client; HTB shapes both
+        ways.
         """
         path = Path.between(self.rtt_ms, self.down_kbps, self.up_kbps, self.queue_packets)
         return Path(
@@ -86,7 +88,7 @@ class PathParameters:
 
     @property
     def is_random(self) -> bool:
-        """Whether chance decides on its network."""
+        """Whether random losses or jitter are requested."""
         return any(getattr(self, name) for name in RANDOM)
 
     @property
@@ -96,20 +98,20 @@ class PathParameters:
 
     @property
     def disorder(self) -> str:
-        """Why packets may come out of order, or look lost to TCP; "" where none can."""
+        """Why packets may be reordered, or look lost to TCP; "" where they cannot."""
         return next((row.disorder for row in _ROWS
                      if row.disorder and getattr(self, row.field) != row.default), "")
 
     @property
     def cannot_connect(self) -> bool:
-        """Whether the client gives up asking for the server's address before the answer comes."""
+        """Whether the client's ARP requests time out before the first answer arrives."""
         return 0 < ARP_PROBES * self.arp_ms < self.rtt_ms
 
 
 def _limited_kbps(requested_kbps: float, integer_kbps: float) -> float:
-    """The rate of a link where whole Mbit/s are made of kbit/s; 0 Mbit/s limit nothing.
+    """The rate of a link, truncated to whole Mbit/s unless integer_kbps is 0.
 
-    integer_kbps: what a link has then, 0 where no such division is made.
+    integer_kbps: the rate of a link that would get 0 Mbit/s.
     """
     if not integer_kbps:
         return requested_kbps

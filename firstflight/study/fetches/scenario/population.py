@@ -1,8 +1,8 @@
-"""Populations: clients and their responses, a trial for each of their rows and each window.
+"""Populations: clients with their responses, and a trial for each response and window.
 
-A published bar is a mean over very different clients. So clients and responses are drawn as the
-paper's were (docs/STUDIES.md), and stand as rows in a table beside the scenario. The
-same row serves every initial window: what differs between two windows is the window.
+A published bar is a mean over very different clients. So clients and responses are drawn to be like
+the paper's (docs/STUDIES.md), and stand as rows in a table next to the scenario. Each row is
+measured under every initial window, so that only the window differs.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from firstflight.study.fetches.scenario.rows import Row
 from firstflight.study.fetches.scenario.sweep import Template, queue_of
 from firstflight.study.fetches.scenario.trial import Trial
 
-# What a trial has of its row, and what it has in its place before a cause adds the column: one
-# write, on a new connection, over a link as fast as the key, with no loss. None: as in [defaults].
+# The columns of a row that trials have, and their values before a cause adds the column: one write,
+# on a new connection, over a link as fast as the key, without loss. None: as in [defaults].
 _CLEAN: Mapping[str, str | float | None] = {
     "rtt_ms": "key_rtt_ms", "bandwidth_kbps": "key_bandwidth_kbps", "queue_packets": None,
     "loss_percent": 0.0, "seed": 0, "earlier_bytes": 0, "burst_bytes": 0, "gap_ms": 0.0}
 OF_TRIALS = tuple(_CLEAN)
-# What changes no trial, only what it stands for.
+# Columns that change no trial, only its weight.
 WEIGHT, BASELINE_WEIGHT = "weight", "baseline_weight"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A step from the clean mechanism to the rows as they are. adds: columns that come into force.
+    """A step from the clean mechanism (_CLEAN) to the rows as they are.
 
-    The clean one sends in one write, on a connection of its own, over a link as
-    fast as the key, and loses nothing.
+    adds: the columns that come into force with it.
     """
 
     name: str = key(reader=schema.file_name)
@@ -56,10 +55,10 @@ def steps(causes: Sequence[Cause]) -> Iterator[tuple[Cause, frozenset[str]]]:
 
 @dataclass(frozen=True)
 class Population:
-    """The rows of a part of the table, each measured under every window.
+    """One population of the table; each of its rows is measured under every window.
 
-    explained: its bars are shown with the causes added one at a time. initcwnd: the first is the
-    baseline, which may have been measured in a week of its own.
+    initcwnd: the first is the baseline, whose week may have its own weights. explained: whether its
+    bars are also shown with the causes added one at a time.
     """
 
     name: str = key(reader=schema.file_name)
@@ -70,10 +69,10 @@ class Population:
 
 @dataclass(frozen=True)
 class Populations:
-    """The populations of a scenario, and the steps by which one of them is explained.
+    """The populations of a scenario, and the steps that explain one of them.
 
-    scenario: whose table has the rows; in_full: those of the large sample. like: what their
-    trials have that is not drawn.
+    scenario: the name of the table with the rows; in_full: those of the large sample. like: the
+    parameters of their trials that are not drawn.
     """
 
     scenario: str
@@ -87,17 +86,17 @@ class Populations:
                     None)
 
     def under(self, initcwnd: tuple[int, ...]) -> Populations:
-        """The same, under other initial windows."""
+        """The same populations under other initial windows."""
         return replace(self, populations=tuple(replace(population, initcwnd=initcwnd)
                                                for population in self.populations))
 
     @property
     def explained(self) -> Population | None:
-        """The population whose rows are added cause by cause."""
+        """The population that is explained cause by cause; None without one."""
         return next((population for population in self.populations if population.explained), None)
 
     def check_causes(self, where: str) -> None:
-        """Raises UsageError unless the steps lead to the rows of the population explained."""
+        """Check that the steps of the explained population add all columns. Raises UsageError."""
         added = {column for cause in self.steps for column in cause.adds}
         if self.explained and (lacking := [column for column in (*OF_TRIALS, WEIGHT,
                                            BASELINE_WEIGHT) if column not in added]):
@@ -106,16 +105,17 @@ class Populations:
 
     @property
     def count(self) -> int:
-        """How many trials there are without those of causes, as far as rows are drawn."""
+        """How many trials there are, without those of the steps; 0 where no rows are drawn yet."""
         path = rows.path_of(self.scenario, self.in_full)
         parts = Counter(row.part for row in rows.read(path)) if path.exists() else Counter()
-        return sum(parts[made.name] * len(made.initcwnd) for made in self.populations)
+        return sum(parts[population.name] * len(population.initcwnd)
+                   for population in self.populations)
 
     def trials(self, seed: int) -> list[Trial]:
-        """The trials, of each population those of its steps last. Raises UsageError.
+        """The trials, those of a population's steps after its own. Raises UsageError.
 
         The windows of one response follow each other, on the same network with the same losses.
-        seed: with which the rows were drawn.
+        seed: the rows were drawn with it.
         """
         path = rows.path_of(self.scenario, self.in_full, seed)
         if not path.exists():
@@ -125,36 +125,38 @@ class Populations:
         by_part: dict[str, list[Row]] = {}
         for row in rows.read(path):
             by_part.setdefault(row.part, []).append(row)
-        for made in self.populations:
-            if made.name not in by_part:
-                raise UsageError(f"{rows.where_of(path)}: has no row of population {made.name!r}")
-        return [trial for made in self.populations
-                for trial in self._trials(made, by_part[made.name])]
+        for population in self.populations:
+            if population.name not in by_part:
+                raise UsageError(f"{rows.where_of(path)}: has no row of population"
+                                 f" {population.name!r}")
+        return [trial for population in self.populations
+                for trial in self._trials(population, by_part[population.name])]
 
-    def _trials(self, made: Population, drawn: Sequence[Row]) -> Iterator[Trial]:
-        every = frozenset((*OF_TRIALS, WEIGHT, BASELINE_WEIGHT))
-        panel = [self._response(row, every) for row in drawn]
-        for sample, (row, response) in enumerate(zip(drawn, panel)):
-            yield from _under_windows(made, made.name, sample, response, row.baseline_weight)
+    def _trials(self, population: Population, drawn: Sequence[Row]) -> Iterator[Trial]:
+        all_columns = frozenset((*OF_TRIALS, WEIGHT, BASELINE_WEIGHT))
+        own = [self._response(row, all_columns) for row in drawn]
+        for sample, (row, response) in enumerate(zip(drawn, own)):
+            yield from _under_windows(population, population.name, sample, response,
+                                      row.baseline_weight)
         before: list[Trial] | None = None
-        for cause, added in steps(self.steps) if made.explained else ():
+        for cause, added in steps(self.steps) if population.explained else ():
             after = [self._response(row, added) for row in drawn]
-            if all(_alike(one, other) for one, other in zip(after, panel)):
-                return  # what follows changes only what responses stand for
+            if all(_equal_trials(one, other) for one, other in zip(after, own)):
+                return  # later steps change only weights
             for sample, (row, response) in enumerate(zip(drawn, after)):
-                if row.step_weight and not (before and _alike(response, before[sample])):
-                    yield from _under_windows(made, f"{made.name}-{cause.name}", sample, response,
-                                              response.weight)
+                if row.step_weight and not (before and _equal_trials(response, before[sample])):
+                    yield from _under_windows(population, f"{population.name}-{cause.name}", sample,
+                                              response, response.weight)
             before = after
 
     @cached_property
     def _common(self) -> dict[str, Any]:
-        """The fields that all responses have alike, still without a window."""
+        """The fields that all responses share; the window is not set yet."""
         fields = {**self.like.fields, "scenario": self.scenario, "initcwnd": 0}
         return {name: value for name, value in fields.items() if name not in OF_TRIALS}
 
     def _response(self, row: Row, added: Collection[str]) -> Trial:
-        """A response with the columns that are in force."""
+        """A trial of a response, with the columns that are in force."""
         values = {column: getattr(row, column) if column in added else
                   getattr(row, clean) if isinstance(clean, str) else clean
                   for column, clean in _CLEAN.items() if column in added or clean is not None}
@@ -167,19 +169,19 @@ class Populations:
                      weight=row.weight if WEIGHT in added else row.step_weight)
 
 
-def _under_windows(made: Population, part: str, sample: int, response: Trial,
+def _under_windows(population: Population, part: str, sample: int, response: Trial,
                    baseline_weight: float) -> Iterator[Trial]:
-    for place, initcwnd in enumerate(made.initcwnd):
+    for place, initcwnd in enumerate(population.initcwnd):
         yield replace(response, part=part, sample=sample, initcwnd=initcwnd,
                       weight=response.weight if place else baseline_weight)
 
 
-def _alike(one: Trial, other: Trial) -> bool:
+def _equal_trials(one: Trial, other: Trial) -> bool:
     return all(getattr(one, column) == getattr(other, column) for column in OF_TRIALS)
 
 
 def percentile_of(label: str) -> float | None:
-    """0.5 for "p50", None for "mean". Raises UsageError for what is neither."""
+    """The share of a percentile's label: 0.5 for "p50", None for "mean". Raises UsageError."""
     if label == "mean":
         return None
     number = re.fullmatch(r"p(\d+(?:\.\d+)?)", label)

@@ -1,4 +1,4 @@
-"""The response of a trial: who fetches what, and in which writes the server sends it."""
+"""The response of a trial: what the client fetches, and in which writes the server sends it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from firstflight.parameters import default
 class ResponseParameters:
     """What the client fetches, and how the server writes it.
 
-    response_bytes: size of the body; headers come on top.
-    burst_bytes, gap_ms: a response in two stages: headers and this much of the
-        body at once, the rest after the back-end's time; gap_ms 0 for one write.
-    earlier_bytes: body of a response fetched before on the same connection;
-        0 for a connection of its own. kept: so many responses like the one that
-        counts, in its place; idle_ms: the client's pause after them.
+    response_bytes: size of the body, without headers.
+    burst_bytes, gap_ms: a response in two stages: the headers and this much of the body at once,
+        the rest after the back-end's time. 0 for one write.
+    earlier_bytes: body of a response fetched before on the same connection; 0 for a new
+        connection. kept: how many responses of the same size were fetched before, instead of that
+        one. idle_ms: the client's pause after them.
 
-    What published set-ups did otherwise:
+    How published set-ups differ:
 
-    head: the sizes of the headers' writes, "17+38+2"; nagle: "on" or "off".
-    framing: "close" where the connection's end is the body's.
+    head: sizes of the writes of the headers, such as "17+38+2". nagle: "on" or "off". framing:
+        "close" where the end of the connection ends the body.
     """
 
     client: str
@@ -38,24 +38,24 @@ class ResponseParameters:
 
     @property
     def before(self) -> tuple[int, ...]:
-        """The bodies that are fetched first on the same connection, in bytes."""
+        """Sizes in bytes of the bodies fetched before on the same connection."""
         return (self.earlier_bytes,) if self.earlier_bytes else (self.response_bytes,) * self.kept
 
     @property
     def writes(self) -> tuple[int, ...]:
-        """The sizes of the headers' writes, () where they leave with the body."""
+        """Sizes in bytes of the writes of the headers; () where they are written with the body."""
         return tuple(map(int, filter(None, self.head.split("+"))))
 
     @property
     def write_options(self) -> list[str]:
-        """How all its responses are written, for the query of a path (server.py)."""
+        """How all responses are written, as parts of a query for server.py."""
         return [*([f"head={','.join(map(str, self.writes))}"] if self.head else []),
                 *(["nagle=1"] if self.nagle == "on" else []),
                 *(["until_close=1"] if self.framing == "close" else [])]
 
     @property
     def stages(self) -> list[str]:
-        """The two stages of the response that counts, likewise; [] for one write."""
+        """The two stages of the response, as parts of a query; [] for one write."""
         if not self.gap_ms:
             return []
         return [f"burst={self.burst_bytes}&gap_ms={format_lossless(self.gap_ms)}"]
@@ -63,11 +63,11 @@ class ResponseParameters:
 
 def segments_at_once(writes: tuple[int, ...], total_bytes: int, mss: int, nagle: bool,
                      receive_bytes: int) -> int:
-    """Segments that a response in several writes is at first, as far as the client has room.
+    """How many segments of a response can leave at once; the headers are written before the body.
 
-    With Nagle's algorithm the first partial segment leaves, and what is written
-    behind it waits until it fills segments (tcp_minshall_check); the last one goes
-    with the FIN. Without it each write of the headers is a segment.
+    Without Nagle's algorithm each write of the headers is a segment. With it, the first partial
+    segment leaves, and later data waits until it fills segments (tcp_minshall_check). The last
+    segment leaves with the FIN. receive_bytes: what the client has room for.
     """
     alone = writes[:1] if nagle else writes
     rest = total_bytes - sum(alone)

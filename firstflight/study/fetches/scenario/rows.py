@@ -1,7 +1,7 @@
-"""The table of a population: a row for each response, with the network that it is fetched over.
+"""The table of a population: a row for each response, with its network.
 
-scenarios/populations/<scenario>.csv.xz has the rows that a scenario measures; another seed's, or
-the large sample, are drawn beside it by hand (paper/draw.py).
+scenarios/populations/<scenario>.csv.xz has the rows that a scenario measures. Rows of another seed,
+or of the large sample, are drawn by hand (paper/draw.py).
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from firstflight.runs.scenario_file import SCENARIOS
 
 ENDING = ".csv.xz"
 FOLDER = SCENARIOS / "populations"
-MOST_BYTES = 256 << 20  # of a table: a million rows and more
+MOST_BYTES = 256 << 20  # of an unpacked table; enough for a million rows
 
 
 class Row(NamedTuple):
     """A response. Most columns are parameters of its trials (study.fetches.scenario.trial.Trial).
 
-    part: the population. key_rtt_ms, key_bandwidth_kbps: what the paper files its client under.
-    weight: the share of all responses of the part that it stands for; baseline_weight: in the
-    week of the baseline's window; step_weight: with far and slow apart, 0 where the steps of
-    causes do not measure it. bandwidth_kbps: both ways. loss_percent, seed: 0 without random loss.
+    part: the population. key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of its
+    client. weight: its share of the population's responses; baseline_weight: in the week of the
+    baseline's window; step_weight: in the steps of causes, where far clients do not tend to have
+    slow links; 0 where the steps do not measure it. bandwidth_kbps: of both ways. loss_percent,
+    seed: 0 without random loss.
     """
 
     part: str
@@ -56,17 +57,17 @@ _CHECKED = ("rtt_ms", "bandwidth_kbps", "gap_ms", "loss_percent", "response_byte
 
 
 def path_of(name: str, full: bool = False, seed: int = 1) -> Path:
-    """Where the table of a scenario stands."""
+    """The path of a scenario's table."""
     return FOLDER / (name + ("_full" if full else "") + (f"_seed{seed}" if seed != 1 else "")
                      + ENDING)
 
 
 def joint_path_of(name: str, datacenter: str) -> Path:
-    """Where the distribution stands that the clients of a data centre were drawn from."""
+    """The path of the joint distribution from which a data centre's clients were drawn."""
     return FOLDER / f"{name}_joint_{datacenter}{ENDING}"
 
 
-@lru_cache(maxsize=2)  # trials are counted before they are made
+@lru_cache(maxsize=2)  # rows are counted first, then read again to make trials
 def read(path: Path) -> tuple[Row, ...]:
     """The rows of a table. Raises UsageError."""
     lines = table(path)
@@ -89,7 +90,7 @@ def _row(line: Sequence[str], where: str) -> Row:
 
 
 def table(path: Path) -> list[list[str]]:
-    """The lines of a compressed CSV, of one length. Raises UsageError where it is damaged."""
+    """The lines of a compressed CSV, with equal numbers of cells. Raises UsageError if damaged."""
     try:
         with files.opened(path) as file:
             whole = lzma.LZMADecompressor()
@@ -105,12 +106,12 @@ def table(path: Path) -> list[list[str]]:
 
 
 def where_of(path: Path) -> str:
-    """How messages name it."""
+    """The file's name in messages."""
     return f"scenarios/populations/{path.name}"
 
 
 def write(path: Path, header: Sequence[str], lines: Iterable[Iterable[object]]) -> None:
-    """A compressed CSV; numbers have all their digits. Raises WriteError."""
+    """Write a compressed CSV; numbers keep all their digits. Raises WriteError."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

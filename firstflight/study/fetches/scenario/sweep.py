@@ -1,12 +1,11 @@
 """The sweep of single fetches: networks, responses and windows.
 
-A sweep has a list of each parameter, and a trial for each combination of their values.
+A sweep has a list of values for each parameter, and a trial for each combination of them.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,26 +23,24 @@ from firstflight.study.fetches.scenario.server import (BUILTIN, HERE, HTTP_1, NE
                                                        OwnServer, parsed)
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import grammar
+from firstflight.study.scenario.seeds import netem_seed
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
-Chain = tuple[Any, ...]  # of CHAIN each
+Chain = tuple[Any, ...]  # a value for each of CHAIN
 CHAIN = ("signature", "intermediates", "chain_bytes")
 _NETWORK = ("rtt_ms", "bandwidth_kbps")
-DRAWN = (*_NETWORK, "response_bytes")  # of each user, of each row of a population
+DRAWN = (*_NETWORK, "response_bytes")  # each user, and each row of a population, has its own
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
 Value = float | str
-Cell = Trial  # what is measured with every window: see cell_of
-# What only Debian 13's programs can do, by the list that has it; early data they alone can send.
-_NEWER_ONLY = {"signature": ("mldsa44", "mldsa65", "mldsa87", "slhdsa128s"),
-               "key_share": ("x25519mlkem768",)}
+CellKey = Trial  # a trial without what varies within a cell: see cell_key
 _DEFAULTS = {name: row.quantity.defaults for name, row in PARAMETERS.items()
              if name in SWEPT and not (row.required or row.follows)}
 
 
 def _together(*names: str) -> schema.Reader:
-    """Lists of one value for each of these quantities, none twice."""
+    """A reader of rows that have one value for each of these quantities; repeated rows go."""
     def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
         if not isinstance(value, list) or not value or not all(
                 isinstance(row, list) and len(row) == len(names) for row in value):
@@ -55,7 +52,7 @@ def _together(*names: str) -> schema.Reader:
 
 
 def _list(name: str) -> schema.Reader:
-    """Values of a parameter, or a single one without brackets."""
+    """A reader of a parameter's values: a list, or a single value without brackets."""
     read = schema.number(name)
     return schema.one_or_more(schema.none_for("same", read) if name == "uplink_kbps" else read)
 
@@ -64,12 +61,12 @@ def _list(name: str) -> schema.Reader:
 class Sweep(grammar.Sweep[Trial]):
     """Networks, windows and sizes that are measured in every combination.
 
-    lists: the values of each of SWEPT by its name, in its order; what is not given has its
-        default. An uplink of None is as fast as the downlink. Without a list of systems there is
-        one that can do all of the sweep, so that what is compared runs in the same.
-    pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every bandwidth; chains:
-        (signature, intermediates, chain_bytes) each, in place of every combination.
-    repeat_with_loss: in place of repeat where chance decides.
+    lists: the values of each of SWEPT by name, in the order of SWEPT; defaults where a file gives
+        none. An uplink of None is as fast as the downlink. Without a list of systems, all trials
+        run in one system that can do all of the sweep, so that they can be compared.
+    pairs: of (rtt_ms, bandwidth_kbps), instead of every RTT with every bandwidth; chains: of
+        (signature, intermediates, chain_bytes), instead of every combination.
+    repeat_with_loss: replaces repeat in cells that chance affects.
     """
 
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN}
@@ -91,20 +88,20 @@ class Sweep(grammar.Sweep[Trial]):
         object.__setattr__(self, "lists", {name: given[name] for name in SWEPT if name in given})
 
     def check(self, where: str) -> None:
-        """Raises UsageError where a list is missing, or the networks are given twice."""
+        """Check that no list is missing, and no network given twice. Raises UsageError."""
         if self.pairs and not self.lists.keys().isdisjoint(_NETWORK):
             raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
         self.check_given(where, without=_NETWORK if self.pairs else ())
         self.check_together(where)
 
     def check_given(self, where: str, without: Sequence[str]) -> None:
-        """Raises UsageError where a list is missing that has no default."""
+        """Check that each list without a default is given. Raises UsageError."""
         for name in SWEPT:
             if PARAMETERS[name].required and name not in (*self.lists, *without):
                 raise UsageError(f"{where}: {PARAMETERS[name].key} is missing")
 
     def check_together(self, where: str) -> None:
-        """Raises UsageError where one value makes no sense without another."""
+        """Check that values go together, such as bursts of losses and loss. Raises UsageError."""
         lists, kept, idle_ms = self.lists, self.lists["kept"], self.lists["idle_ms"]
         if any(burst > 1 for burst in lists["loss_burst"]) and not all(lists["loss_percent"]):
             raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
@@ -132,17 +129,17 @@ class Sweep(grammar.Sweep[Trial]):
 
     @property
     def own(self) -> OwnServer | None:
-        """The server of the user's own, None for no such."""
+        """The user's own server, None without one."""
         return parsed(self.own_server) if self.own_server else None
 
     @property
     def has_own_chain(self) -> bool:
-        """Whether the server brings its certificate."""
+        """Whether the user's own server brings its certificate."""
         return bool(self.own and self.own.ca)
 
     @property
     def networks(self) -> tuple[Network, ...]:
-        """(rtt_ms, bandwidth_kbps) each."""
+        """All networks, as (rtt_ms, bandwidth_kbps)."""
         return self.pairs or tuple(product(*(self.lists[name] for name in _NETWORK)))
 
     @property
@@ -150,11 +147,11 @@ class Sweep(grammar.Sweep[Trial]):
         return self.lists
 
     def with_lists(self, **lists: tuple[Any, ...]) -> Sweep:
-        """The sweep with other lists, by name."""
+        """The sweep with some lists replaced, by name."""
         return replace(self, lists={**self.lists, **lists})
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[CellKey]:
         """The cells in the order in which they are measured."""
         return [Trial(scenario="", initcwnd=0, client="", repeat=0, **values)
                 for values in self._cells()]
@@ -169,7 +166,7 @@ class Sweep(grammar.Sweep[Trial]):
     def counted(self, *names: str) -> Counter[tuple[Value, ...]]:
         """How many cells have each combination of values of these quantities (bucket_value).
 
-        All others have one value while the combinations are looked at.
+        All other quantities have one value while cells are counted; then the count is multiplied.
         """
         kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes"} & {*names} else ()),
                 *(CHAIN if {*CHAIN} & {*names} else ())}
@@ -183,23 +180,23 @@ class Sweep(grammar.Sweep[Trial]):
             tuple(bucket_value(name, cell) for name in names) for cell in fewer.cells).items()})
 
     def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
-        """Windows alternate within a repeat, so that both meet the same conditions.
+        """The trials in the order in which they are measured; seed: of the run.
 
-        Both also meet the same random numbers: their difference is then far
-        less a matter of chance than either time. seed: of the run.
+        The windows of one repeat follow each other and have the same random numbers, so that their
+        difference varies far less than either time.
         """
         for values in self._cells():
             by_chance = any(values[name] for name in RANDOM)
             own = self.own_server if values["server"] == OWN else ""
             repeats = self.repeat_with_loss or self.repeat if by_chance else self.repeat
             for repeat in range(1, repeats + 1):
-                drawn = seed_of(seed, repeat) if by_chance else 0
+                own_seed = netem_seed(seed, repeat) if by_chance else 0
                 for initcwnd in self.initcwnd:
                     yield Trial(scenario=scenario, initcwnd=initcwnd, client=self.client,
-                                repeat=repeat, seed=drawn, own_server=own, **values)
+                                repeat=repeat, seed=own_seed, own_server=own, **values)
 
     def _cells(self) -> Iterator[dict[str, Any]]:
-        """The fields that the trials of each cell have in common."""
+        """The fields that the trials of a cell share, for each cell."""
         for values in self.combinations():
             rtt_ms, bandwidth_kbps = values["rtt_ms"], values["bandwidth_kbps"]
             if values["uplink_kbps"] is None:
@@ -208,7 +205,7 @@ class Sweep(grammar.Sweep[Trial]):
             yield values
 
     def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
-        """The sweep with other lists, by name, and other windows.
+        """The sweep with some lists replaced, by name; "initcwnd" replaces the windows.
 
         Pairs then become every RTT with every bandwidth.
         """
@@ -225,20 +222,26 @@ class Sweep(grammar.Sweep[Trial]):
         return replace(self, lists=given, initcwnd=initcwnd, pairs=pairs, chains=chains)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
-        """About one in so many of its networks, the ends of both lists among them.
+        """A coarser grid of about one in so many networks, with the ends of both lists.
 
-        Raises UsageError where networks are no grid.
+        Raises UsageError where the networks are not a grid.
         """
         if self.pairs:
             raise UsageError(f"{where} has pairs of RTT and bandwidth, and no grid")
-        return self.with_lists(**{name: _spread(self.lists[name], one_in) for name in _NETWORK})
+        fewer = {}
+        for name in _NETWORK:
+            values = self.lists[name]
+            count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
+            fewer[name] = tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
+                                for place in range(count))
+        return self.with_lists(**fewer)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Template(Sweep):
-    """What drawn trials have in common, of a file's [defaults]: a sweep without a network or size.
+    """What all drawn trials share, from a file's [defaults]: a sweep without network and size.
 
-    Users and populations have an RTT, a bandwidth and a size each.
+    Each user, and each row of a population, has its own RTT, bandwidth and size.
     """
 
     name: str = key("defaults", absent=True)
@@ -250,41 +253,35 @@ class Template(Sweep):
         super().__post_init__()
 
     def check(self, where: str) -> None:
-        """Raises UsageError where a list is missing."""
+        """Check that no list is missing. Raises UsageError."""
         self.check_given(where, without=DRAWN)
         self.check_together(where)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """A trial's fields but for what is drawn, the windows and the queue's length."""
+        """A trial's fields, except what is drawn, the window and the queue's length."""
         values = {name: values[0] for name, values in self.lists.items()
                   if name not in (*DRAWN, "uplink_kbps", "queue")}
         return {**values, "client": self.client, "repeat": 1,
                 "own_server": self.own_server if values["server"] == OWN else ""}
 
 
-def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
-    """One in √one_in of the values, at least the first and the last."""
-    count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
-    return tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
-                 for place in range(count))
-
 
 @lru_cache(maxsize=1 << 16)
-def cell_of(trial: Trial) -> Cell:
-    """The trial without window, client, its own server, repeat, seed and weight."""
+def cell_key(trial: Trial) -> CellKey:
+    """The trial without its window, client, own server, repeat, seed and weight."""
     return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0,
                    weight=1.0)
 
 
-def bucket_value(by: str, of: Any) -> Value:
-    """The value that places a cell, or whatever has its attributes, in a bucket of `by`.
+def bucket_value(by: str, cell: Any) -> Value:
+    """The value of `by`, a field or "bdp_bytes", that decides on the bucket of a cell.
 
-    In the unit of its name.
+    cell: anything with the fields of a trial that `by` needs.
     """
     if by == "bdp_bytes":
-        return float(of.rtt_ms * of.bandwidth_kbps / 8)
-    value: Value = getattr(of, by)
+        return float(cell.rtt_ms * cell.bandwidth_kbps / 8)
+    value: Value = getattr(cell, by)
     return value
 
 
@@ -294,25 +291,17 @@ def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any
             **({} if length.isdigit() else {"queue_from": length})}
 
 
-def seed_of(run_seed: int, repeat: int) -> int:
-    """The seed of one repeat's random numbers, 32 bits.
-
-    Mixed, since netem's generator starts neighbouring seeds alike: of the
-    seeds 1 to 100, as they are, 12 would lose the fifth packet at 2 % and
-    none some others (kernel, prandom_seed_state: no warm-up).
-    """
-    return zlib.crc32(f"{run_seed} {repeat}".encode()) * 0x9E3779B1 % 2**32
-
-
-# What goes together ------------------------------------------------------------------
+# Checks of what is requested together ------------------------------------------------
 
 def needing_newer(lists: Mapping[str, Any]) -> list[str]:
-    """What of a sweep's lists, by name, only Debian 13's programs have, in words."""
-    signatures, key_shares = ([value for value in lists.get(name, ()) if value in newer]
-                              for name, newer in _NEWER_ONLY.items())
-    early = ["early data (0-RTT) (early_data_bytes, --early-data)"] if any(
-        lists.get("early_data_bytes", ())) else []
-    return [*signatures, *early, *key_shares]
+    """What of a sweep's lists, by name, only Debian 13's programs can do, in words."""
+    needing = []
+    for name, row in PARAMETERS.items():
+        values = lists.get(name, ())
+        needing += [value for value in values if value in row.newer_values]
+        if row.newer and any(value != row.default for value in values):
+            needing.append(row.newer)
+    return needing
 
 
 def system_for(lists: Mapping[str, object]) -> str:
@@ -324,7 +313,7 @@ EARLY_DATA = "early data (early_data_bytes, --early-data)"
 
 
 def check_tls(requested: Sweep, where: str) -> None:
-    """Raises UsageError where a chain cannot be, or the rest does not go with TLS."""
+    """Check chains, and what is requested together with TLS. Raises UsageError."""
     lists = requested.lists
     chains = [chain for chain in lists["chain_bytes"] if chain]
     if not chains and not requested.has_own_chain:
@@ -350,7 +339,7 @@ def check_tls(requested: Sweep, where: str) -> None:
 
 
 def _check_early_data(requested: Sweep, where: str) -> None:
-    """Raises UsageError where a request cannot leave with the client's hello."""
+    """Check that a request can leave with the client's hello. Raises UsageError."""
     lists = requested.lists
     if not all(lists["resumed"]):
         raise UsageError(f"{where}: {EARLY_DATA} goes with a session that is resumed (resumed,"
@@ -364,15 +353,9 @@ def _check_early_data(requested: Sweep, where: str) -> None:
                              f" may have: say 1 for that, or {LEAST_PADDED_BYTES} and more")
 
 
-# What only server.py does otherwise than by default, and its words.
-_OURS = {"buffer_bytes": "a buffer of its own (buffer_bytes, --tls-buffer)",
-         "gap_ms": "a back-end (gap_ms, --think)", "head": "writes of headers (head)",
-         "nagle": "Nagle's algorithm (nagle)", "framing": "a body without a length (framing)",
-         "send_buffer_bytes": "a send buffer of its own (send_buffer_bytes)"}
-
 
 def check_server(requested: Sweep, where: str) -> None:
-    """Raises UsageError where a server cannot do what else is requested."""
+    """Check that the servers can do all that is requested. Raises UsageError."""
     lists = requested.lists
     if (OWN in lists["server"]) != bool(requested.own_server):
         raise UsageError(f"{where}: " + (
@@ -383,9 +366,9 @@ def check_server(requested: Sweep, where: str) -> None:
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")
     others = [name for name in lists["server"] if name != BUILTIN]
-    for name, words in _OURS.items():
-        if others and {*lists[name]} != {PARAMETERS[name].default}:
-            raise UsageError(f"{where}: {words} needs the server {BUILTIN}, not {others[0]}")
+    for name, row in PARAMETERS.items():
+        if others and row.builtin and {*lists[name]} != {row.default}:
+            raise UsageError(f"{where}: {row.builtin} needs the server {BUILTIN}, not {others[0]}")
     if lists["http"] == (HTTP_1,):
         return
     if BUILTIN in lists["server"]:

@@ -14,8 +14,9 @@ from firstflight.base.quantity import Quantity
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import schema
 from firstflight.runs.schema import Reader, key
-from firstflight.study.fetches.scenario.sweep import Template, seed_of
+from firstflight.study.fetches.scenario.sweep import Template
 from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.scenario.seeds import netem_seed
 
 PART = "users"
 # What an assumed bandwidth decides: the same users with half and with double of it.
@@ -111,5 +112,5 @@ class UserSample:
                 made += [replace(trial, part=part, sample=place,
                                  weight=self.times[place] / total,
                                  key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
-                         for trial in user.trials(scenario, seed_of(seed, place))]
+                         for trial in user.trials(scenario, netem_seed(seed, place))]
         return made

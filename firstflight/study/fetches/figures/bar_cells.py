@@ -1,7 +1,7 @@
-"""What is behind each bar of a figure: its cells with their weights, and what was published.
+"""The cells of each bar of a figure, with their weights; and the published bars.
 
-Some sources print base / experiment − 1; their percentages are converted where they
-are read, which is exact (findings.difference.of_baseline).
+Some sources print base / experiment − 1. Their percentages are converted when they are read, which
+is exact (findings.difference.of_baseline).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import of_baseline, percent_of
 from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import grouped
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.scenario.figures import check_joint_labels
 from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
-from firstflight.study.fetches.scenario.sweep import Cell, Sweep, bucket_value, cell_of
+from firstflight.study.fetches.scenario.sweep import CellKey, Sweep, bucket_value, cell_key
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
-JOINT_SHARES = "joint_shares.csv"  # of paper/: paper.draw.bucket_shares computed them
+JOINT_SHARES = "joint_shares.csv"  # in paper/, computed by paper.draw.bucket_shares
 
 
 def sign_of(metric: str) -> int:
@@ -30,9 +30,9 @@ def sign_of(metric: str) -> int:
 
 
 def published_bars(figure: Figure) -> dict[str, Published]:
-    """The figure's published bars by label, percentages as parts of the baseline.
+    """The figure's published bars by label, with percentages of the baseline.
 
-    Of other windows than the published ones the bars have no values.
+    Where the figure has other windows than the published ones, its bars have no values.
     """
     if not figure.published:
         return {}
@@ -46,62 +46,64 @@ def published_bars(figure: Figure) -> dict[str, Published]:
         for label, bar in printed.items()}
 
 
-def beside_baseline(panel: BarFigure) -> tuple[Bar, ...]:
-    """The bars; of a window sweep, each published value as an improvement on the baseline's."""
-    base = next((bar.published for bar in panel.bars if panel.is_baseline(bar)), Published())
-    made = []
-    for bar in panel.bars:
+def beside_baseline(bar_figure: BarFigure) -> tuple[Bar, ...]:
+    """The bars; in a window sweep with published levels as improvements on the baseline's level."""
+    base = next((bar.published for bar in bar_figure.bars if bar_figure.is_baseline(bar)),
+                Published())
+    bars = []
+    for bar in bar_figure.bars:
         own, sign = bar.published, bar.difference.sign
         if base.level is not None and own.level is not None and own is not base:
             bar = replace(bar, published=replace(
                 own, absolute=sign * (base.level - own.level),
                 percent=percent_of(base.level, own.level, sign), error=base.error + own.error))
-        made.append(bar)
-    return tuple(made)
+        bars.append(bar)
+    return tuple(bars)
 
 
-ByCell = dict[tuple[Cell, int], list[Record]]
+ByCell = dict[tuple[CellKey, int], list[Record]]
 
 
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
             records: Sequence[Record], is_whole: bool = True) -> tuple[list[Record], ByCell]:
-    """The records of the figure's sweep, also by cell and window.
+    """The records of the figure's sweep, and the same by cell and window.
 
-    Raises NoPanel where a cell was not measured; of a part of a scenario, where none was.
+    is_whole: whether the whole scenario was measured. Raises NoBars where a cell was not measured;
+    in a part of a scenario only where no cell was.
     """
     sweep = scenario.sweep(figure.sweep)
     chosen, cells = of_sweep(sweep, records), sweep.cells
-    made = grouped(chosen, lambda record: (cell_of(record.trial), record.trial.initcwnd))
+    by_cell_and_window = grouped(
+        chosen, lambda record: (cell_key(record.trial), record.trial.initcwnd))
     missing = [cell for cell in cells
-               if any((cell, initcwnd) not in made for initcwnd in windows)]
+               if any((cell, initcwnd) not in by_cell_and_window for initcwnd in windows)]
     if missing and (is_whole or len(missing) == len(cells)):
         named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
                           for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise NoPanel(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"
+        raise NoBars(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"
                       f" {figure.name} were not measured; measure with"
                       f" {_command(scenario, missing)}")
-    return chosen, made
+    return chosen, by_cell_and_window
 
 
 def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
-    """The records whose trial the sweep asks for.
+    """The records of a sweep's trials.
 
-    A run may have been made with another client than the sweep names; then
-    all of its records have to agree. Raises NoPanel.
+    A run may have another client than the sweep names, but only one. Raises NoBars.
     """
     cells = set(sweep.cells)
-    made = grouped([record for record in records if not (trial := record.trial).part
-                    and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells],
+    by_client = grouped([record for record in records if not (trial := record.trial).part
+                    and trial.initcwnd in sweep.initcwnd and cell_key(trial) in cells],
                    lambda record: record.trial.client)
-    if sweep.client in made or not made:
-        return made.get(sweep.client, [])
-    if len(made) > 1:
-        raise NoPanel(f"the records mix {' and '.join(sorted(made))} in sweep {sweep.name!r};"
-                      " measure again with --fresh")
-    return next(iter(made.values()))
+    if sweep.client in by_client or not by_client:
+        return by_client.get(sweep.client, [])
+    if len(by_client) > 1:
+        raise NoBars(f"the records mix {' and '.join(sorted(by_client))} in sweep {sweep.name!r};"
+                     " measure again with --fresh")
+    return next(iter(by_client.values()))
 
 
-def _command(scenario: Scenario, cells: Sequence[Cell]) -> str:
+def _command(scenario: Scenario, cells: Sequence[CellKey]) -> str:
     """The command line that measures the cells."""
     line = f"./run.sh --scenario {scenario.name}"
     if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
@@ -111,11 +113,11 @@ def _command(scenario: Scenario, cells: Sequence[Cell]) -> str:
     return f"{line} --rtt {rtts} --bw {bandwidths}"
 
 
-WeightedCells = list[list[tuple[Cell, float]]]  # of each bucket
+WeightedCells = list[list[tuple[CellKey, float]]]  # of each bucket
 
 
 def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
-    """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
+    """The cells of each bucket of the axis, with their weights: shares in percent, or 1."""
     if figure.weights == JOINT:
         return _joint_cells(scenario, figure, axis)
     cells = scenario.sweep(figure.sweep).cells
@@ -130,11 +132,11 @@ def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCe
 
 
 def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
-    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+    """The cells of each BDP bucket, weighted by the joint distribution of RTT and bandwidth.
 
-    A cell stands for the responses of its RTT bucket and its bandwidth
-    bucket. Some of them are in one BDP bucket and some in the next, so that a
-    cell can enter several. Raises UsageError where the axes are not the paper's.
+    A cell stands for the responses of its RTT bucket and its bandwidth bucket. Their BDPs can lie
+    in several BDP buckets, and then the cell is in each of them. Raises UsageError where the axes
+    are not the paper's.
     """
     check_joint_labels(scenario, scenario.name)
     columns = ("RTT", "BW", "BDP", "share")

@@ -22,11 +22,11 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.study.fetches.answer import answer_of_cells
 from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel
-from firstflight.study.fetches.figures.buckets import beside_baseline, by_cell, weighted_cells
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
+from firstflight.study.fetches.figures.bar_cells import beside_baseline, by_cell, weighted_cells
 from firstflight.study.fetches.figures.cells import CellSetting, changes
-from firstflight.study.fetches.figures.grid import mean_interval, square_of
-from firstflight.study.fetches.figures.panels import improvement, window_sweep
+from firstflight.study.fetches.figures.grid import mean_interval, cell_difference
+from firstflight.study.fetches.figures.swept_bars import improvement, window_sweep
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -38,16 +38,16 @@ from tests.golden.stored_fetches import FACTS
 from tests.golden.stored_questions import FOLDER, took
 
 
-def panels(scenario: Scenario, records: list[Record]) -> list[BarFigure]:
+def bar_figures(scenario: Scenario, records: list[Record]) -> list[BarFigure]:
     """The rows of all figures, of which all have some."""
-    made, missing = kinds.panels(scenario, records)
+    made, missing = kinds.bar_figures(scenario, records)
     assert not missing, missing
     return list(made.values())
 
 
 def why_missing(scenario: Scenario, records: list[Record]) -> str:
     """Why the first figure has no rows."""
-    return kinds.panels(scenario, records)[1][scenario.figures[0].name]
+    return kinds.bar_figures(scenario, records)[1][scenario.figures[0].name]
 
 
 def fail(record: Record) -> Record:
@@ -61,7 +61,7 @@ def changed(records: list[Record], when: Callable[[Trial], bool],
 
 def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
                                                       stored: list[Record]) -> None:
-    by_rtt, by_bandwidth, by_product = panels(scenario, stored)
+    by_rtt, by_bandwidth, by_product = bar_figures(scenario, stored)
     total = {(record.trial.rtt_ms, record.trial.bandwidth_kbps, record.trial.initcwnd):
              record.total_ms or 0 for record in stored}
     shares = {56: 0.64, 256: 3.13, 512: 15.39, 1000: 29.99, 2000: 28.34, 3000: 10.71,
@@ -140,14 +140,14 @@ def test_records_of_other_networks_do_not_enter(scenario: Scenario,
               for key, value in (("loss_percent", 1.0), ("uplink_kbps", 9.0), ("initrwnd", 10),
                                  ("queue_packets", 5), ("response_bytes", 9001),
                                  ("initcwnd", 16), ("rtt_ms", 21.0))]
-    assert panels(scenario, stored + others) == panels(scenario, stored)
+    assert bar_figures(scenario, stored + others) == bar_figures(scenario, stored)
 
 
 def test_another_client_is_drawn_but_never_mixed(scenario: Scenario,
                                                  stored: list[Record]) -> None:
     wget = [replace(record, trial=replace(record.trial, client="wget")) for record in stored]
-    assert panels(scenario, wget)[0].client == "wget"
-    assert panels(scenario, wget + stored)[0].client == "curl"
+    assert bar_figures(scenario, wget)[0].client == "wget"
+    assert bar_figures(scenario, wget + stored)[0].client == "curl"
     library = [replace(record, trial=replace(record.trial, client="libcurl"))
                for record in stored]
     assert "mix libcurl and wget" in why_missing(scenario, wget + library)
@@ -215,16 +215,16 @@ def test_the_interval_of_the_mean_of_a_single_cell() -> None:
 def test_what_can_be_had_is_had_although_a_bar_failed(scenario: Scenario,
                                                       stored: list[Record]) -> None:
     records = changed(stored, lambda trial: trial.bandwidth_kbps == 56, fail)
-    made, missing = kinds.panels(scenario, records)
+    made, missing = kinds.bar_figures(scenario, records)
     assert list(made) == ["fig5_rtt", "fig5_bdp"]
     assert list(missing) == ["fig5_bw"] and "bucket 56" in missing["fig5_bw"]
-    assert len(kinds.panels(scenario, stored[:9])[1]) == 3
+    assert len(kinds.bar_figures(scenario, stored[:9])[1]) == 3
 
 
 def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
     scenario, records = (stored_fetches.scenario("marrama2012"),
                          stored_fetches.stored("marrama2012"))
-    whole = stored_fetches.panels("marrama2012")["loss"]
+    whole = stored_fetches.bar_figures("marrama2012")["loss"]
     shuffled = improvement(scenario, whole.figure, [
         replace(record, trial=replace(record.trial, seed=record.trial.seed + 1))
         if record.trial.initcwnd == 10 else record for record in records])
@@ -243,17 +243,17 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
 def test_what_chance_decides_is_not_called_exact(changed: dict[str, Any], exact: bool) -> None:
     scenario, records = (stored_fetches.scenario("marrama2012"),
                          stored_fetches.stored("marrama2012"))
-    figure = stored_fetches.panels("marrama2012")["fig2"].figure
+    figure = stored_fetches.bar_figures("marrama2012")["fig2"].figure
     (cell,) = scenario.sweep(figure.sweep).cells
     _, cells = by_cell(scenario, figure, (3, 10), records)
     other = replace(cell, **changed)
-    found = square_of(figure, {(other, initcwnd): cells[cell, initcwnd] for initcwnd in (3, 10)},
+    found = cell_difference(figure, {(other, initcwnd): cells[cell, initcwnd] for initcwnd in (3, 10)},
                       other, (3, 10))
     assert found is not None and found.lossless is exact
 
 
 def test_a_window_sweep_stands_beside_the_published_times() -> None:
-    sweep = stored_fetches.panels("marrama2012")["fig2"]
+    sweep = stored_fetches.bar_figures("marrama2012")["fig2"]
     assert [bar.label for bar in sweep.bars] == ["3", "6", "10", "16", "26", "42"]
     assert [bar.published.level for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
     first, second = sweep.bars[:2]
@@ -268,12 +268,12 @@ def test_a_window_sweep_stands_beside_the_published_times() -> None:
 def test_what_a_window_sweep_lacks_of_its_baseline_is_counted_once() -> None:
     scenario, records = (stored_fetches.scenario("marrama2012"),
                          stored_fetches.stored("marrama2012"))
-    figure = stored_fetches.panels("marrama2012")["fig2"].figure
+    figure = stored_fetches.bar_figures("marrama2012")["fig2"].figure
     _, cells = by_cell(scenario, figure, (3,), records)
     (cell,) = scenario.sweep(figure.sweep).cells
     (fetch,) = cells[cell, 3]
     spoiled = [replace(record, ok=False) if record is fetch else record for record in records]
-    with pytest.raises(NoPanel, match=r"of bucket 3 counts \(1 failed transfer\)"):
+    with pytest.raises(NoBars, match=r"of bucket 3 counts \(1 failed transfer\)"):
         window_sweep(scenario, figure, spoiled)
 
 
@@ -300,7 +300,7 @@ def test_every_bdp_bucket_has_the_published_share(scenario: Scenario) -> None:
 
 def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> None:
     """The values behind a figure, with weights of which the bars' own are parts."""
-    for panel in panels(scenario, stored)[:2]:
+    for panel in bar_figures(scenario, stored)[:2]:
         shares = [bucket.share_percent or 0 for bucket in panel.bars]
         for sample, means in zip(panel.samples, ([bucket.difference.base.value for bucket in panel.bars],
                                                  [bucket.difference.experiment.value for bucket in panel.bars])):
@@ -424,11 +424,11 @@ def test_a_population_is_compared_under_the_windows_that_were_measured() -> None
         scenario, stored = study.scenario, [took(trial) for trial in study.trials]
     records = under(stored, {3: 3, 10: 16})
     changed = kinds.under_measured_windows(scenario, records, is_whole=False)
-    panels, missing = kinds.panels(changed, records, is_whole=False)
+    bar_figures, missing = kinds.bar_figures(changed, records, is_whole=False)
     assert {*missing} == {"size_3_16"}  # no response is as large
-    assert [bucket.label for bucket in panels["windows"].bars] == ["3", "16"]
-    of_own = kinds.panels(scenario, stored)[0]["rtt"]
-    bars = panels["rtt_3_16"].bars
+    assert [bucket.label for bucket in bar_figures["windows"].bars] == ["3", "16"]
+    of_own = kinds.bar_figures(scenario, stored)[0]["rtt"]
+    bars = bar_figures["rtt_3_16"].bars
     assert [bucket.difference.absolute.value for bucket in bars] == [
         bucket.difference.absolute.value for bucket in of_own.bars]
     assert not any(bucket.published.absolute for bucket in bars)
@@ -471,5 +471,5 @@ def test_a_window_is_the_fastest_only_where_no_other_takes_as_long(largest_ms: f
 
 @pytest.mark.parametrize("kind", FIGURES)
 def test_the_functions_that_a_kind_of_figure_names_are_there(kind: str) -> None:
-    for name in filter(None, (FIGURES[kind].make, FIGURES[kind].rows)):
+    for name in filter(None, (FIGURES[kind].make, FIGURES[kind].bars_of_sweep)):
         assert callable(kinds.function(name))

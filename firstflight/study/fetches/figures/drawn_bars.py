@@ -1,12 +1,10 @@
-"""The figures of a drawn population: the paper's bars, percentiles and window means.
+"""The bars of a drawn population's figures: the paper's bars, percentiles and window means.
 
-Every response was measured under each initial window, so that results can be
-paired: what differs between two windows is the window. Where the baseline had
-a week of its own (rows.Row.baseline_weight) its responses stand for
-other shares there: then a bar is unpaired, as the paper compared, and the paired
-one stands beside it. Means carry the weights of the draw
-(paper/draw.py); intervals come from resampling clients, not
-responses, since the responses of one client share its network.
+Every response was measured under each initial window, so two windows differ by the window only:
+the comparison is paired. Where the baseline had a week of its own (rows.Row.baseline_weight), its
+responses have other weights there. Then the bar is the unpaired comparison, as in the paper, and
+holds the paired one as well. Means have the weights of the draw (paper/draw.py). Intervals come
+from resampling clients, not responses, since the responses of one client share its network.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from numpy.typing import NDArray
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import Difference, Excluded
 from firstflight.study.compare import Row, Rows, difference, resampled_clients, resampled_quantiles
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel, Sample
-from firstflight.study.fetches.figures.buckets import published_bars, sign_of
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
+from firstflight.study.fetches.figures.bar_cells import published_bars, sign_of
 from firstflight.study.fetches.scenario.population import Populations, percentile_of
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
@@ -31,20 +29,20 @@ from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario.curves import Numbers
 
-ByWindow = dict[int, Record]  # of one response
-Responses = dict[int, ByWindow]  # of one part, by the response's number
-Windows = tuple[int, int]  # the baseline's and the experiment's
+ByWindow = dict[int, Record]  # the records of one response
+Responses = dict[int, ByWindow]  # the responses of one population, by their number
+Windows = tuple[int, int]  # baseline and experiment
 PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Responses of one part measured under two windows.
+    """Responses of one population, measured under two windows.
 
-    rows: by window a row for each response, in the same order; its unit is the number of its
-    client, its weight what it stands for under this window, its value the figure's metric.
-    trials: of each response one, under the baseline's window. sign: see Difference. unpaired: a
-    trial of each response that lacks a counting record of either window.
+    rows: for each window one row per response, in the same order. A row's unit is the number of
+    its client, its weight that of the response under this window, its value the figure's metric.
+    trials: one of each response, under the baseline. sign: see Difference. unpaired: one trial of
+    each response without a record that counts under both windows.
     """
 
     rows: Mapping[int, Rows]
@@ -54,16 +52,16 @@ class Paired:
 
     @property
     def clients(self) -> int:
-        """Those that are drawn from: up to the last of them in these rows."""
+        """How many clients resampling draws from: up to the last one in these rows."""
         return 1 + max(int(row.unit) for side in self.rows.values() for row in side)
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
-        """The responses where `inside`, of shape (n,), is true, and nothing unpaired."""
+        """The responses where `inside`, of shape (n,), is true; none of the unpaired ones."""
         return Paired({window: list(compress(side, inside)) for window, side in self.rows.items()},
                       tuple(compress(self.trials, inside)), self.sign, ())
 
     def difference(self, windows: Windows, clients: int) -> Difference:
-        """What the second window changes of the mean; clients: how many are drawn from."""
+        """What the second window changes in the mean; clients: how many to draw from."""
         return replace(difference(
             chain(*self.rows.values()), *windows, partial(resampled_clients, clients=clients),
             self.sign), excluded=Excluded(unpaired=len(self.unpaired)))
@@ -74,7 +72,7 @@ class Paired:
                                    weights=[row.weight for row in self.rows[window]]))
 
     def share_percent(self, inside: NDArray[numpy.bool_], window: int) -> float:
-        """What part of the weight under a window the chosen responses have."""
+        """The share of the weight under a window that the responses `inside` have."""
         weight = numpy.array([row.weight for row in self.rows[window]])
         return 100 * float(weight[inside].sum() / weight.sum())
 
@@ -84,7 +82,7 @@ class Paired:
 
 
 def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
-    """What an axis of the paper buckets trials by, in the unit of its name, shape (n,)."""
+    """The quantity of each trial by which an axis of the paper has buckets, shape (n,)."""
     rtt_ms, bandwidth_kbps, size_bytes = (
         numpy.array([float(getattr(trial, name) or 0) for trial in trials])
         for name in ("key_rtt_ms", "key_bandwidth_kbps", "response_bytes"))
@@ -96,7 +94,7 @@ def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
 
 
 def responses_of(part: str, records: Iterable[Record]) -> Responses:
-    """The records of a part, by response and window."""
+    """The records of a population, by response and window."""
     responses: Responses = {}
     for record in records:
         if record.trial.part == part:
@@ -105,21 +103,21 @@ def responses_of(part: str, records: Iterable[Record]) -> Responses:
 
 
 def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> Paired:
-    """The responses of a part that count under both windows.
+    """The responses of a population that count under both windows.
 
-    Raises NoPanel where none was measured or none counts.
+    Raises NoBars where none was measured or none counts.
     """
     base, experiment = windows
     chosen = {sample: rows for sample, rows in sorted(responses.items())
               if base in rows or experiment in rows}
     if not chosen:
-        raise NoPanel(f"nothing of population '{part}' was measured; measure with"
+        raise NoBars(f"nothing of population '{part}' was measured; measure with"
                       " ./run.sh --scenario with this scenario's name")
     both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
             if all(window in rows and rows[window].counts
                    and getattr(rows[window], metric) is not None for window in windows)}
     if not both:
-        raise NoPanel(f"no response of '{part}' counts under both windows, {base} and"
+        raise NoBars(f"no response of '{part}' counts under both windows, {base} and"
                       f" {experiment}")
     trials = [first.trial for first, _ in both.values()]
     clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
@@ -132,26 +130,26 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
               for sample, rows in chosen.items() if sample not in both))
 
 
-# Panels ------------------------------------------------------------------------------
+# Figures -----------------------------------------------------------------------------
 
-def panels(drawn: Populations, figures: Iterable[Figure],
+def bar_figures(drawn: Populations, figures: Iterable[Figure],
            records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
-    """The bars of each figure by its name, and why the others have none."""
+    """Figures of bars by name, and for the names without bars the reason."""
     made, missing = {}, {}
     for figure in figures:
         try:
-            made[figure.name] = panel(drawn, figure, responses_of(figure.sweep, records))
-        except NoPanel as error:
+            made[figure.name] = bar_figure(drawn, figure, responses_of(figure.sweep, records))
+        except NoBars as error:
             missing[figure.name] = str(error)
     return made, missing
 
 
-def panel(drawn: Populations, figure: Figure, responses: Responses) -> BarFigure:
-    """The bars of a figure of a population, whatever its kind.
+def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarFigure:
+    """The bars of a population's figure, of whatever kind.
 
-    Raises NoPanel where a bar has no response that counts.
+    Raises NoBars where a bar has no response that counts.
     """
-    made_with = drawn.like.client, drawn.like.lists["congestion_control"][0]
+    measured_with = drawn.like.client, drawn.like.lists["congestion_control"][0]
     windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
     if figure.is_of_windows:
         windows = tuple(dict.fromkeys(initcwnd for rows in responses.values() for initcwnd in rows)
@@ -160,48 +158,48 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> BarFigure
                                     in rows.items() if initcwnd in windows and record.counts])
     if figure.is_of_windows:
         bars, samples = window_bars(responses, figure, windows)
-        return BarFigure(figure, tuple(bars), *made_with, samples=samples, remarks=remarks)
+        return BarFigure(figure, tuple(bars), *measured_with, samples=samples, remarks=remarks)
     base, experiment = windows
     paired = pair_of(figure.sweep, responses, (base, experiment), figure.metric)
     if figure.by != "percentile":
         return BarFigure(figure, tuple(bars_of(
             paired, (base, experiment), figure.name, figure.by, published_bars(figure))),
-            *made_with, samples=tuple(map(paired.sample, windows)), remarks=remarks)
+            *measured_with, samples=tuple(map(paired.sample, windows)), remarks=remarks)
     if figure.bandwidth_at_most_kbps:
         paired = paired.only(
             quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
     bars = percentile_bars(paired, (base, experiment), published_bars(figure))
-    # All of the same records: they count once.
-    return BarFigure(figure, tuple(bars), *made_with, counted=bars[0].difference.n,
-                     left_out=bars[0].difference.excluded,
+    # All percentiles are of the same records, which count once.
+    return BarFigure(figure, tuple(bars), *measured_with, fetch_count=bars[0].difference.n,
+                     fetches_excluded=bars[0].difference.excluded,
                      samples=tuple(map(paired.sample, windows)), remarks=remarks)
 
 
 def bars_of(paired: Paired, windows: Windows, name: str, by: str,
             published: Mapping[str, Published]) -> list[Bar]:
-    """One bar for each published one, named by its upper end, the last open (">5000").
+    """One bar for each published one, labelled by its upper end; the last may be open (">5000").
 
-    Raises NoPanel, with the name of the figure, where a bar has no response.
+    name: of the figure, for the message. Raises NoBars where a bar has no response.
     """
     ends = [float(label) for label in published if not label.startswith(">")]
     number, of_unpaired = (numpy.searchsorted(ends, quantity_of(by, trials), side="left")
                            for trials in (paired.trials, paired.unpaired))
-    made = []
+    bars = []
     for place, (label, bar) in enumerate(published.items()):
         inside = number == place
         if not inside.any():
-            raise NoPanel(f"{name}: no response fell into the bucket '{label}'")
+            raise NoBars(f"{name}: no response fell into the bucket '{label}'")
         value = ends[place] if place < len(ends) else ends[-1] * 2
         change = paired.only(inside).difference(windows, paired.clients)
-        made.append(Bar(label, replace(change, excluded=Excluded(
+        bars.append(Bar(label, replace(change, excluded=Excluded(
             unpaired=int((of_unpaired == place).sum()))), bar, value,
             paired.share_percent(inside, windows[1])))
-    return made
+    return bars
 
 
 def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Published]
                     ) -> list[Bar]:
-    """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
+    """A bar for the mean and for each percentile of the paper's table, "mean", "p50", …"""
     shares = [percentile_of(label) for label in published]
     base, experiment = (paired.rows[window] for window in windows)
     changes = resampled_quantiles(base, experiment, paired.sign, paired.clients, shares)
@@ -212,15 +210,15 @@ def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Pu
 
 def window_bars(responses: Responses, figure: Figure,
                 windows: Sequence[int]) -> tuple[list[Bar], tuple[Sample, ...]]:
-    """The mean under each window, over the responses that count under it and the baseline."""
+    """A bar for each window: the mean over the responses that count under it and the baseline."""
     known = published_bars(figure)
-    made, samples = [], []
+    bars, samples = [], []
     for window in windows:
         against = figure.baseline_initcwnd, window
         paired = pair_of(figure.sweep, responses, against, figure.metric)
         change = paired.difference(against, paired.clients)
-        # Of each window only its own fetches: the baseline's are counted with the baseline.
-        made.append(Bar(str(window), replace(change, n=change.n // 2),
+        # A bar's n has its own window's fetches only; those of the baseline are in its own bar.
+        bars.append(Bar(str(window), replace(change, n=change.n // 2),
                         known.get(str(window), Published()), float(window)))
         samples.append(paired.sample(window))
-    return made, tuple(samples)
+    return bars, tuple(samples)

@@ -1,7 +1,7 @@
-"""From records to the bars of figures.
+"""The bars of a sweep's figures, computed from its records.
 
-Only a record that counts (its transfer succeeded and its verdict is pass)
-enters a number; all others are counted beside it.
+Only a record that counts (its transfer succeeded and its verdict is pass) enters a number. All
+others are counted as excluded.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import Difference, Excluded
 from firstflight.runs.results.records import PASS
 from firstflight.study.compare import Row, Rows, difference, resampled_in_cells
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoPanel, Sample
-from firstflight.study.fetches.figures.buckets import (ByCell, by_cell, published_bars, sign_of,
+from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
+from firstflight.study.fetches.figures.bar_cells import (ByCell, by_cell, published_bars, sign_of,
                                                        weighted_cells)
 from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
-from firstflight.study.fetches.scenario.sweep import Cell, Value
+from firstflight.study.fetches.scenario.sweep import CellKey, Value
 from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)
 class CellRows:
-    """The values of one cell that count under two windows, and what was excluded.
+    """The values of one cell that count, under two windows, and what was excluded.
 
-    rows: none unless both windows have some; a row's unit is its repeat with its seed.
+    rows: empty unless both windows have values; a row's unit is its repeat with its seed.
     """
 
     weight: float
@@ -43,35 +43,35 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
                 is_whole: bool = True) -> BarFigure:
     """The bars of one improvement figure.
 
-    A bar is the mean over its cells, weighted by the shares of the other
-    axis. A cell of which nothing counts loses its weight to the others, and
-    shows in `cells` and `excluded`. Raises NoPanel where a cell was not
-    measured at all or nothing of a bar counts. Of a part of a scenario there
-    are the bars of which every cell was measured.
+    A bar is the mean over its cells, weighted by the shares of the other axis. A cell without a
+    record that counts loses its weight to the others; `cells` and `excluded` show it. Raises NoBars
+    where a cell was not measured at all, or no record of a bar counts. A part of a scenario has the
+    bars whose cells were all measured.
     """
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     chosen, cells = by_cell(scenario, figure, windows, records, is_whole)
     axis, known = scenario.axis_of(figure), published_bars(figure)
     bars = []
-    every: dict[Cell, CellRows] = {}
-    behind: list[tuple[CellRows, float]] = []
+    rows_by_cell: dict[CellKey, CellRows] = {}
+    weighted_rows: list[tuple[CellRows, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
         if not is_whole and any((cell, window) not in cells for cell, _ in weighted
                                 for window in windows):
             continue
         in_bar = [rows_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
-        every.update((cell, rows) for (cell, _), rows in zip(weighted, in_bar))
+        rows_by_cell.update((cell, rows) for (cell, _), rows in zip(weighted, in_bar))
         bars.append(_bar(figure, axis, value, in_bar, windows, known))
         share, total = axis.share_percent(value) or 1.0, sum(cell.weight for cell in in_bar)
-        behind += [(cell, share * cell.weight / total) for cell in in_bar]
+        weighted_rows += [(cell, share * cell.weight / total) for cell in in_bar]
     if not bars:
-        raise NoPanel(f"{figure.name}: no bucket was measured in all of its cells")
+        raise NoBars(f"{figure.name}: no bucket was measured in all of its cells")
     return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
                      congestion_control=chosen[0].trial.congestion_control,
-                     counted=sum(len(cell.rows) for cell in every.values()),
-                     left_out=sum((cell.excluded for cell in every.values()), Excluded()),
+                     fetch_count=sum(len(cell.rows) for cell in rows_by_cell.values()),
+                     fetches_excluded=sum(
+                         (cell.excluded for cell in rows_by_cell.values()), Excluded()),
                      remarks=_remarks(cells, windows),
-                     samples=tuple(_sample(window, behind) for window in windows))
+                     samples=tuple(_sample(window, weighted_rows) for window in windows))
 
 
 def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
@@ -102,13 +102,13 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
-    """Remarks on the trials of these windows that count."""
+    """What limited the trials that count under these windows, in sentences."""
     return notes.limiting_notes([record for (_, initcwnd), records in cells.items()
                                  if initcwnd in windows for record in records if record.counts])
 
 
 def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
-    """All values under one window; a cell's weight is shared by its repeats."""
+    """All values under one window; the repeats of a cell share its weight."""
     under = [(cell.under(initcwnd), weight) for cell, weight in cells]
     return Sample(initcwnd, [value for values, _ in under for value in values],
                   [weight / len(values) for values, weight in under for _ in values])
@@ -116,7 +116,7 @@ def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
 
 # Bars --------------------------------------------------------------------------------
 
-def rows_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
+def rows_of(figure: Figure, cells: ByCell, cell: CellKey, weight: float,
             windows: tuple[int, int]) -> CellRows:
     """One cell under two windows, which may be the same."""
     excluded, sides = Excluded(), []
@@ -132,19 +132,19 @@ def rows_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
 
 
 def repeats(network: PathParameters) -> bool:
-    """Whether a second measurement on a network gives the same, to the microsecond.
+    """Whether a second measurement on a network gives the same times, to the microsecond.
 
-    cake drops at random for a while once its queue was full (BLUE, cobalt_should_drop of
-    net/sched/sch_cake.c), with numbers that nobody can seed.
+    It does not under cake, which drops at random for a while after its queue was full (BLUE,
+    cobalt_should_drop in net/sched/sch_cake.c); its random numbers cannot be seeded.
     """
     return not network.is_random and network.qdisc != "cake"
 
 
 def counting(records: Iterable[Record],
              metric: str) -> tuple[list[tuple[tuple[int, int], float]], Excluded]:
-    """The metric of the records that count, by repeat and seed, and what others lack.
+    """The metric of the records that count, with repeat and seed; and the excluded records.
 
-    Sorted, so that resampling does not depend on which guest was the faster.
+    Sorted, so that resampling does not depend on which guest finished first.
     """
     values: list[tuple[tuple[int, int], float]] = []
     excluded = Excluded()
@@ -165,7 +165,7 @@ def counting(records: Iterable[Record],
 
 def difference_of(figure: Figure, cells: Sequence[CellRows],
                   windows: tuple[int, int]) -> Difference | None:
-    """What the second window changes over some cells; None where nothing of them counts."""
+    """What the second window changes over some cells; None where no record of them counts."""
     used = [cell for cell in cells if cell.rows and cell.weight > 0]
     if not used:
         return None
@@ -178,11 +178,11 @@ def difference_of(figure: Figure, cells: Sequence[CellRows],
 
 def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
          windows: tuple[int, int], known: Mapping[str, Published]) -> Bar:
-    """The cells of a bar, averaged. Raises NoPanel where nothing of them counts."""
-    label, made = axis.label(value), difference_of(figure, cells, windows)
-    if made is None:
+    """The weighted mean of a bar's cells. Raises NoBars where no record of them counts."""
+    label, change = axis.label(value), difference_of(figure, cells, windows)
+    if change is None:
         excluded = sum((cell.excluded for cell in cells), Excluded())
-        raise NoPanel(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
+        raise NoBars(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
                       " verdict_reason and error in trials.csv, then measure again with --fresh")
-    return Bar(label, made, known.get(label, Published()), value, axis.share_percent(value),
+    return Bar(label, change, known.get(label, Published()), value, axis.share_percent(value),
                of_experiment=figure.percent_of == OF_EXPERIMENT)
