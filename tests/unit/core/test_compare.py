@@ -12,7 +12,7 @@ from firstflight.findings.bar import Published
 from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED,
                                          OUTCOMES, ComparedNumber, Ends, Result, counts, equivalent,
-                                         judge as judge_numbers, larger, summary, word_of)
+                                         judge as judge_numbers, larger, summary, outcome_of)
 from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.runs import scenario_file
 from firstflight.study import compare
@@ -306,7 +306,7 @@ def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, w
 
 
 def test_words() -> None:
-    assert [word_of(True), word_of(False, True), word_of(False)] == [
+    assert [outcome_of(True), outcome_of(False, True), outcome_of(False)] == [
         REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 
