@@ -17,6 +17,7 @@ readonly TO_RUN=(
 )
 readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3  # the guest kernel
     curl ca-certificates)                                      # and its source, where apt has none
+readonly TO_PATCH=(patch)     # a kernel under a name
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
@@ -29,6 +30,8 @@ usage() {
     cat <<EOF
 usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-mininet] [--with-pq] [--no-kernel | --import-kernel FILE]
        install.sh [--with-mininet] --export-kernel FILE | --remove-pq | --only-python
+       install.sh [--with-mininet] --kernel NAME [--source DIR|TAR|VERSION] [--patch FILE]… [--config OPTION=VALUE]…
+       install.sh --list-kernels | --remove-kernel NAME
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
 built from source once (two minutes on two cores) while everything else is installed. It says first
@@ -52,6 +55,12 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
   --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
   --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build;
                 with --with-mininet both are about the kernel for commands
+  --kernel NAME a kernel beside the default one, under a name for run.sh --kernel (vtime/KERNELS.md); with
+                --with-mininet one for commands. --source: a tree, an archive, or a version such as 7.2 or
+                6.18.21 (default: as the default kernel). --patch: applied to it as by patch -p1.
+                --config: added to its configuration. The same NAME again builds what changed, in seconds
+  --list-kernels   those that there are, a line each
+  --remove-kernel NAME   remove one
   -h, --help    this text
 
 FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from; runs use its kernel from then on, until
@@ -260,7 +269,7 @@ install_all() {
             # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
             # shellcheck disable=SC2016  # of that shell
             env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
-                "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} >/dev/null &
+                "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} "${keep[@]}" >/dev/null &
             builds+=("$!")
         done
     fi
@@ -304,12 +313,14 @@ report_missing() {
 }
 
 main() {
+    local named=() only_named=''
+    keep=()
     local only_check='' kernels=('') missing_kernels=() imported='' exported='' with_pq='' kernel    # '': that for trials
     wanted=("${TO_RUN[@]}")
     while (( $# )); do
         case $1 in
         --check) only_check=yes ;;
-        --test) kernels=('' --mininet); wanted+=("${TO_TEST[@]}" "${TO_MININET[@]}") ;;
+        --test) keep=(--keep-objects) kernels=('' --mininet); wanted+=("${TO_TEST[@]}" "${TO_MININET[@]}") ;;
         --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
         --with-nginx) wanted+=("${TO_SERVE[@]}") ;;
         --with-mininet) (( ${#kernels[@]} == 2 )) || kernels=(--mininet); wanted+=("${TO_MININET[@]}") ;;
@@ -323,11 +334,22 @@ main() {
             if [[ $1 == --import-kernel ]]; then imported=$2; else exported=$2; fi
             shift
             ;;
+        --kernel) only_named=yes named+=(--name "${2-}"); shift $(( $# > 1 )) ;;
+        --source | --patch | --config) named+=("$1" "${2-}"); shift $(( $# > 1 )) ;;
+        --list-kernels) exec "$here/vtime/kernel/build.sh" --list ;;
+        --remove-kernel) exec "$here/vtime/kernel/build.sh" --remove "${2-}" ;;
         -h | --help) usage; exit 0 ;;
         *) die 2 "what is $1? See install.sh --help" ;;
         esac
         shift
     done
+    [[ -z ${named[*]} || -n $only_named ]] || die 2 "--source, --patch and --config are of a kernel under a name: give --kernel NAME"
+    if [[ -n $only_named ]]; then
+        # Names, patches and options that are wrong are refused before anything is installed.
+        "$here/vtime/kernel/build.sh" "${named[@]}" --check-words || exit
+        [[ -z ${kernels[0]-} ]] || named+=("${kernels[0]}")
+        kernels=() wanted+=("${TO_BUILD[@]}" "${TO_PATCH[@]}")
+    fi
     [[ -z $exported ]] || exec "$here/vtime/kernel/build.sh" ${kernels[0]:+"${kernels[0]}"} --export "$exported"
     check_distribution
     for kernel in "${kernels[@]}"; do
@@ -346,6 +368,10 @@ main() {
     trap 'interrupted 130' INT
     trap 'interrupted 143' TERM HUP
     install_all
+    if [[ -n $only_named ]]; then
+        trap - EXIT INT TERM HUP
+        exec "$here/vtime/kernel/build.sh" "${named[@]}"
+    fi
     exit 0  # here: this file may have been changed meanwhile, and bash would read on in it
 }
 

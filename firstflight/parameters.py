@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from firstflight.base.quantity import Quantity, Sizes, Windows, Word
+from firstflight.base.quantity import (KernelName, ModuleParameters, Quantity, Sizes, Windows,
+                                       Word)
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS, PACKETS, Length
 
 # Subjects: what a parameter is of.
@@ -253,6 +254,18 @@ _ROWS = (
         flag_help="whose programs guests run: this machine's, or Debian 13's with OpenSSL 3.5"
                   " (./install.sh --with-pq)"),
         follows=True),
+    # Two kernels, or one with two values, run in guests of their own.
+    Parameter(TCP, KernelName(
+        "kernel", "a kernel", head="kernel", label="guest kernel", flag="--kernel",
+        default="default",
+        flag_help="guest kernels that ./install.sh --kernel NAME has built; default: the one that"
+                  " runs use otherwise"),
+        tag="kernel-"),
+    Parameter(TCP, ModuleParameters(
+        "module_parameter", "a parameter of a module", head="module parameter",
+        label="parameter of a kernel's module", flag="--module-parameter", default="none",
+        flag_help="parameters of the guest kernel's modules, as tcp_cubic.hystart=0"),
+        tag="", modelled=False),
 )
 
 PARAMETERS = {row.name: row for row in _ROWS}

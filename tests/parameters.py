@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstflight.base.quantity import Word
+from firstflight.base.quantity import KernelName, ModuleParameters, Word
 from firstflight.parameters import Parameter
 
 
 def another(row: Parameter, value: Any) -> Any:
     """A value in the range of a parameter that is not this one."""
     quantity = row.quantity
+    if isinstance(quantity, KernelName):
+        return "mine"
+    if isinstance(quantity, ModuleParameters):
+        return "tcp_cubic.hystart=0"
     if isinstance(quantity, Word):
         return next(word for word in quantity.known if word != value)
     return quantity.check(value + 1 if value + 1 <= quantity.highest else quantity.lowest, "here")

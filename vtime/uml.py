@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.base.files import PROJECT
+from firstflight.base.quantity import KERNEL_NAME, MOST_KERNEL_NAME
 from vtime import confine, readable, system
 from vtime.console import EngineCannot
 from vtime.memory import MEMORY_MB
@@ -73,6 +74,42 @@ def built_kernel_for_commands() -> Path:
         raise EngineCannot("the kernel for commands is not built: ./install.sh --with-mininet"
                            " builds it")
     return kernel
+
+
+def named_kernel(name: str, for_commands: bool = False) -> Path:
+    """A kernel that was built under a name. Raises KernelMissing that says how to build it."""
+    if len(name) > MOST_KERNEL_NAME or not re.fullmatch(KERNEL_NAME, name):
+        raise KernelMissing(f"{name!r} is no name of a kernel")
+    done = subprocess.run(
+        [str(BUILD), *(["--mininet"] if for_commands else []), "--name", name, "--path"],
+        capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelMissing(done.stderr.strip().removeprefix("guest kernel: "))
+    return Path(done.stdout.strip())
+
+
+class KernelMissing(EngineCannot):
+    """There is no kernel of that name; its text says how to build it."""
+
+
+def recipe_of(kernel: Path) -> dict[str, Any]:
+    """What run.json has of a kernel under a name: what it was built from, by digests.
+
+    known: whether nobody changed the source that a distribution or kernel.org gave. Raises OSError,
+    ValueError where its folder is not as named.sh writes it.
+    """
+    made, lines = made_from(kernel), (kernel.parent / "recipe").read_text().splitlines()
+    recipe: dict[str, list[str]] = {}
+    for name, _, value in (line.partition(" ") for line in lines):
+        recipe.setdefault(name, []).append(value)
+    patches, options = recipe.get("patch", []), recipe.get("option", [])
+    built = dict(line.partition(" ")[::2] for line in
+                 (kernel.parent / "inputs").read_text().splitlines())
+    return {"digest": recipe["digest"][0] if "digest" in recipe else "", "linux": built["linux"],
+            "version": (kernel.parent / "version").read_text().strip(),
+            "source": made["kernel_source"], "origin": made["kernel_origin"],
+            "patches": patches, "options": options,
+            "known": made["kernel_known"] and not (patches or options)}
 
 
 def made_from(kernel: Path) -> dict[str, Any]:

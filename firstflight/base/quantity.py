@@ -16,6 +16,9 @@ from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.base.words import nearest, plain
 
+# As named.sh has them; and a parameter of a module, as it stands on a kernel's command line.
+KERNEL_NAME, MOST_KERNEL_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*", 40
+_MODULE_PARAMETER = r"[a-z][a-z0-9_]{0,40}\.[a-z][a-z0-9_]{0,40}=-?[A-Za-z0-9_]{1,30}"
 _MOST_WINDOW = 65_535  # segments: the most that `ip route` takes as initcwnd
 
 # By the smallest unit, that unit and larger ones, each a thousand times the one before.
@@ -180,6 +183,53 @@ class Word(Quantity):
     @property
     def range(self) -> str:
         return "|".join(self.known) or "a name that the kernel knows"
+
+
+@dataclass(frozen=True)
+class KernelName(Word):
+    """The name of a guest kernel (./install.sh --kernel NAME): no path, and no word of a shell."""
+
+    def check(self, value: object, where: str) -> str:
+        if (not isinstance(value, str) or len(value) > MOST_KERNEL_NAME
+                or not re.fullmatch(KERNEL_NAME, value)):
+            raise UsageError(f"{where}: {value!r} is no name of a kernel: letters, digits, . _ and"
+                             f" - only, at most {MOST_KERNEL_NAME}, as cubic-0.5"
+                             " (./install.sh --list-kernels)")
+        return value
+
+    def listed(self, words: str) -> list[str]:
+        return [word.strip() for word in words.split(",")]
+
+    @property
+    def range(self) -> str:
+        return "names of kernels (./install.sh --list-kernels)"
+
+
+@dataclass(frozen=True)
+class ModuleParameters(Word):
+    """Parameters of the kernel's modules, "tcp_cubic.hystart=0+tcp_cubic.beta=512", or "none"."""
+
+    def check(self, value: object, where: str) -> str:
+        if not isinstance(value, str) or not re.fullmatch(
+                rf"none|{_MODULE_PARAMETER}(\+{_MODULE_PARAMETER}){{0,9}}", value):
+            raise UsageError(f"{where}: {value!r} is no parameter of a module: write"
+                             " MODULE.NAME=VALUE, as tcp_cubic.hystart=0, with + between several"
+                             ' that go together; "none" for the kernel as it is')
+        names = [one.partition("=")[0] for one in value.split("+")]
+        if len({*names}) < len(names):
+            raise UsageError(f"{where}: {value!r} has one parameter twice")
+        return value
+
+    def listed(self, words: str) -> list[str]:
+        return [word.strip() for word in words.split(",")]
+
+    @property
+    def metavar(self) -> str:
+        return "NAME=VALUE,…"
+
+    @property
+    def range(self) -> str:
+        return "MODULE.NAME=VALUE, with + between those that go together"
 
 
 @dataclass(frozen=True)

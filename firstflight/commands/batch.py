@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measure one batch of trials on this machine, for a cluster: a batch in, its judged rows out.
 
-    batch.py --kernel FILE <batch >result    one guest measures it (runs/batches.py)
+    batch.py --kernel FILE --kernels FOLDER <batch >result
+                                             one guest measures it (runs/batches.py)
     batch.py --versions                      what a measurement depends on here, as JSON
 
 runs/cluster/node.py starts it on every machine of a cluster, from a copy of the project
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -26,11 +28,13 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 from firstflight.base import errors
 from firstflight.base.command_line import Parser, run_main
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.quantity import KERNEL_NAME
 from firstflight.commands.engines import engine_errors
 from firstflight.runs import batches
 from firstflight.runs.results import provenance
 from firstflight.study import registry
 from firstflight.testbed.guests import UmlEngine
+from vtime.uml import KernelMissing
 
 EPILOG = "exit status: 0 measured · 1 the guest failed · 2 usage · 4 this machine cannot"
 
@@ -42,17 +46,26 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     what.add_argument("--kernel", type=Path, metavar="FILE",
                       help="the guest kernel; the batch is read from standard input, its result"
                            " goes to standard output")
+    parser.add_argument("--kernels", type=Path, metavar="FOLDER",
+                        help="kernels under names, a folder each")
     what.add_argument("--versions", action="store_true",
                       help="print what a measurement depends on here, as JSON")
     return parser.parse_args(argv)
 
 
-def measure(content: bytes, kernel: Path) -> bytes:
+def measure(content: bytes, kernel: Path, kernels: Path | None = None) -> bytes:
     """The result of a batch. Raises FirstFlightError."""
+    def named(name: str) -> Path:
+        linux = kernels / name / "linux" if kernels else None
+        if linux is None or not re.fullmatch(KERNEL_NAME, name) or not linux.is_file():
+            raise KernelMissing(f"there is no kernel {name}: ./install.sh --kernel {name} … builds"
+                                " it")
+        return linux
+
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
             free_processor() as processor, engine_errors():
         try:
-            return batches.measure(content, UmlEngine(kernel, 1, processor), registry.kind,
+            return batches.measure(content, UmlEngine(kernel, 1, processor, named), registry.kind,
                                     provenance.machine(), Path(folder))
         except ValueError as error:
             raise FirstFlightError(str(error)) from error
@@ -80,7 +93,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.versions:
         print(json.dumps(provenance.tools()))
     else:
-        sys.stdout.buffer.write(measure(sys.stdin.buffer.read(), arguments.kernel))
+        sys.stdout.buffer.write(measure(sys.stdin.buffer.read(), arguments.kernel,
+                                         arguments.kernels))
     return errors.OK
 
 

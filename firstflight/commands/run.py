@@ -34,8 +34,9 @@ def run(arguments: argparse.Namespace,
     # What boots guests, judges and draws, which a dry run does not load.
     from firstflight.commands import measure, runners
     runners.check_rights(arguments)
-    return measure.worst([measure.run_study(study, arguments)
-                          for study in read_all(arguments, read)])
+    studies = read_all(arguments, read)
+    runners.check_kernels(arguments)
+    return measure.worst([measure.run_study(study, arguments) for study in studies])
 
 
 def read_all(arguments: argparse.Namespace,

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from typing import Any
 from firstflight.base import files
 from firstflight.base.command_line import say
 from firstflight.commands.engines import engine_errors
+from firstflight.parameters import default
 from firstflight.runs.kinds import AnyTrial, Study
-from firstflight.runs.measuring import Measurer, OneMachine
+from firstflight.runs.measuring import Measurer, OneMachine, kernel_of
 from firstflight.runs.results import provenance
 from firstflight.testbed import engine
 from firstflight.testbed.engine import choose_engine
-from vtime.uml import built_kernel, made_from
+from vtime.uml import KernelMissing, built_kernel, made_from, named_kernel, recipe_of
 
 
 def check_rights(arguments: argparse.Namespace) -> None:
@@ -27,6 +28,16 @@ def check_rights(arguments: argparse.Namespace) -> None:
     with engine_errors():
         if not arguments.dry_run:
             engine.check_rights(arguments.engine)
+
+
+def check_kernels(arguments: argparse.Namespace) -> None:
+    """Raises CannotError where there is no kernel of a name that a flag has.
+
+    What a file names is skipped, and the reason says how to build it.
+    """
+    with engine_errors():
+        for name in {*(arguments.kernel or ())} - {default("kernel")}:
+            named_kernel(name)
 
 
 @contextmanager
@@ -39,8 +50,19 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
         return
     from firstflight.runs.cluster import cluster
     kernel = built_kernel()
-    with cluster.connect(arguments.cluster, kernel, tools_of(study)) as machines:
-        yield cluster.ManyMachines(machines, made_from(kernel))
+    named = named_kernels(study)
+    with cluster.connect(arguments.cluster, kernel, tools_of(study), named) as machines:
+        yield cluster.ManyMachines(machines, made_from(kernel),
+                                   {name: recipe_of(path) for name, path in named.items()})
+
+
+def named_kernels(study: Study) -> dict[str, Path]:
+    """The kernels under names of its trials, as far as they are there."""
+    found: dict[str, Path] = {}
+    for name in {kernel_of(trial) for trial in study.trials} - {default("kernel")}:
+        with suppress(KernelMissing):
+            found[name] = named_kernel(name)
+    return found
 
 
 @contextmanager

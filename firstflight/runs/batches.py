@@ -21,7 +21,7 @@ from typing import Any
 
 from firstflight.base.untrusted import quoted
 from firstflight.runs.kinds import AnyTrial, Kind, Study
-from firstflight.runs.measuring import Engine, JudgedTrial, judge
+from firstflight.runs.measuring import Engine, JudgedTrial, is_known, judge
 from firstflight.runs.results.records import RowReader, RowWriter, columns_of, trial_class
 
 # Wall seconds of one batch, roughly: beside them booting a guest is little, and no more than
@@ -31,7 +31,7 @@ SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest, at least, so that all end at about the same time
 
 # What run.json has of the engine that measured. Which kernel it is, the one who sent it knows.
-ENGINE_FACTS = ("confined", "kernel", "systems", "sysctls")
+ENGINE_FACTS = ("confined", "kernel", "kernels", "systems", "sysctls")
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,10 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     jobs = [trial.job() for trial in waiting.values()]
     for observed in engine.run(jobs, requested["sysctls"], folder):
         trial_id = observed.trial_id
-        judged[trial_id] = judge(kind, waiting.pop(trial_id), observed, engine.exact,
-                                 requested["sysctls"], trial_id in captured,
-                                 bool(requested["known_kernel"]))
+        done = waiting.pop(trial_id)
+        judged[trial_id] = judge(kind, done, observed, engine.exact, requested["sysctls"],
+                                 trial_id in captured,
+                                 is_known(engine, done, bool(requested["known_kernel"])))
     facts = {name: value for name, value in engine.facts.items() if name in ENGINE_FACTS}
     writer = RowWriter(kind.record, columns_of(kind.record))
     result = io.BytesIO()

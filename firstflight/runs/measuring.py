@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from firstflight.base import files
 from firstflight.base.command_line import Progress, say
 from firstflight.base.errors import FirstFlightError, mark_resumable
 from firstflight.net.segments import capture_file
+from firstflight.parameters import default
 from firstflight.runs import earlier, runs
 from firstflight.runs.captured import sample_of
 from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study
@@ -40,6 +41,14 @@ class Engine(Protocol):
     known_kernel: bool
     jobs: int
     facts: dict[str, object]
+
+    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+        """What the kernels under these names were built from, as far as they are there."""
+        ...
+
+    def is_known(self, kernel: str) -> bool:
+        """`known_kernel` of the kernel of that name."""
+        ...
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:
@@ -78,6 +87,8 @@ class Measurer(Protocol):
     @property
     def doing(self) -> str: ...
 
+    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]: ...
+
     def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
@@ -99,13 +110,41 @@ class OneMachine:
     def facts(self) -> dict[str, object]:
         return self.engine.facts
 
+    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+        return self.engine.recipes(names)
+
     def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
         jobs = [trial.job() for trial in trials]
         for observed in self.engine.run(jobs, study.head.sysctls, folder):
-            yield judge(study.kind, waiting.pop(observed.trial_id), observed, self.exact,
-                        study.head.sysctls, observed.trial_id in captured, self.known_kernel)
+            trial = waiting.pop(observed.trial_id)
+            yield judge(study.kind, trial, observed, self.exact, study.head.sysctls,
+                        trial.id in captured, is_known(self.engine, trial, self.known_kernel))
+
+
+def kernel_of(trial: AnyTrial) -> str:
+    """The name of its kernel; a kind without this parameter has the default one."""
+    name: str = getattr(trial, "kernel", default("kernel"))
+    return name
+
+
+def is_known(engine: Engine, trial: AnyTrial, is_default_known: bool) -> bool:
+    """Whether the TCP of a trial's kernel is one that the model of TCP was checked against."""
+    name = kernel_of(trial)
+    return is_default_known if name == default("kernel") else engine.is_known(name)
+
+
+def build_of(study: Study, measurer: Measurer) -> str:
+    """What identifies the kernels of a study: of the default one, and of each under a name.
+
+    One that is not there is another one, too: its trials are skipped.
+    """
+    names = {kernel_of(trial) for trial in study.trials} - {default("kernel")}
+    recipes = measurer.recipes(names) if names else {}
+    return " ".join([measurer.build, *(
+        f"{name}={recipes[name]['linux'][:16] if name in recipes else 'none'}"
+        for name in sorted(names))])
 
 
 def judge(kind: Kind, trial: AnyTrial, observed: ObservedTrial, exact: bool,
@@ -155,7 +194,7 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
     Raises FirstFlightError if something cannot be written: that is never
     the fault of a trial, which has no record then.
     """
-    request = runs.request(study, measurer.name, measurer.build, requested.seed)
+    request = runs.request(study, measurer.name, build_of(study, measurer), requested.seed)
     run = runs.open_run(requested.results, study, request, requested.fresh)
     try:
         if run.resumed:

@@ -7,11 +7,12 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from firstflight.base.files import PROJECT
-from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.guests import DEFAULT_KERNEL, UmlEngine, place_of
 from firstflight.testbed.job import WORKER, JobFolder, WorkerProcess
 from firstflight.testbed.messages import HOST, Job, ObservedTrial
 from vtime import memory, system
@@ -23,6 +24,8 @@ START_DEADLINE_S = 60.0
 # come first, each with its reason.
 SILENCE_DEADLINE_S = 400.0
 POLL_S = 0.02
+KERNELS_IN_GUESTS = ("a kernel under a name, or a parameter of its modules, is for guests only:"
+                     " the host engine runs this machine's kernel as it is")
 NEEDS_ROOT = "the host engine needs root: sudo ./run.sh --engine host …"
 NEEDS_NAMESPACES = ("the host engine needs new namespaces, which this machine or container refuses"
                     " to root: allow them, or use --engine uml")
@@ -51,13 +54,25 @@ class HostEngine:
         self.build = platform.release()
         self.facts: dict[str, object] = {}
 
+    def recipes(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def is_known(self, kernel: str) -> bool:
+        return self.known_kernel
+
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:
         """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
+        here: list[Job] = []
         for trial in trials:
-            if trial.get("system", system.HERE) != system.HERE:
+            place = place_of(trial)
+            if place.system != system.HERE:
                 yield ObservedTrial(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
-        trials = [trial for trial in trials if trial.get("system", system.HERE) == system.HERE]
+            elif place.kernel != DEFAULT_KERNEL or place.module_parameters:
+                yield ObservedTrial(trial["id"], {"skipped": KERNELS_IN_GUESTS})
+            else:
+                here.append(trial)
+        trials = here
         if trials:
             yield from self._measured(trials, sysctls, folder)
 

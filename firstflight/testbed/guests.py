@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from firstflight.testbed.job import JobFolder, StorageError, WorkerLost, WorkerProcess, shared_out
 from firstflight.testbed.messages import UML, Job, ObservedTrial
-from vtime import confine, readable, system
+from vtime import confine, readable, system, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
                        walls, why_not)
@@ -26,11 +26,25 @@ BOOT_DEADLINE_S = 120.0
 # would keep the clock from ever advancing.
 TRIAL_DEADLINE_S = 180.0
 POLL_S = 0.005
+DEFAULT_KERNEL = "default"  # the one that runs use where none is named
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
 ALIGN_S = 4.096
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
+
+
+class Place(NamedTuple):
+    """In which guests a trial may run: their kernel, its command line, and whose programs."""
+
+    system: str
+    kernel: str
+    module_parameters: tuple[str, ...]
+
+
+def place_of(trial: Job) -> Place:
+    return Place(trial.get("system", system.HERE), trial.get("kernel", DEFAULT_KERNEL),
+                 tuple(trial.get("module_parameters", ())))
 
 
 class UmlEngine:
@@ -39,12 +53,16 @@ class UmlEngine:
     name = UML
     exact = True
 
-    def __init__(self, kernel: Path, jobs: int, first: int | None = None) -> None:
-        """first: the processor of the first guest, None for any. Raises EngineCannot."""
+    def __init__(self, kernel: Path, jobs: int, first: int | None = None,
+                 named_kernel: Callable[[str], Path] = uml.named_kernel) -> None:
+        """first: the processor of the first guest, None for any. named_kernel: finds a kernel by
+        its name, or raises KernelMissing. Raises EngineCannot."""
         check_machine()
         self.kernel, self.first = kernel, first
         self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
         self.jobs = jobs
+        self.find_kernel = named_kernel
+        self.kernels: dict[str, Path] = {DEFAULT_KERNEL: kernel}  # by name: that were looked for
         lacking = confine.lacking()
         self.facts: dict[str, Any] = {"confined": walls(), **made_from(kernel)}
         self.known_kernel: bool = self.facts["kernel_known"]
@@ -59,8 +77,29 @@ class UmlEngine:
                 " ./install.sh takes the distribution's)"])]
         self.warning = "; ".join(warnings)
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
+        self.named: dict[WorkerProcess, str] = {}  # its kernel
         compile_programs(PROGRAMS)
         self.places = readable.ReadablePaths()  # looked at once, for all guests
+
+    def recipes(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """What the kernels under these names were built from, as far as they are there."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in sorted({*names} - {DEFAULT_KERNEL}):
+            try:
+                found[name] = uml.recipe_of(self._kernel(name))
+            except (uml.KernelMissing, OSError, LookupError):
+                continue
+        return found
+
+    def is_known(self, kernel: str) -> bool:
+        """Whether the TCP of a kernel under a name is one that the model was checked against."""
+        return bool(self.facts.get("kernels", {}).get(kernel, {}).get("known"))
+
+    def _kernel(self, name: str) -> Path:
+        """Raises KernelMissing."""
+        if name not in self.kernels:
+            self.kernels[name] = self.find_kernel(name)
+        return self.kernels[name]
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:
@@ -89,7 +128,7 @@ class UmlEngine:
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
-                        self.facts.update(guest.ready)
+                        self._take_facts(guest)
                     except StorageError:
                         raise
                     except EngineError as error:
@@ -110,16 +149,45 @@ class UmlEngine:
             for guest in guests:
                 guest.stop()
 
-    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
-        """What each guest does, in one system; and the trials whose system is not here.
-
-        Raises EngineCannot where one is damaged.
+    def _take_facts(self, guest: WorkerProcess) -> None:
+        """What a guest reported of its kernel; the run's facts are of the default one, if it ran.
         """
-        placed: dict[str, list[Job]] = {}
+        if self.named[guest] == DEFAULT_KERNEL:
+            self.facts.update(guest.ready)
+        else:
+            self.facts = {**guest.ready, **self.facts}
+
+    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
+        """What each guest does: on one kernel, in one system; and the trials that lack theirs.
+
+        Raises EngineCannot where a system is damaged.
+        """
+        placed: dict[Place, list[Job]] = {}
         for trial in trials:
-            placed.setdefault(trial.get("system", system.HERE), []).append(trial)
+            placed.setdefault(place_of(trial), []).append(trial)
+        missing = self._missing_systems({place.system for place in placed})
+        for name in {place.kernel for place in placed}:
+            try:
+                recipe = uml.recipe_of(self._kernel(name)) if name != DEFAULT_KERNEL else None
+            except uml.KernelMissing as error:
+                missing[name] = str(error)
+                continue
+            except (OSError, LookupError) as error:
+                raise EngineCannot(f"the kernel {name} is damaged: build it again (./install.sh"
+                                   f" --kernel {name} …)") from error
+            if recipe:
+                self.facts.setdefault("kernels", {})[name] = recipe
+        left_out = {place: why for place in placed
+                    if (why := missing.get(place.kernel) or missing.get(place.system))}
+        return ([batch for place, group in placed.items() if place not in left_out
+                 for batch in shared_out(group, self.jobs)],
+                [ObservedTrial(trial["id"], {"skipped": why}) for place, why in left_out.items()
+                 for trial in placed[place]])
+
+    def _missing_systems(self, names: Collection[str]) -> dict[str, str]:
+        """Why these systems are not there, by name. Raises EngineCannot where one is damaged."""
         missing: dict[str, str] = {}
-        for name in placed.keys() - self.roots.keys():
+        for name in {*names} - self.roots.keys():
             try:
                 versions = system.check(system.folder())
             except system.Missing:
@@ -131,10 +199,7 @@ class UmlEngine:
             self.facts.setdefault("systems", {})[name] = system.shown_versions(versions)
             system.compile_programs(system.folder(), PROGRAMS)
             self.roots[name] = system.folder()
-        return ([batch for name, group in placed.items() if name not in missing
-                 for batch in shared_out(group, self.jobs)],
-                [ObservedTrial(trial["id"], {"skipped": why}) for name, why in missing.items()
-                 for trial in placed[name]])
+        return missing
 
     def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
         """Raise what ends the whole run, where another guest would end as this one did."""
@@ -151,12 +216,17 @@ class UmlEngine:
 
     def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
+        place = place_of(trials[0])
+        kernel = self.kernels[place.kernel]
+        if not kernel.exists():
+            raise EngineCannot(f"the kernel {place.kernel} was removed while trials wait for it:"
+                               " build it again, and the same command resumes the run")
         command = ["taskset", "--cpu-list", str(processor),
-                   *guest_command(self.kernel, self.roots[trials[0].get("system", system.HERE)],
-                                  readable_by(trials), places=self.places)]
+                   *guest_command(kernel, self.roots[place.system], readable_by(trials),
+                                  more=place.module_parameters, places=self.places)]
         job = JobFolder(folder, trials, sysctls, ALIGN_S)
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
-        self.bound[guest] = processor
+        self.bound[guest], self.named[guest] = processor, place.kernel
         return guest
 
 

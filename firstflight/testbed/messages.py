@@ -77,7 +77,8 @@ class Job(NeededOfJob, total=False):
 
     alone: it has a kernel of its own. client_initcwnd: of load runs, by client, in the place of
     initcwnd. client, paths, think_s: what fetches, what it fetches in order, and its pauses.
-    connections, objects: of a page (testbed/hosts/page_client.py).
+    connections, objects: of a page (testbed/hosts/page_client.py). kernel: of its guest, by its
+    name; module_parameters: of that kernel, NAME=VALUE each.
     """
 
     alone: bool
@@ -96,6 +97,8 @@ class Job(NeededOfJob, total=False):
     server: str
     http: str
     system: str
+    kernel: str
+    module_parameters: Sequence[str]
     servers: int
     paced: bool
     duration_s: float

@@ -54,9 +54,9 @@ class Stored:
     client: bytes
     server: bytes
 
-    def judge(self, exact: bool = True) -> Record:
+    def judge(self, exact: bool = True, known_kernel: bool = True) -> Record:
         return judge_fetch(self.trial, self.observation, self.client, self.server, exact=exact,
-                     sysctls={})
+                     sysctls={}, known_kernel=known_kernel)
 
     def requested(self, **columns: Any) -> Stored:
         """As if something else had been asked for."""

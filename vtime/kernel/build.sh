@@ -27,10 +27,14 @@ readonly MORE_OBJECTS=640     # for commands
 source "$here/source.sh"
 # shellcheck source=vtime/kernel/compile.sh
 source "$here/compile.sh"
+# shellcheck source=vtime/kernel/named.sh
+source "$here/named.sh"
 
 usage() {
     cat <<EOF
-usage: build.sh [--mininet] [--path | --force | --export FILE | --import FILE] [--source PATH]
+usage: build.sh [--mininet] [--path | --force | --export FILE | --import FILE] [--source PATH] [--keep-objects]
+       build.sh [--mininet] --name NAME [--path] [--source SOURCE] [--patch FILE]… [--config OPTION=VALUE]… [--check-words]
+       build.sh --list | --remove NAME
 
 Builds the guest kernel if the cache has none for this configuration, and prints its path.
 
@@ -43,6 +47,13 @@ Builds the guest kernel if the cache has none for this configuration, and prints
                   kernel from then on. The word "default" instead of a path: the distribution's
                   packages or kernel.org, also where the kernel of another source is used
   --force         build even if the cache has it
+  --keep-objects  keep the source and what is compiled of it: a kernel under a name is then built
+                  of them in seconds (360 MB)
+  --name NAME     a kernel beside that one, under a name: its SOURCE may be a version, too, as 6.18.21
+                  or 7.2; FILE is applied to it as by patch -p1, OPTION added to its configuration
+  --check-words   only look whether these are a name, patches and options
+  --list          the kernels under names, a line each
+  --remove NAME   remove one of them, both for trials and for commands
   --export FILE   write the cache's kernel to a file, for another machine
   --import FILE   take the kernel from such a file instead of building it, if it is what this
                   machine would build: the same configuration, the compiler where there is one,
@@ -200,7 +211,11 @@ clean_up() {
         kill -TERM -- "-$job" 2>/dev/null || true
         wait "$job" 2>/dev/null || true
     fi
-    [[ -z ${work-} || -n $keep_work ]] || discard_work
+    if [[ -n ${tree-} ]]; then      # kept, for kernels under names
+        [[ ! -d $root/.build ]] || park "$tree"
+    else
+        [[ -z ${work-} || -n $keep_work ]] || discard_work
+    fi
     exit "$status"
 }
 
@@ -336,11 +351,12 @@ build() {
         version=$(<"$work/unpacked")
         say "continuing an interrupted build of Linux $version"
     else
-        rm -rf "$work/tree" "$work/clock" "$work/objects"
+        rm -rf "$work/tree" "$work/clock" "$work/objects" "$work/pristine"
         mkdir "$work/tree" "$work/objects"
         step "unpacking ${source##*/}" nothing \
             "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
             fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
+        [[ -z $keep_objects ]] || keep_source
         prepare_tree
         note unpacked "$version" 2>/dev/null || no_room
     fi
@@ -353,6 +369,7 @@ build() {
     compile
     try_kernel
     publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
+    [[ ! -d $work/pristine ]] || become_tree
     say "Linux $version built in $SECONDS s"
 }
 
@@ -420,15 +437,24 @@ default_kernel() {
 
 parse_arguments() {
     only_path='' force='' for_commands='' exported='' imported='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
+    kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() options=() wanted_version=''
     while (( $# )); do
         case $1 in
         --path) only_path=yes ;;
         --mininet) for_commands=yes ;;
         --force) force=yes ;;
-        --source | --export | --import)
-            [[ -n ${2-} ]] || die 2 "$1 needs a path"
+        --keep-objects) keep_objects=yes ;;
+        --list) only_list=yes ;;
+        --check-words) only_words=yes ;;
+        --source | --export | --import | --name | --patch | --config | --remove)
+            [[ $1 == --name || $1 == --remove || -n ${2-} ]] || die 2 "$1 needs a value"
+            [[ $# -gt 1 ]] || die 2 "$1 needs a value"
             case $1 in
             --source) named_source=$2 ;;
+            --name) check_name "$2"; kernel_name=$2 ;;
+            --remove) check_name "$2"; removed=$2 ;;
+            --patch) patches+=("$2") ;;
+            --config) options+=("$(checked_option "$2")") || exit 2 ;;
             --export) exported=$(realpath -m "$2") ;;
             --import) imported=$(realpath -m "$2") ;;
             esac
@@ -440,6 +466,8 @@ parse_arguments() {
         esac
         shift
     done
+    [[ -n $kernel_name || -z ${patches[*]}${options[*]} ]] ||
+        die 2 "--patch and --config are of a kernel under a name: give --name NAME"
 }
 
 main() {
@@ -448,7 +476,20 @@ main() {
     arguments=("$@")
     key=$(cache_key)
     root=$(cache_root)
-    if [[ -n $only_path ]]; then
+    if [[ -n $only_words ]]; then
+        check_patches
+        exit
+    elif [[ -n $only_list ]]; then
+        list_named
+        exit
+    elif [[ -n $removed ]]; then
+        become_the_invoking_user "$@"
+        remove_named "$removed"
+        exit
+    elif [[ -n $kernel_name && -n $only_path ]]; then
+        named_path
+        exit
+    elif [[ -n $only_path ]]; then
         local folder
         if [[ -d $root/$key && ! -L $root/$key ]]; then     # of an earlier version
             become_the_invoking_user "$@"
@@ -465,6 +506,10 @@ main() {
     trap 'interrupted 130' INT
     trap 'interrupted 143' TERM HUP
     take_over
+    if [[ -n $kernel_name ]]; then
+        build_named
+        exit 0
+    fi
     name_source
     if [[ -n $exported ]]; then
         export_kernel "$exported"

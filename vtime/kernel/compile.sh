@@ -134,13 +134,18 @@ configure() {
     local objects=$work/objects line dropped=()
     cp "$here/kernel.config" "$work/kernel.config"
     [[ -z $for_commands ]] || cat "$here/mininet.config" >>"$work/kernel.config"
+    add_options
     step "configuring Linux $version" nothing \
         "$BASH" -c 'kernel_make "$@"' make KCONFIG_ALLCONFIG="$work/kernel.config" allnoconfig ||
         fail "Linux $version could not be configured"
     while read -r line; do
-        grep -qxF "$line" "$objects/.config" || dropped+=("$line")
-    done < <(grep '^CONFIG_' "$work/kernel.config"; echo CONFIG_HZ=1000)
-    (( ${#dropped[@]} == 0 )) || fail "Linux $version does not take ${dropped[*]}"
+        case $line in
+        '# '*) ! grep -q "^$(cut -d ' ' -f 2 <<<"$line")=" "$objects/.config" || dropped+=("${line#\# }") ;;
+        *) grep -qxF "$line" "$objects/.config" || dropped+=("$line") ;;
+        esac
+    done < <(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$work/kernel.config"; echo CONFIG_HZ=1000)
+    (( ${#dropped[@]} == 0 )) ||
+        fail "Linux $version does not take ${dropped[*]}${kernel_name:+; $(what_stays)}"
 }
 
 # make with what is the same for every step. The build's user, host and date are fixed, and no
@@ -166,13 +171,21 @@ precompile() {
         mv "$work/headers.part" "$work/headers.h.gch"
 }
 
+# What cc.sh defines comes on standard input, which make would take for a file that has just changed:
+# all would be compiled again.
+forget_standard_input() {
+    find "$work/objects" -name '.*.o.cmd' -exec sed -i '\|^  /dev/stdin \\$|d' {} +
+}
+
 compile() {
+    forget_standard_input
+    rm -f "$work/objects/.version"      # which counts how often it was linked
     [[ -e $work/headers.h.gch ]] ||
         step "reading the headers of Linux $version" nothing "$BASH" -c precompile || true
     [[ -z $continued ]] || compiled_before=$(find "$work/objects" -name '*.o' | wc -l)
     step "compiling Linux $version:" compiled \
         "$BASH" -c 'kernel_make "$@"' make linux ||
-        fail "Linux $version could not be compiled ($(failure_line))"
+        fail "Linux $version could not be compiled ($(failure_line))${kernel_name:+; $(what_stays)}"
     cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/" 2>>"$log" ||
         fail "Linux $version could not be kept"
     mv "$work/kernel/.config" "$work/kernel/config"
@@ -194,7 +207,9 @@ write_inputs() {
 compiler() { gcc --version 2>/dev/null | head -n 1; }
 
 failure_line() {
-    grep -m 1 -E 'error:|Error [0-9]|No space left|Killed' "$log" || echo "no error message"
+    tail -n +"$(( began_at + 1 ))" "$log" |
+        grep -m 1 -E 'error:|undefined reference|Error [0-9]|No space left|Killed' | sed "s|$work/tree/||; s|^\(\.\./\)*tree/||" |
+        grep . || echo "no error message"
 }
 
 # ---------------------------------------------------------------- trying it

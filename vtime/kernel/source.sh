@@ -32,6 +32,7 @@ source_packages() {     # APT-OPTION...
         while read -r package; do
             version=${package##*-}
             is_new_enough "$version" || continue
+            [[ -z $wanted_version || $version == "$wanted_version" || $wanted_version == "$version".* ]] || continue
             [[ $version == "$KNOWN_GOOD" || $version == "$KNOWN_GOOD".* ]] &&
                 echo "1 $version $package" || echo "0 $version $package"
         done | sort -k 1,1nr -k 2,2Vr | cut -d ' ' -f 3
@@ -41,6 +42,8 @@ download_package() {    # APT-OPTION...
     local package uri
     for package in $(source_packages "$@"); do
         uri=$(apt-get "$@" --print-uris download "$package" 2>>"$log" | grep "^'") || continue
+        # The package linux-source-7.2 may be 7.2.11, and 7.2.13 was wanted.
+        [[ ! $wanted_version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ || $uri == *"_${wanted_version}"[-+~.]* ]] || continue
         download_mb=$(( $(cut -d ' ' -f 3 <<<"$uri") / 1000000 ))
         step "downloading $package:" downloaded \
             env --chdir="$work/source" \
@@ -58,7 +61,7 @@ download_package() {    # APT-OPTION...
 from_own_lists() {
     command -v apt-cache >/dev/null || return 1
     download_package || {
-        tried+=("no package of Linux $MIN_VERSION or newer in this machine's apt lists")
+        tried+=("no package of Linux ${wanted_version:-$MIN_VERSION or newer} in this machine's apt lists")
         return 1
     }
 }
@@ -120,18 +123,32 @@ from_newer_suites() {
     return 1
 }
 
+# The address and the SHA-256 of the archive of a version that was named.
+name_archive() {    # VERSION
+    local address=https://cdn.kernel.org/pub/linux/kernel/v${1%%.*}.x
+    archive_url=$address/linux-$1.tar.xz
+    archive_sha256=$(curl --fail --location --silent --show-error --connect-timeout 15 \
+        "$address/sha256sums.asc" 2>>"$log" | sed -n "s/^\([0-9a-f]\{64\}\)  linux-$1\.tar\.xz$/\1/p")
+    [[ -n $archive_sha256 ]] || {
+        tried+=("kernel.org does not answer, or has no linux-$1.tar.xz")
+        return 1
+    }
+}
+
 from_kernel_org() {
-    source=$work/source/${KERNEL_ORG_URL##*/}
+    local archive_url=$KERNEL_ORG_URL archive_sha256=$KERNEL_ORG_SHA256
+    [[ -z $wanted_version ]] || name_archive "$wanted_version" || return
+    source=$work/source/${archive_url##*/}
     download_mb=
-    step "downloading ${KERNEL_ORG_URL##*/}:" downloaded \
+    step "downloading ${archive_url##*/}:" downloaded \
         curl --fail --location --silent --show-error --connect-timeout 15 --retry 2 \
-        --output "$source" "$KERNEL_ORG_URL" || {
+        --output "$source" "$archive_url" || {
         tried+=("the download from kernel.org failed: $(step_reason)")
         return 1
     }
-    sha256sum --check --status <<<"$KERNEL_ORG_SHA256  $source" ||
-        fail "what kernel.org sent is not ${KERNEL_ORG_URL##*/}: its SHA-256 differs"
-    origin="${KERNEL_ORG_URL##*/} of kernel.org"
+    sha256sum --check --status <<<"$archive_sha256  $source" ||
+        fail "what kernel.org sent is not ${archive_url##*/}: its SHA-256 differs"
+    origin="${archive_url##*/} of kernel.org"
 }
 
 find_source() {
@@ -141,7 +158,7 @@ find_source() {
     fi
     from_own_lists || from_newer_suites || from_kernel_org || {
         printf 'tried: %s\n' "${tried[@]}" >>"$log"
-        die 4 "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
+        die 4 "no kernel source${wanted_version:+ of Linux $wanted_version} to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
             "name a tree or tarball of Linux $MIN_VERSION or newer with --source; the log is $log"
     }
 }

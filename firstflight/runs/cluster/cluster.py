@@ -16,7 +16,7 @@ import sys
 import uuid
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -37,6 +37,7 @@ from vtime.console import EngineCannot, EngineError
 SENT = ("*.py", "install.sh", "firstflight/*.py", "firstflight/commands/*.py", "vtime/**/*.py",
         *(f"firstflight/{room}/**/*.py" for room in (
             "base", "findings", "model", "net", "runs", "study", "testbed", "wire")))
+OF_KERNEL = ("linux", "inputs", "recipe", "source", "version")  # of one under a name
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DASK_PORT = 8786  # of a scheduler whose address names none
 CONNECT_S, WORKERS_S, CLOSE_S = 10.0, 10.0, 5.0
@@ -47,10 +48,12 @@ DIED = "the workers that measured it died (of too little memory?)"
 
 
 @contextmanager
-def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Cluster]:
+def connect(address: str, kernel: Path, tools: dict[str, str],
+            named: Mapping[str, Path] = {}) -> Iterator[Cluster]:
     """A Dask cluster; every worker, also those that come later, is given the project.
 
-    tools: the versions that workers have to have. Raises EngineCannot.
+    tools: the versions that workers have to have; named: kernels by their names. Raises
+    EngineCannot.
     """
     parts = urlsplit(address)
     if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
@@ -85,7 +88,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str]) -> Iterator[Clust
     cluster = Cluster(client, address, kernel.parent.name,
                       {"address": address, "dask": str(dask.__version__)})
     try:
-        cluster.prepare(node.Node(pack(kernel), tools))
+        cluster.prepare(node.Node(pack(kernel, named), tools))
         yield cluster
     finally:
         with suppress(Exception):  # of Dask's client without a scheduler
@@ -170,21 +173,27 @@ class ManyMachines:
 
     name, exact = "uml", True
 
-    def __init__(self, cluster: Cluster, kernel: Mapping[str, object]) -> None:
-        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from)."""
+    def __init__(self, cluster: Cluster, kernel: Mapping[str, object],
+                 named: Mapping[str, Mapping[str, Any]] = {}) -> None:
+        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from); named: of
+        the kernels under names (vtime.uml.recipe_of)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
-        self.kernel = kernel
+        self.kernel, self.named = kernel, named
         self.reported: dict[str, object] = {}
         self.machines: dict[str, dict[str, Any]] = {}
 
     @property
     def facts(self) -> dict[str, object]:
         cluster: dict[str, object] = {**self.cluster.facts, "machines": self.machines}
-        return {**self.reported, **self.kernel, "cluster": cluster}
+        return {**self.reported, **self.kernel, "cluster": cluster,
+                **({"kernels": dict(self.named)} if self.named else {})}
 
     @property
     def doing(self) -> str:
         return f"{self.jobs} guests on {len(self.machines)} machines"
+
+    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+        return {name: recipe for name, recipe in self.named.items() if name in names}
 
     def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
@@ -211,12 +220,15 @@ class ManyMachines:
             yield from judged
 
 
-def pack(kernel: Path) -> bytes:
-    """The project's programs and the guest kernel, as a zip file."""
+def pack(kernel: Path, named: Mapping[str, Path] = {}) -> bytes:
+    """The project's programs, the guest kernel, and kernels under names, as a zip file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)
                             if path.is_file() and "__pycache__" not in path.parts}):
             archive.write(path, f"{node.CODE}/{path.relative_to(PROJECT)}")
         archive.write(kernel, node.KERNEL)
+        for name, path in named.items():
+            for file in OF_KERNEL:
+                archive.write(path.parent / file, f"{node.KERNELS}/{name}/{file}")
     return stream.getvalue()

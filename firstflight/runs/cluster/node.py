@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 PYTHON = "/usr/bin/python3"  # the distribution's, which Mininet lives with
-CODE, KERNEL = "project", "linux"  # in the archive
+CODE, KERNEL, KERNELS = "project", "linux", "kernels"  # in the archive
 CHECK_S = 120.0
 
 
@@ -86,7 +86,8 @@ class Node:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder, subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
                  str(self.folder / CODE / "firstflight/commands/batch.py"),
-                 "--kernel", str(self.folder / KERNEL)],
+                 "--kernel", str(self.folder / KERNEL),
+                 "--kernels", str(self.folder / KERNELS)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env={**os.environ, "TMPDIR": folder}) as process:
             self.running.add(process)

@@ -13,6 +13,8 @@ from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cell_tables import changes_table
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
 from firstflight.study.fetches.figures.figure import Analysis
+from firstflight.study.fetches.figures.kernels import (kernel_answer, kernel_changes,
+                                                       kernels_table)
 from firstflight.study.fetches.figures.queue_hints import queue_hints
 from firstflight.study.fetches.figures.reasons import (WhatIfs, changes_to_explain, explained,
                                                          reasons)
@@ -71,10 +73,15 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     notes = tuple(queue_hints(
         [cell.requested for cell in cells],
         [record for cell in cells for record in cell.records])) if is_question else ()
+    of_kernels = kernel_changes(cells)
+    if not changes and of_kernels:
+        return Answer(kernel_answer(of_kernels), kernels_table(of_kernels, MOST_ROWS), notes)
     if not changes:
         return Answer(_single(cells), _times(cells), notes)
     networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
+    if of_kernels:
+        sentence = f"{kernel_answer(of_kernels)} {sentence}"
     why = explained(changes_to_explain(changes, is_question), what_ifs, known=sentence)
     return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
                   (*why[:MOST_REASONS], *notes))

@@ -24,7 +24,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ class Worker:
         bench = make(self.folder, self.project, self.job["sysctls"],
                      lambda: self.write({"stage": "alive"}))
         try:
+            check_modules(next(self._trials()).get("module_parameters", ()))
             self.write({"stage": "ready", "facts": {"kernel": platform.release(),
                                                     "sysctls": bench.sysctls}})
             for trial in self._warming():
@@ -154,6 +155,23 @@ class Worker:
         except OSError:
             self.out.truncate(before)
             raise
+
+
+def check_modules(parameters: Sequence[str], modules: Path = Path("/sys/module")) -> None:
+    """Raises KernelLacks where this kernel was not started with these, NAME=VALUE each.
+
+    A kernel says nothing of one that it does not know.
+    """
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        place = modules / name.replace(".", "/parameters/")
+        try:
+            found = place.read_text().strip()
+        except OSError:
+            raise KernelLacks(f"this kernel has no parameter {name} of a module that can be read"
+                              f" back ({place})") from None
+        if found not in (value, {"0": "N", "1": "Y", "n": "N", "y": "Y"}.get(value)):
+            raise KernelLacks(f"{name} is {found} in this kernel, not {value}")
 
 
 def sleep_until(monotonic_ns: int) -> None:

@@ -12,6 +12,7 @@ from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.runs.reporting import MOST_ROWS
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
+from firstflight.study.fetches.figures.kernels import kernel_changes, kernels_table
 from firstflight.study.fetches.figures.raw_cells import PublishedCell, PublishedCells
 from firstflight.study.fetches.figures.reasons import WhatIfs, most_frequent, reasons
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
@@ -71,7 +72,9 @@ def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChang
 
     published: values of single cells (raw_cells.published_cells).
     """
+    of_kernels = kernel_changes(settings)
     tables = [*([changes_table(changes, MOST_ROWS, what_ifs)] if changes else []),
+              *([kernels_table(of_kernels, MOST_ROWS)] if of_kernels else []),
               _settings(settings, published)]
     return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
 

@@ -31,6 +31,8 @@ class TcpParameters:
 
     initcwnd, initrwnd: route metrics at the server, at the client (segments).
     mss: most data in a segment, as the client asks for it.
+    kernel: of the guest, by its name (vtime/KERNELS.md). module_parameter: of its modules,
+    "tcp_cubic.hystart=0", with + between several, or "none".
 
     What published set-ups did otherwise:
 
@@ -44,6 +46,8 @@ class TcpParameters:
     initrwnd: int
     congestion_control: str
     mss: int = default("mss")
+    kernel: str = default("kernel")
+    module_parameter: str = default("module_parameter")
     loss_probes: str = default("loss_probes")
     receive_rules: str = default("receive_rules")
     acts_as: str = default("acts_as")

@@ -10,7 +10,7 @@ from typing import ClassVar
 from firstflight.base.words import format_lossless
 from firstflight.net.segments import MSS
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
-                                        of_subject)
+                                        default, of_subject)
 from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.response import ResponseParameters
 from firstflight.study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
@@ -130,6 +130,10 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
             job["http"] = self.http
         if self.system != HERE:
             job["system"] = self.system
+        if self.kernel != default("kernel"):
+            job["kernel"] = self.kernel
+        if self.module_parameter != default("module_parameter"):
+            job["module_parameters"] = self.module_parameter.split("+")
         if self.idle_ms:
             job["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
         if self.arp_ms:

@@ -16,6 +16,7 @@ from firstflight.model.predict import Prediction, first_flight, predict, unackno
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
 from firstflight.net.link import CHOOSING
+from firstflight.parameters import default
 from firstflight.study.fetches.scenario.response import segments_at_once
 from firstflight.study.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes
 from firstflight.study.fetches.verify.observed import HOST, TCP, Observed
@@ -231,6 +232,7 @@ class Evidence(Observed):
         return (self.has_report and trial.congestion_control in CONGESTION_CONTROLS
                 and segments <= MOST_SEGMENTS
                 and trial.is_modelled
+                and (trial.kernel == default("kernel") or self.tolerances.model_ms is not None)
                 and not (trial.chain_bytes and (trial.gap_ms or trial.mss < LEAST_SECURE_MSS))
                 and self.sysctls.keys() <= MODELLED_SYSCTLS)
 

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from firstflight.base.words import plain
+from firstflight.model.transfer import CONGESTION_CONTROLS
 from firstflight.net.link import CHOOSING
+from firstflight.parameters import default
 from firstflight.study.fetches.scenario.server import BUILTIN, OWN
 from firstflight.study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from firstflight.study.fetches.verify.observed import HOST, TCP
@@ -32,7 +34,7 @@ def limits(record: Record) -> list[str]:
 
 def run_notes(records: Sequence[Record]) -> tuple[str, ...]:
     """The same of a whole run, what judged it, and what readers have to know of its servers."""
-    return (*_judges(records), *_skipped(records),
+    return (*_judges(records), *_unpredicted(records), *_skipped(records),
             *server_notes(records), *limiting_notes(records))
 
 
@@ -44,6 +46,26 @@ def _judges(records: Sequence[Record]) -> list[str]:
     return [f"Judged: every packet of {counted[PATH]} of {len(records)} trials by delay, rate and"
             f" queue; each moment at which data left, in {counted[HOST]}; the whole transfer by the"
             f" model of TCP, in {counted[TCP]}."]
+
+
+def _unpredicted(records: Sequence[Record]) -> list[str]:
+    """On how many trials the model is silent, for their kernel or their congestion control."""
+    silent = [record for record in records if record.counts and record.model_ms is None]
+    causes: Counter[str] = Counter()
+    for record in silent:
+        trial = record.trial
+        if trial.kernel != default("kernel"):
+            causes[f"the kernel {trial.kernel}"] += 1
+        if trial.module_parameter != default("module_parameter"):
+            causes[trial.module_parameter] += 1
+        if trial.congestion_control not in CONGESTION_CONTROLS:
+            causes[trial.congestion_control] += 1
+    if not causes:
+        return []
+    named = ", ".join(f"{cause} in {count}" for cause, count in sorted(causes.items()))
+    return [f"The model of TCP predicts {' and '.join(CONGESTION_CONTROLS)} of kernels whose source"
+            f" nobody has changed, with the usual parameters of their modules. It predicts nothing"
+            f" for {named} of {len(records)} trials."]
 
 
 def _skipped(records: Sequence[Record]) -> list[str]:

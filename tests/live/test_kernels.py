@@ -1,0 +1,120 @@
+"""Guest kernels under names: built of the objects of the default one, measured beside it, removed.
+
+One tree of objects serves all of them, so that each costs seconds: ./install.sh --test keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.conftest import PROJECT, Driver
+
+CUBIC = "net/ipv4/tcp_cubic.c"
+NAME = "live-test"
+# By which the window is cut is a number of this file: another default, in place of 717.
+BETA = f"""\
+--- a/{CUBIC}
++++ b/{CUBIC}
+@@ -50,1 +50,1 @@
+-static int beta __read_mostly = 717;	/* = 717/1024 (BICTCP_BETA_SCALE) */
++static int beta __read_mostly = 512;	/* = 512/1024 (BICTCP_BETA_SCALE) */
+"""
+NETWORK = ("--rtt", "40", "--bw", "10000", "--size", "1MB", "--queue", "8", "--iw", "10")
+
+
+def install(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(PROJECT / "install.sh"), *words], capture_output=True, text=True,
+                          check=False, timeout=1800)
+
+
+@pytest.fixture(name="patch", scope="module")
+def _patch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("patches") / "beta.patch"
+    path.write_text(BETA)
+    return path
+
+
+@pytest.fixture(name="built", scope="module")
+def _built(patch: Path) -> Iterator[str]:
+    """What was said while the kernel NAME was built."""
+    done = install("--kernel", NAME, "--patch", str(patch))
+    assert done.returncode == 0, done.stderr
+    yield done.stderr
+    install("--remove-kernel", NAME)
+
+
+def listed() -> str:
+    return next((line for line in install("--list-kernels").stdout.splitlines()
+                 if line.startswith(f"{NAME}\t")), "")
+
+
+def test_a_patched_kernel_is_measured_beside_the_default_one(
+        built: str, drive: Driver, results: Path) -> None:
+    """Losses of a short queue: after them the window is smaller. Resumed, nothing is measured twice."""
+    done = drive("--kernel", f"default,{NAME}", *NETWORK, "--quiet")
+    assert done.returncode == 0 and f"Kernel default → {NAME} " in done.stdout, done.stdout + done.stderr
+    assert "no difference" not in done.stdout
+    (folder,) = (path.parent for path in (results / "own").glob("*/run.json") if not path.parent.is_symlink())
+    facts = json.loads((folder / "run.json").read_text())
+    recipe = facts["kernels"][NAME]
+    assert recipe["patches"] and not recipe["known"] and len(recipe["digest"]) == 64
+    assert facts["kernel_known"], "that is said of the default kernel"
+
+    # As if it had been interrupted before the last trial.
+    facts["state"] = "running"
+    (folder / "run.json").write_text(json.dumps(facts))
+    rows = (folder / "trials.csv").read_text().splitlines(keepends=True)
+    (folder / "trials.csv").write_text("".join(rows[:-1]))
+    again = drive("--kernel", f"default,{NAME}", *NETWORK)
+    assert again.returncode == 0 and f"resuming {folder}: 1 of 2 trials" in again.stderr, again.stderr
+    assert (folder / "trials.csv").read_text().splitlines()[1:2] == [rows[1].rstrip("\n")]
+
+
+def test_what_does_not_apply_or_compile_leaves_the_kernel_alone(built: str, tmp_path: Path) -> None:
+    before = listed()
+    for name, text, why in (
+            ("absent", BETA.replace("= 717;", "= 718;"), f"{CUBIC}:50: other lines stand there"),
+            ("wrong", BETA.replace("= 512;", "= ;"), f"({CUBIC}:50:")):
+        path = tmp_path / f"{name}.patch"
+        path.write_text(text)
+        done = install("--kernel", NAME, "--patch", str(path))
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1 and why in last, done.stderr
+        assert f"{NAME} stays what it was" in last
+    assert before and listed() == before
+
+
+def test_a_kernel_that_is_removed_skips_what_a_list_names(
+        built: str, drive: Driver, tmp_path: Path, patch: Path) -> None:
+    """By a flag it is refused, in a file it is skipped; and nothing else is built or measured."""
+    file = tmp_path / "mine.toml"
+    file.write_text(f'''title = "x"
+source = "x"
+[[sweep]]
+name = "own"
+rtt_ms = 20
+bandwidth_kbps = 10000
+response_bytes = 9000
+initcwnd = 10
+congestion_control = "cubic"
+client = "curl"
+repeat = 1
+queue_packets = 100
+loss_percent = 0
+uplink = "same"
+kernel = ["default", "{NAME}"]
+''')
+    assert install("--remove-kernel", NAME).returncode == 0
+    try:
+        refused = drive("--kernel", f"default,{NAME}", *NETWORK)
+        assert refused.returncode == 4 and f"there is no kernel {NAME}" in refused.stderr
+        done = drive("--scenario", str(file), "--full")
+        assert "1 of 2 trials are skipped" in " ".join(done.stdout.split()), done.stdout
+        assert f"./install.sh --kernel {NAME}" in " ".join(done.stdout.split())
+    finally:
+        assert install("--kernel", NAME, "--patch", str(patch)).returncode == 0
