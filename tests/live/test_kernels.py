@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.runs.results.record_file import make_seal
 from tests.live.conftest import PROJECT, Driver
 
 CUBIC = "net/ipv4/tcp_cubic.c"
@@ -66,10 +67,10 @@ def test_a_patched_kernel_is_measured_beside_the_default_one(
     assert facts["kernel_known"], "that is said of the default kernel"
 
     # As if it had been interrupted before the last trial.
-    facts["state"] = "running"
-    (folder / "run.json").write_text(json.dumps(facts))
     rows = (folder / "trials.csv").read_text().splitlines(keepends=True)
     (folder / "trials.csv").write_text("".join(rows[:-1]))
+    facts |= {"state": "running", "trials": make_seal("".join(rows[:-1]).encode())}
+    (folder / "run.json").write_text(json.dumps(facts))
     again = drive("--kernel", f"default,{NAME}", *NETWORK)
     assert again.returncode == 0 and f"resuming {folder}: 1 of 2 trials" in again.stderr, again.stderr
     assert (folder / "trials.csv").read_text().splitlines()[1:2] == [rows[1].rstrip("\n")]

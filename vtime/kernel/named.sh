@@ -142,12 +142,17 @@ name_tree() {
     check_named_source
 }
 
+has_source() {  # TREE: whether it is that of what was named
+    [[ -n $spec && "$(cat "$1/spec" 2>/dev/null)" == "$spec" ]] ||
+        [[ -n $named_digest && "$(cat "$1/source-digest" 2>/dev/null)" == "$named_digest" ]]
+}
+
 # The tree that has this source, or that of the same version with this source in place of another,
 # as $work. It has then: source, as it was unpacked; tree, as it was compiled; objects.
 take_tree() {
     local candidate other
     for candidate in "$root/trees/$(kind)"-*; do
-        if [[ -n $spec && "$(cat "$candidate/spec" 2>/dev/null)" == "$spec" ]]; then
+        if has_source "$candidate"; then
             version=$(<"$candidate/version") tree=$candidate
             begin_tree
             return
@@ -158,7 +163,7 @@ take_tree() {
     mkdir -p "$fresh/source" "$fresh/download" || no_room
     # Another kind of kernel may have unpacked it already.
     for other in "$root"/trees/*; do
-        [[ -n $spec && "$(cat "$other/spec" 2>/dev/null)" == "$spec" ]] || continue
+        has_source "$other" || continue
         rm -rf "$fresh/source"
         cp -al "$other/source" "$fresh/source" && cp "$other/source-digest" "$other/origin" "$fresh/"
         break

@@ -22,9 +22,10 @@ from firstflight.base.command_line import (Parser, file_path, interrupt_on, outp
                                            whole_number)
 from firstflight.base.errors import FAILED, OK, CannotError, UsageError
 from firstflight.base.files import WriteError
+from firstflight.base.quantity import KernelName
 from firstflight.commands.engines import engine_errors
-from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, facts_of,
-                                                  new_folder)
+from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, DEFAULT_KERNEL,
+                                                  MOST_SHOWN, facts_of, kernel_of, new_folder)
 from firstflight.commands.virtual.script import advice, hidden_programs, hints
 from vtime import LinkTimes, Result
 from vtime.command.guest import CommandGuest, CommandRequest
@@ -33,7 +34,6 @@ from vtime.command.terminal import RawTerminal, in_foreground
 from vtime.memory import MEMINFO, available
 from vtime.readable import led_to
 from vtime.session import MOST_LINE_BYTES
-from vtime.uml import built_kernel_for_commands
 
 SHORT = """\
 usage: ./run.sh [FLAG ...] -- COMMAND [WORD ...]
@@ -53,6 +53,8 @@ folder are kept with its output in results/commands.
   --repeat 10         run it so many times, with seeds from --seed on and a machine's noise, and
                       print how far its numbers lie apart
   --jobs 2            with --repeat: run so many at once (default 1)
+  --kernel A,B        run it on both kernels with one seed, and print the first packet that differs;
+                      --kernel A: run it on that one (vtime/KERNELS.md)
   --packet-cost 1us   for how long a link with netem and without a rate is busy after a segment
                       (default 1us; 0 for not at all)
   --readable PATH     also let the command read this path; home folders are hidden, except the
@@ -71,6 +73,7 @@ The exit status is the command's own; 124 after a timeout; 1 where the machine d
 could not be saved; 130 after the second Ctrl-C (the first one goes to the command; a third one
 does not wait for its files).
 """
+_KERNEL = KernelName("kernel", "a kernel")
 PROGRESS_S = 30.0  # of wall time, between two lines
 LEAST_MB = 128
 VIRTUAL = ("/proc", "/sys", "/dev")  # file systems that tell of one machine: the guest's there
@@ -89,7 +92,10 @@ def run(argv: Sequence[str]) -> int:
                                   [path.resolve() for path in arguments.readable])):
         say(f"run.sh: {line}")
     with engine_errors():
-        kernel = built_kernel_for_commands()
+        if len(arguments.kernel) > 1:
+            from firstflight.commands.virtual import compared
+            return compared.run(arguments, words, script_hints, environment_of(arguments))
+        kernel = kernel_of(*arguments.kernel)
         if arguments.repeat:
             from firstflight.commands.virtual import repeated  # and with it numpy
             return repeated.run(arguments, words, script_hints, kernel,
@@ -230,6 +236,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--memory", type=megabytes, default=CommandRequest.memory_mb)
     add("--timeout", type=limits, default=(None, None))
     add("--seed", type=whole_number, default=CommandRequest.seed)
+    add("--kernel", type=kernels, default=[DEFAULT_KERNEL])
     add("--repeat", type=positive_number, metavar="N")
     add("--jobs", type=positive_number, metavar="N")
     add("--packet-cost", type=nanoseconds, default=LinkTimes.packet_cost_ns)
@@ -287,6 +294,9 @@ def check_repeat(arguments: argparse.Namespace) -> None:
     """Raises UsageError where a flag does not go with --repeat, or needs it."""
     if arguments.jobs and not arguments.repeat:
         raise UsageError("--jobs: one run has one machine; write --repeat 10 --jobs 2")
+    if len(arguments.kernel) > 1 and (arguments.repeat or arguments.write_back):
+        raise UsageError("--kernel: two kernels are compared packet by packet, without --repeat and"
+                         " --write-back")
     if arguments.repeat and arguments.write_back:
         raise UsageError("--write-back: several runs would write the same files; leave it out:"
                          " each run's files are kept in results/commands")
@@ -320,6 +330,18 @@ def limits(words: str) -> tuple[float, float]:
     """Seconds of the guest's clock, and of the wall's."""
     given = _numbers(words, "s", "s")
     return given[0], given[-1]
+
+
+def kernels(words: str) -> list[str]:
+    """One kernel, or two that are compared, by their names."""
+    try:
+        names = [_KERNEL.check(word.strip(), "--kernel") for word in words.split(",")]
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("--kernel: ")) from None
+    if len(names) > 2 or len({*names}) < len(names):
+        raise argparse.ArgumentTypeError(f"{words!r}: write one kernel, or two that differ, as"
+                                         f" {DEFAULT_KERNEL},mine (./install.sh --list-kernels)")
+    return names
 
 
 def nanoseconds(word: str) -> int:

@@ -11,8 +11,9 @@ from firstflight.base import files
 from vtime import Result
 from vtime.command.guest import remove_dead
 from vtime.session import GUEST
-from vtime.uml import made_from
+from vtime.uml import built_kernel_for_commands, made_from, named_kernel
 
+DEFAULT_KERNEL = "default"
 COMMAND_JSON = "command.json"  # of a command's folder: what was run
 CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
 MOST_SHOWN = 20  # lines about what went wrong; command.json has more
@@ -27,6 +28,11 @@ def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result
             "wall_s": round(result.wall_s, 3), "files": result.file_count,
             "left_out": result.troubles, "spinning": result.spinning,
             "namespaces": result.namespaces, "hints": script_hints, **made_from(kernel)}
+
+
+def kernel_of(name: str) -> Path:
+    """The kernel for commands of that name. Raises EngineCannot that says how to build it."""
+    return built_kernel_for_commands() if name == DEFAULT_KERNEL else named_kernel(name, True)
 
 
 def new_folder(results: Path, kind: str) -> Path:

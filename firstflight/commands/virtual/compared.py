@@ -1,0 +1,151 @@
+"""`./run.sh --kernel A,B -- COMMAND`: one command on two kernels, packet by packet."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import vtime
+from firstflight.base import files
+from firstflight.base.command_line import interrupt_on, print_while_read, say
+from firstflight.base.errors import FAILED, INTERRUPTED, OK
+from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN,
+                                                  facts_of, kernel_of, new_folder)
+from firstflight.wire.capture import differing, pcapng
+from firstflight.wire.capture.differing import Ends, FirstDifference
+from vtime import LinkTimes, Result
+from vtime.command.guest import BEGINS_S, CommandGuest
+
+DIFFERENCE_JSON = "difference.json"
+_BEGINS_NS = BEGINS_S * 1_000_000_000
+
+
+@dataclass
+class Machines(vtime.Watcher):
+    """The command on one kernel after the other; a signal stops the one that runs."""
+
+    arguments: argparse.Namespace
+    words: Sequence[str]
+    hints: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    running: CommandGuest | None = None
+    status: int = OK  # of the signal that stopped them
+    results: dict[str, Result] = field(default_factory=dict)
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        self.status = INTERRUPTED if number == signal.SIGINT else 128 + number
+        if self.running:
+            self.running.stop_soon(self.status, "stopped")
+
+    def begin(self, guest: CommandGuest) -> None:
+        self.running = guest
+        if self.status:
+            guest.stop_soon(self.status, "stopped")
+
+    def run(self, name: str, kernel: Path) -> pcapng.Capture | None:
+        """Run it on that kernel; its packets, None if it was stopped or left none.
+
+        Raises WriteError, EngineError, and FirstFlightError if the capture cannot be read.
+        """
+        arguments, into = self.arguments, self.folder / name
+        files.new_folder(into)
+        clock_s, wall_s = arguments.timeout
+        most_bytes, most_files = arguments.limit
+        result = vtime.run(
+            self.words, Path.cwd(), into, memory_mb=arguments.memory, seed=arguments.seed,
+            capture_bytes=arguments.capture or CAPTURE_BYTES, readable=arguments.readable,
+            environment=self.environment, clock_limit_s=clock_s, wall_limit_s=wall_s,
+            most_bytes=most_bytes, most_files=most_files,
+            link_times=LinkTimes(arguments.packet_cost), watcher=self, kernel=kernel)
+        if self.status:
+            return None
+        self.results[name] = result
+        facts = facts_of(arguments, self.words, result, arguments.seed, self.hints, kernel)
+        files.save(into, COMMAND_JSON, json.dumps({"kernel": name, **facts}, indent=1) + "\n")
+        if not arguments.quiet:
+            say(f"run.sh: kernel {name}: status {result.status}, {result.clock_s:.1f} s of virtual"
+                f" time in {result.wall_s:.1f} s")
+        for line in result.troubles[:MOST_SHOWN]:
+            say(f"run.sh: kernel {name}: {line}")
+        return pcapng.read(into / pcapng.NAME) if result.capture else None
+
+
+def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str],
+        environment: Mapping[str, str]) -> int:
+    """Run it on both kernels, and print the first packet that differs; the exit status.
+
+    Raises EngineError, FirstFlightError, WriteError.
+    """
+    kernels = {name: kernel_of(name) for name in arguments.kernel}
+    folder = new_folder(arguments.results, "commands")
+    machines = Machines(arguments, words, hints, environment, folder)
+    interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=machines.interrupt)
+    began, captures = time.monotonic(), []
+    for name, kernel in kernels.items():
+        capture = machines.run(name, kernel)
+        if machines.status:
+            say("run.sh: stopped: nothing is compared")
+            return machines.status
+        if capture is None:
+            say(f"run.sh: kernel {name}: the command left no capture: nothing is compared")
+            return FAILED
+        captures.append(capture)
+    first, second = captures
+    found = differing.first_difference(first, second, _BEGINS_NS)
+    of_ends = tuple(differing.ends(capture, _BEGINS_NS) for capture in captures)
+    print_while_read(render(tuple(kernels), found, of_ends,
+                            tuple(machines.results[name] for name in kernels)))
+    files.save(folder, DIFFERENCE_JSON, json.dumps(
+        {"kernels": list(kernels), "seed": arguments.seed,
+         "first": asdict(found) if found else None,
+         "ends": [asdict(each) for each in of_ends]}, indent=1, ensure_ascii=False) + "\n")
+    if not arguments.quiet:
+        say(f"run.sh: two kernels in {time.monotonic() - began:.1f} s; {DIFFERENCE_JSON}, and each"
+            f" one's output and packets in {os.path.relpath(folder)}")
+    return next((result.status for result in machines.results.values() if result.status), OK)
+
+
+def render(names: Sequence[str], found: FirstDifference | None, of_ends: Sequence[Ends],
+           results: Sequence[Result]) -> str:
+    """The answer in lines."""
+    rows = [("packets that left", *(f"{each.packets}" for each in of_ends)),
+            ("bytes", *(f"{each.frame_bytes}" for each in of_ends)),
+            ("dropped", *(f"{each.dropped}" for each in of_ends)),
+            ("last packet, s", *(f"{each.last_s:.9f}" for each in of_ends)),
+            ("the command's clock, s", *(f"{result.clock_s:.6f}" for result in results)),
+            ("exit status", *(f"{result.status}" for result in results))]
+    differ = [row for row in rows if row[1] != row[2]]
+    lines = _first(names, found, of_ends[0].packets + of_ends[0].dropped)
+    if not differ:
+        lines.append("In the end nothing differs: packets, bytes, drops, times.")
+    else:
+        same = [name for name, one, other in rows if one == other]
+        lines += ["In the end:", *_aligned([("", *names), *differ]),
+                  *([f"  the same: {', '.join(same)}"] if same else [])]
+    return "\n".join(lines)
+
+
+def _first(names: Sequence[str], found: FirstDifference | None, count: int) -> list[str]:
+    if found is None:
+        return [f"Kernels {names[0]} and {names[1]}: no packet differs, of {count}."]
+    width = max(map(len, ("both", *names)))
+    return [f"Kernels {names[0]} and {names[1]}: packet {found.number} is the first that differs,"
+            f" on {found.link} after {found.at_s:.9f} s: {found.what}.",
+            *(f"  {'both'.ljust(width)}  {line}" for line in found.before),
+            *(f"  {name.ljust(width)}  {line}"
+              for name, line in zip(names, (found.first, found.second)))]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  " + "  ".join([row[0].ljust(widths[0]), *(
+        cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip() for row in rows]
