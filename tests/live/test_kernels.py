@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,8 @@ def test_a_kernel_that_is_removed_skips_what_a_list_names(
         built: str, drive: Driver, tmp_path: Path, patch: Path) -> None:
     """By a flag it is refused, in a file it is skipped; and nothing else is built or measured."""
     file = tmp_path / "mine.toml"
-    file.write_text(f'''title = "x"
+    file.write_text(f'''# One kernel and another.
+title = "x"
 source = "x"
 [[sweep]]
 name = "own"
@@ -119,3 +121,47 @@ kernel = ["default", "{NAME}"]
         assert f"./install.sh --kernel {NAME}" in " ".join(done.stdout.split())
     finally:
         assert install("--kernel", NAME, "--patch", str(patch)).returncode == 0
+
+
+LINK = """\
+import socket, subprocess, sys
+for words in ("netns add a", "netns add b", "link add d0 netns a type veth peer name d1 netns b",
+              "-n a addr add 10.0.0.1/24 dev d0", "-n b addr add 10.0.0.2/24 dev d1",
+              "-n a link set d0 up", "-n b link set d1 up"):
+    subprocess.run(["ip", *words.split()], check=True)
+subprocess.run("tc -n b qdisc add dev d1 root netem delay 20ms rate 10mbit limit 20".split(), check=True)
+subprocess.run("tc -n a qdisc add dev d0 root netem delay 20ms loss 1%".split(), check=True)
+server = subprocess.Popen(["ip", "netns", "exec", "a", "iperf3", "-s", "-1"])
+subprocess.run(["sleep", "1"])
+subprocess.run("ip netns exec b iperf3 -c 10.0.0.1 -t 3".split(), check=True)
+"""
+
+
+@pytest.fixture(name="plain", scope="module")
+def _plain() -> Iterator[str]:
+    """A kernel for commands of the default one's source, without a patch."""
+    done = install("--with-mininet", "--kernel", f"{NAME}-plain")
+    assert done.returncode == 0, done.stderr
+    yield f"{NAME}-plain"
+    install("--remove-kernel", f"{NAME}-plain")
+
+
+@pytest.mark.parametrize("busy", [0, 4])
+def test_two_kernels_of_one_source_send_the_same_packets(plain: str, busy: int, tmp_path: Path) -> None:
+    """On a machine that is idle, and on one that is busy with something else."""
+    (tmp_path / "link.py").write_text(LINK)
+    with ExitStack() as stack:
+        for _ in range(busy):
+            spinning = stack.enter_context(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
+            stack.callback(spinning.kill)
+        done = subprocess.run(
+            [str(PROJECT / "run.sh"), "--kernel", f"default,{plain}", "--results", str(tmp_path / "out"),
+             "--readable", ".", "--", "python3", "link.py"],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no packet differs, of " in done.stdout, done.stdout
+    assert "In the end nothing differs" in done.stdout
+    (file,) = (tmp_path / "out").glob("commands/*/difference.json")
+    found = json.loads(file.read_text())
+    assert found["first"] is None and found["ends"][0] == found["ends"][1]
+    assert found["ends"][0]["packets"] > 1000 and found["ends"][0]["dropped"] > 0

@@ -227,7 +227,7 @@ discard_work() {
 interrupted() {     # STATUS
     if [[ -n $work && -z $imported ]]; then
         keep_work=yes
-        say "interrupted; ./install.sh continues the build ($(work_mb) MB are kept in $work)"
+        say "interrupted; the same command continues the build ($(work_mb) MB are kept in ${tree:-$work})"
     else
         say "interrupted"
     fi

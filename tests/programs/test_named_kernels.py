@@ -1,0 +1,77 @@
+"""Kernels under names: what install.sh refuses, lists and removes, without building one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.programs.test_install import GUEST, PROJECT, run
+
+INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
+
+
+@pytest.mark.parametrize("words, why", [
+    (["--kernel", ""], "is no name of a kernel"), (["--kernel"], "is no name of a kernel"),
+    (["--kernel", ".."], "is no name of a kernel"), (["--kernel", "../x"], "is no name of a kernel"),
+    (["--kernel", "a/b"], "is no name of a kernel"), (["--kernel", "a b"], "is no name of a kernel"),
+    (["--kernel", "$(id)"], "is no name of a kernel"), (["--kernel", "-x"], "is no name of a kernel"),
+    (["--kernel", "x" * 41], "is no name of a kernel"), (["--kernel", "default"], "give yours another name"),
+    (["--kernel", "mine", "--patch", "/none"], "there is no patch /none"),
+    (["--kernel", "mine", "--config", "X"], "is no OPTION=VALUE"),
+    (["--kernel", "mine", "--config", "X=y\nY=y"], "is no OPTION=VALUE"),
+    (["--patch", "/none"], "give --kernel NAME"), (["--remove-kernel", ".."], "is no name of a kernel")])
+def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str], why: str,
+                                                                tmp_path: Path) -> None:
+    done = run(INSTALL, *words, cache=tmp_path)
+    assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not list(tmp_path.rglob("*named*"))
+
+
+@pytest.mark.parametrize("source, why", [("6.12", "Linux 6.12 is too old"), ("/none", "there is no /none"),
+                                         ("7", "there is no 7")])
+def test_a_source_that_will_not_do_is_refused(source: str, why: str, tmp_path: Path) -> None:
+    done = run(BUILD, "--name", "mine", "--source", source, cache=tmp_path)
+    assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
+
+
+def stored(cache: Path, name: str, kind: str, configuration: str) -> Path:
+    """What looks like a kernel under a name."""
+    folder = cache / "first-flight" / "kernel" / "named" / name / kind
+    folder.mkdir(parents=True)
+    (folder / "linux").touch(mode=0o755)
+    for file, text in (("version", "7.2.1"), ("source", "linux-source-7.2 7.2.1-1"),
+                       ("inputs", f"configuration {configuration}"),
+                       ("recipe", "digest " + "ab" * 32 + "\nsource cd\npatch ef my.patch\noption CONFIG_X=y")):
+        (folder / file).write_text(f"{text}\n")
+    return folder
+
+
+def test_kernels_are_listed_found_and_removed(tmp_path: Path) -> None:
+    assert run(INSTALL, "--list-kernels", cache=tmp_path).stdout == ""
+    absent = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
+    assert absent.returncode == 1 and "there is no kernel mine for trials" in absent.stderr
+    key = Path(run(BUILD, "--path", cache=tmp_path).stdout).parent.name
+    folder = stored(tmp_path, "mine", "trials", key)
+    assert run(INSTALL, "--list-kernels", cache=tmp_path).stdout == (
+        "mine\tfor trials\tLinux 7.2.1\tlinux-source-7.2 7.2.1-1, patch my.patch, CONFIG_X=y"
+        "\tdigest abababababababab\n")
+    found = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
+    assert (found.returncode, found.stdout) == (0, f"{folder}/linux\n")
+    assert run(BUILD, "--mininet", "--name", "mine", "--path", cache=tmp_path).returncode == 1
+
+    other = stored(tmp_path, "other", "trials", key)
+    trees = tmp_path / "first-flight" / "kernel" / "trees"
+    for name in ("trials-7.2", "commands-7.2"):
+        (trees / name).mkdir(parents=True)
+    assert run(INSTALL, "--remove-kernel", "mine", cache=tmp_path).returncode == 0
+    assert not folder.parent.exists() and other.exists()
+    assert [path.name for path in trees.iterdir()] == ["trials-7.2"], "which the other kernel is of"
+    assert run(INSTALL, "--remove-kernel", "mine", cache=tmp_path).returncode == 1
+
+
+def test_a_kernel_of_another_version_of_the_project_is_not_run(tmp_path: Path) -> None:
+    """Its clock, and what it tells of packets, may be others."""
+    stored(tmp_path, "mine", "trials", "0123456789abcdef")
+    done = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
+    assert done.returncode == 1 and "built by another version of this project" in done.stderr
