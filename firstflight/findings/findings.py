@@ -94,16 +94,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One comparison of a check. observed, requested: in words. name: "" for the check's own."""
-
-    passed: bool
-    observed: str
-    requested: str
-    name: str = ""
-
-
-@dataclass(frozen=True)
 class Statement:
     """What a source claims (says), what was measured (found), and the outcome.
 

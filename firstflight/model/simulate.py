@@ -15,7 +15,7 @@ from firstflight.model.transfer import Secure, Transfer
 from firstflight.net.path import Sent
 from firstflight.net.segments import HEADER_BYTES
 from firstflight.net.waiting import waited_ns
-from firstflight.wire.flights import Flights
+from firstflight.wire.flights import FlightCounts
 
 RECORD_HEADER_BYTES = 5  # RFC 8446, 5.1
 
@@ -73,8 +73,8 @@ class Simulation(Ends):
         self.first_flight = self.window_shaken = 0
         self.is_answered = True  # whether the client's last request was acknowledged
         self.requested_bytes = transfer.first_request_bytes  # of all requests so far
-        self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
-                               self.end - transfer.response_bytes)
+        self.flights = FlightCounts(sum(transfer.secure.flight) if transfer.secure else 0,
+                                    self.end - transfer.response_bytes)
         # Of a response in two writes: when the second one is due, and when the server wakes for it.
         self.rest_due = self.rest_at = 0
         self.heard_at = 0  # when the server last read an acknowledgement's time stamp

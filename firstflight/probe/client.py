@@ -198,7 +198,7 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> ProbedConnect
 
 
 def _connect(url: SplitResult, capture: bool, stack: ExitStack,
-               deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
+             deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
     """Connect to the first address of the host that accepts; the connection and its tap or None."""
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
@@ -281,7 +281,7 @@ def _overlap(packet: Packet, before: Packet) -> bool:
 
 
 def _count_until_pause(connection: socket.socket, started: float, round_trip_s: float,
-             deadline: Deadline) -> list[tuple[float, int]]:
+                       deadline: Deadline) -> list[tuple[float, int]]:
     """(ms after the request, segments so far) up to the first pause. Raises ProbeFailed."""
     counts: list[tuple[float, int]] = []
     first, pause_s, heard = _drops(connection), max(LEAST_PAUSE_S, round_trip_s), started

@@ -186,9 +186,9 @@ def judge_probe(observed: ProbedConnection) -> ProbeResult:
     had_more = following is None or len(pieces) == 1 or (
         following.start < last.start or following.start >= end and following.size == mss)
     return ProbeResult(len(pieces) + lost, end, mss, observed.rtt_ms,
-                  requested.window << observed.scale, response.response_bytes,
-                  response.size_bytes, last.size == mss and had_more, observed.segments_before,
-                  lost)
+                       requested.window << observed.scale, response.response_bytes,
+                       response.size_bytes, last.size == mss and had_more, observed.segments_before,
+                       lost)
 
 
 def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None

@@ -1,1 +1,1 @@
-"""What captured packets show of TCP: exchanges, flights, retransmissions."""
+"""What captured packets show of a connection and its path, and what they have to show."""

@@ -1,4 +1,4 @@
-"""What the packets of an exchange show: the two captures of a connection, summed up."""
+"""Summarises the two captures of a connection: handshake, first flight, losses, retransmissions."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from firstflight.net.path import NEVER, serialised_ms
 from firstflight.net.segments import (MS, SYN_BYTES, Connection, Packets, Segment, distance,
                                       read_connection, read_connections)
 
-SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
+SAME_WRITE_NS = MS  # segments that leave this close together leave for the same reason
 
 
 @dataclass(frozen=True)
 class Exchange:
     """One connection of a trial, from its two captures.
 
-    at_client, at_server: every segment that the tap recorded, both directions, in
+    at_client, at_server: every segment that the tap recorded, in both directions, in
         order of time.
-    syns: SYNs as the client sent them; syn_acks: as the server sent them.
+    syns: SYNs that the client sent. syn_acks: SYN-ACKs that the server sent.
     handshake_ms: first SYN to first SYN-ACK at the client.
     first_flight: data that the server sent before the first acknowledgement
-        of data; first_flight_end_ns: when that acknowledgement reached the server,
-        path.NEVER if none did; flight_arrivals: the same segments at the client, as far as
-        they kept the link busy.
-    bandwidth_kbps: of the link, from flight_arrivals: the bytes after the
-        first over the time that they took; None for fewer than two.
+        of data. first_flight_end_ns: when that acknowledgement reached the server,
+        path.NEVER if none did. flight_arrivals: the flight's segments at the client, up
+        to the first that found the link idle.
+    bandwidth_kbps: of the link: the bytes of flight_arrivals after the first segment,
+        over the time that they took; None for fewer than two segments.
     probes: new data, or a first FIN, that a timer sent beyond the window
         (tail loss probe, RFC 8985 section 7).
-    retransmissions: data that the server retransmitted; fin_retransmissions:
-        its FIN alone; client_retransmissions: the client's request
+    retransmissions: data that the server retransmitted. fin_retransmissions:
+        its FIN without data. client_retransmissions: the client's request
         or FIN.
-    lost_to_client, lost_to_server: sent and never received, whatever it was.
-    response_start_ns, response_acknowledged_ns: at the server, the first
-        segment of the response and the first acknowledgement of all of it.
+    lost_to_client, lost_to_server: segments that were sent and never received.
+    response_start_ns, response_acknowledged_ns: at the server, when the first
+        segment of the response left and when all of it was acknowledged.
     """
 
     client_port: int
@@ -81,44 +81,42 @@ class Exchange:
 
 def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int = 0,
                   response_bytes: int = 0) -> Exchange:
-    """The exchange from `client_port`; 0 for the only one that there is.
+    """The exchange from `client_port`; 0 for the only one in the captures.
 
-    client_pcap, server_pcap: the packets of one trial as they stand in a pcap
-    file, with or without the file's header. response_bytes: the response that
-    counts is the last so many bytes on the connection, headers included; 0
-    for all of them. Raises CaptureError.
+    client_pcap, server_pcap: the pcap records of one trial, with or without the file's header.
+    response_bytes: the response is the last so many bytes on the connection, headers included; 0
+    for all bytes. Raises CaptureError.
     """
-    return _sum_up(read_connection(client_pcap, server_pcap, client_port), response_bytes)
+    return _summarise(read_connection(client_pcap, server_pcap, client_port), response_bytes)
 
 
 def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str, int], Exchange]:
     """Every exchange in two captures, by the client's address and port.
 
-    A port that was used more than once is excluded. Raises CaptureError.
+    Connections of a port that was used more than once are excluded. Raises CaptureError.
     """
-    return {client: _sum_up(connection, response_bytes=0) for client, connection
+    return {client: _summarise(connection, response_bytes=0) for client, connection
             in read_connections(client_pcap, server_pcap).items()}
 
 
 def clock_phase_ns(exchange: Exchange) -> int | None:
-    """The middle of the possible phases (clock_phases_ns); None if there is none."""
+    """The middle of the possible phases of the kernel's clock (clock_phases_ns), or None."""
     phases = clock_phases_ns(exchange)
     return phases and sum(phases) // 2
 
 
 def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
-    """How far into a millisecond of the kernel's clock the client's first packet left.
+    """The time from a tick of the kernel's clock to the client's first packet: least and most, ns.
 
-    The client's time stamps (RFC 7323) count whole milliseconds of that
-    clock; each packet shows within which one it left, and all of them together
-    narrow the phase down. The least and the most that remain; None without
-    stamps, or where they contradict each other.
+    The client's time stamps (RFC 7323) count whole milliseconds of that clock. So each packet shows
+    in which millisecond it left, and all of them together narrow the phase down. None without time
+    stamps, or if they contradict each other.
     """
     return _phases_ns([s for s in exchange.at_client if not s.to_client and s.stamp is not None])
 
 
 def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
-    """The phases for the segments of one host, all with time stamps."""
+    """The possible phases for the segments of one host, which all have time stamps."""
     if not sent:
         return None
     first = sent[0]
@@ -132,10 +130,10 @@ def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
 
 
 def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
-    """The time nearest to the expected one, and not below 0, whose phase is among phases_ns.
+    """The time nearest to the expected one, and not below 0, whose phase is possible.
 
-    phases_ns: from the least to the most. Phases lie on a circle of a millisecond: one just before
-    a tick is near to one just after it.
+    phases_ns: the least and the most possible phase. Phases lie on a circle of a millisecond: one
+    just before a tick is near to one just after it.
     """
     least, most = phases_ns
     phase_ns = expected_ns % MS
@@ -147,9 +145,9 @@ def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
 
 
 def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
-    """The handshake at the client less what its two packets take to serialise.
+    """The observed RTT: the handshake at the client, less the serialisation of its two packets.
 
-    None if a packet of the handshake was lost, or there was none.
+    None if there was no handshake, or a packet of it was lost.
     """
     if exchange.handshake_ms is None or exchange.handshake_was_lost:
         return None
@@ -160,8 +158,8 @@ def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -
 def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
     """The rate of a token bucket, kbit/s; None for too few packets.
 
-    unshaped: how many packets it lets through at once after a pause. Each later one waits for what
-    left before it, not for itself.
+    unshaped: how many packets it lets through at once after a pause. Each later packet waits as
+    long as the one before it takes, so the last one's bytes do not count.
     """
     return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
 
@@ -169,8 +167,8 @@ def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
 def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     """The least and the most RTT that the server can have measured in the handshake, µs, or None.
 
-    TCP takes it as a difference of whole µs. Where SYN-ACKs were retransmitted only the time stamp
-    that comes back shows it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
+    TCP subtracts whole µs. If SYN-ACKs were retransmitted, only the echoed time stamp shows the
+    RTT, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
     """
     sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
     heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
@@ -188,16 +186,16 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
 
 
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
-    """First SYN or SYN-ACK to its acknowledgement, at the side that sent it.
+    """The time from the first SYN or SYN-ACK to its acknowledgement, at the side that sent it.
 
-    at_sender: all segments there; to_client: whether that is the server.
+    at_sender: all segments there. to_client: whether that side is the server.
     """
     sent = next((s.time_ns for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
     answered = next((s.time_ns for s in at_sender if s.to_client != to_client and s.ack == 1), None)
     return None if sent is None or answered is None else answered - sent
 
 
-def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
+def _summarise(connection: Connection, response_bytes: int) -> Exchange:
     at_client, at_server = connection.at_client, connection.at_server
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
     syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
@@ -232,11 +230,11 @@ def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
 
 
 def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """New data or a FIN that a timer of the server sent.
+    """New data or a first FIN that a timer of the server sent.
 
-    TCP sends what is new when an acknowledgement allows it or when the server writes. A lone
-    segment that leaves after a round trip in which nothing new happened at all was sent by
-    neither. A copy of a request is nothing new, and so is the answer to it.
+    TCP sends new data when an acknowledgement allows it or when the server writes. A single
+    segment that leaves after a round trip without any event was sent by a timer. A repeated
+    request is no event, and neither is the answer to it.
     """
     pause_ns = round_trip_ns(at_server, to_client=True)
     probes: list[Segment] = []
@@ -265,10 +263,11 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
 def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], has_sack: bool
                   ) -> tuple[tuple[Segment, ...], int]:
-    """New data, probes excluded, up to the first acknowledgement of any, also by SACK alone.
+    """New data before the first acknowledgement of any of it, and when that arrived, ns.
 
-    And when that acknowledgement arrived, ns; NEVER without one. Without SACK a duplicate
-    acknowledgement takes its place: it lets new data leave (RFC 3042, tcp_limit_transmit).
+    Probes do not count. The acknowledgement may be by SACK only. Without SACK a duplicate
+    acknowledgement counts: it lets new data leave (RFC 3042, tcp_limit_transmit). NEVER if none
+    arrived.
     """
     flight: list[Segment] = []
     highest, window = 1, -1
@@ -289,17 +288,17 @@ def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], h
 
 
 def _key(segment: Segment) -> tuple[int, int, int, int]:
-    """What identifies one transmission on either capture."""
+    """What identifies one transmission in both captures."""
     return segment.identification, segment.seq, segment.payload_bytes, segment.flags
 
 
 def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
                    ) -> tuple[Segment, ...]:
-    """The flight at the client, up to where the link fell idle.
+    """The segments of the flight at the client, up to the first that found the link idle.
 
-    A segment queued for the link if it left before the one in front of it was
-    sent, which takes its share of the time between their arrivals; half of
-    that, to be safe from clocks that are not exact.
+    A segment waits for the link if it leaves before the link has sent the segment before it. That
+    takes the earlier segment's share of the time between the two arrivals; half of it is used,
+    since clocks may not be exact.
     """
     sent = {_key(segment): segment.time_ns for segment in flight}
     arrivals = tuple(s for s in at_client
@@ -316,7 +315,7 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
                     counted: slice = slice(1, None)) -> float | None:
     """The rate at which a run of segments arrived, kbit/s; None for fewer than two.
 
-    counted: the arrivals that took the time from the first to the last: all but the first.
+    counted: the arrivals whose bytes took the time from the first to the last: all but the first.
     """
     if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
         return None
@@ -326,7 +325,7 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
 
 
 def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
-    """Segments with data or a FIN, none of it new. Keep-alives and SYNs do not count."""
+    """Segments that repeat data or a FIN. Keep-alives and SYNs do not count."""
     retransmitted = []
     highest, fin_sent = 1, False
     for segment in sent:
@@ -342,7 +341,7 @@ def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
 
 
 def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """The segments sent that the other side's capture does not have."""
+    """The sent segments that the other side's capture lacks."""
     arrived = Counter(_key(segment) for segment in at_other_side)
     lost = []
     for segment in sent:
@@ -356,9 +355,9 @@ def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[
 
 def response_times(at_server: tuple[Segment, ...], start: int, end: int
                    ) -> tuple[int | None, int | None]:
-    """T_Res1 and T_ACK of a response, ns: when its first data was sent, and all acknowledged.
+    """T_Res1 and T_ACK of a response, ns: when its first data left, and when all was acknowledged.
 
-    start, end: sequence numbers of its first byte and behind its last one.
+    start, end: sequence numbers of its first byte and after its last one.
     """
     sent = next((s.time_ns for s in at_server
                  if s.to_client and s.payload_bytes and s.end > start), None)
@@ -370,12 +369,12 @@ def response_times(at_server: tuple[Segment, ...], start: int, end: int
 # The receive window -----------------------------------------------------------------------
 
 @dataclass(frozen=True)
-class Offered:
-    """What a client offered on one connection, as its server saw it.
+class OfferedWindows:
+    """The windows that a client offered on one connection, at its server.
 
-    least_bytes, most_bytes: of the windows while data was to be sent. waits: how often the server
-    had no room for a full segment left in the window, with more to send, until the client
-    offered more.
+    least_bytes, most_bytes: the smallest and the largest window while data was to be sent. waits:
+    how often the server had more to send but no room for a full segment in the window, until the
+    client offered more.
     """
 
     least_bytes: int
@@ -383,10 +382,10 @@ class Offered:
     waits: int
 
 
-def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | None:
-    """The windows of a connection, by the packets at its server; None if none was offered.
+def offered_windows(at_server: Sequence[Segment], scale: int, mss: int) -> OfferedWindows | None:
+    """The windows of a connection, from the packets at its server; None if there are none.
 
-    scale: of the client's SYN, bits; mss: bytes of a full segment.
+    scale: from the client's SYN, bits. mss: bytes of a full segment.
     """
     end = max((segment.end for segment in at_server if segment.to_client
                and segment.payload_bytes), default=0)
@@ -400,4 +399,4 @@ def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | Non
                           and segment.ack + window > edge)
             edge = max(edge, segment.ack + window)
             windows.append(window)
-    return Offered(min(windows), max(windows), waits) if windows else None
+    return OfferedWindows(min(windows), max(windows), waits) if windows else None

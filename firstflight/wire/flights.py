@@ -1,4 +1,4 @@
-"""Flights: what a sender sends in one round trip, and what is acknowledged, by its packets."""
+"""Divides data into flights: all that a sender sends in one round trip."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from firstflight.net.path import Sent
 from firstflight.net.segments import Segment
 
 Point = tuple[float, float]
-MOST_LISTED = 8  # flights; a ninth of slow start has 256 times the initial window
+MOST_LISTED = 8  # flights; the ninth of slow start would have 256 times the initial window
 
 
 @dataclass
-class Flights:
-    """The same of what the model sends: how many flights handshake and response take.
+class FlightCounts:
+    """Counts the flights of a handshake and of a response, for the model of TCP.
 
-    handshake_bytes: of the server's first messages; response_start: all that it
-    sends before its response, tickets included, or an earlier one.
+    handshake_bytes: of the server's first messages. response_start: bytes that the server sends
+    before its response, with tickets and earlier responses.
     """
 
     handshake_bytes: int
     response_start: int
-    of_handshake: Rounds = field(default_factory=lambda: Rounds())
-    of_response: Rounds = field(default_factory=lambda: Rounds())
+    of_handshake: FlightCounter = field(default_factory=lambda: FlightCounter())
+    of_response: FlightCounter = field(default_factory=lambda: FlightCounter())
     sent: int = 0
 
     def note(self, segment: Sent, acknowledged: int) -> bool:
-        """A segment leaves, while so many bytes are acknowledged; whether it begins the response"""
+        """Note that a segment leaves; return whether it begins the response.
+
+        acknowledged: bytes acknowledged so far.
+        """
         if segment.retransmitted or not segment.payload:
             return False
         begin, self.sent = self.sent, self.sent + segment.payload
@@ -39,18 +42,18 @@ class Flights:
 
 
 @dataclass
-class Rounds:
-    """Flights of a part of what is sent, counted.
+class FlightCounter:
+    """Counts the flights of a part of the data.
 
-    A flight ends with an acknowledgement of what it began with; the first also
-    with one of what left right before it, such as tickets.
+    A flight ends when its first byte is acknowledged. The first flight also ends when data that
+    left right before it is acknowledged, such as tickets.
     """
 
     count: int = 0
-    until: int = 0  # acknowledged, up to which the flight goes on
+    until: int = 0  # the flight ends when more bytes than this are acknowledged
 
     def note(self, begin: int, acknowledged: int) -> bool:
-        """A new segment leaves; whether it begins a flight."""
+        """Note that new data from byte `begin` on leaves; return whether it begins a flight."""
         if self.count and acknowledged <= self.until:
             return False
         self.until = begin if self.count else acknowledged
@@ -58,19 +61,19 @@ class Rounds:
         return True
 
 
-def flights(at_sender: Iterable[Segment], start: int, end: int,
-            to_client: bool = True) -> list[list[Segment]]:
-    """A sender's bytes from start to end, from 0, by the flight in which they left (Rounds).
+def split_into_flights(at_sender: Iterable[Segment], start: int, end: int,
+                       to_client: bool = True) -> list[list[Segment]]:
+    """A sender's segments from byte start to end, counted from 0, by flight (FlightCounter).
 
-    at_sender: all segments there, both directions. Those that are retransmitted are in no flight.
+    at_sender: all segments there, in both directions. Retransmissions are in no flight.
     """
     by_flight: list[list[Segment]] = []
-    rounds, highest, acknowledged = Rounds(), 1 + start, 1
+    counter, highest, acknowledged = FlightCounter(), 1 + start, 1
     for segment in at_sender:
         if segment.to_client != to_client:
             acknowledged = max(acknowledged, segment.ack or 0)
         elif segment.payload_bytes and segment.end > highest and segment.seq <= end:
-            if rounds.note(segment.seq, acknowledged):
+            if counter.note(segment.seq, acknowledged):
                 by_flight.append([])
             by_flight[-1].append(segment)
             highest = segment.end
@@ -79,10 +82,10 @@ def flights(at_sender: Iterable[Segment], start: int, end: int,
 
 def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, origin_ns: int,
                              scale: int) -> tuple[list[Point], list[Point]]:
-    """What the receiver has acknowledged, and up to where its window reaches, over time.
+    """The receiver's acknowledgements, and the ends of its window, over time.
 
-    at_sender: all segments there, both directions. to_client: which way data go; scale: of the
-    receiver's window. Points: ms since origin_ns, and a byte.
+    at_sender: all segments there, in both directions. to_client: the direction of the data. scale:
+    of the receiver's window, bits. Each point has ms since origin_ns, and a sequence number.
     """
     acknowledged, points, offered = 1, list[Point](), list[Point]()
     for segment in at_sender:
@@ -94,10 +97,10 @@ def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, orig
     return points, offered
 
 
-FLIGHTS = r"(\d{1,9}(\+\d{1,9})*(\+…)?)?"  # what listed_flights has
+FLIGHTS = r"(\d{1,9}(\+\d{1,9})*(\+…)?)?"  # the form of format_flights
 
 
-def listed_flights(flights: Sequence[Sequence[Segment]]) -> str:
-    """Segments of each flight, as "10+20+40"; of more than MOST_LISTED the first, then "+…"."""
+def format_flights(flights: Sequence[Sequence[Segment]]) -> str:
+    """The number of segments in each flight: "10+20+40"; "+…" for flights after MOST_LISTED."""
     sizes = [str(len(flight)) for flight in flights[:MOST_LISTED]]
     return "+".join([*sizes, *(["…"] if len(flights) > MOST_LISTED else [])])

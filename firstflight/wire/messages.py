@@ -1,15 +1,14 @@
-"""Where the messages of a connection begin and end, by its packets alone.
+"""Finds the messages of a connection in its packets, for servers that report nothing.
 
-For servers that report nothing. TLS 1.3 (RFC 8446, 2) gives the order away,
-encrypted or not: the client's hello leaves before anything of the server's is
-acknowledged; its Finished only once all of the server's first flight is there, which
-its acknowledgement counts; then the request, behind the settings of HTTP/2, before the
-client has anything more of the server's.
+TLS 1.3 shows the order of messages although they are encrypted (RFC 8446, 2). The client's hello
+leaves before it acknowledges anything of the server. Its Finished leaves once the server's whole
+first flight is there, whose length the acknowledgement shows. Then the request leaves, after the
+settings of HTTP/2 and before the client has anything more of the server.
 
-A request that is early data is answered before the client's Finished is there, so that the order
-of acknowledgements does not distinguish the messages. What does: the length of the hello, which
-its record has in the open (RFC 8446, 5.1), and that a server's first flight without certificates
-is one write of less than a segment.
+A request in early data is answered before the client's Finished is there, so that the order of
+acknowledgements does not distinguish the messages. Then two other facts do: the record of the hello
+has its length unencrypted (RFC 8446, 5.1), and a server's first flight without certificates is one
+write of less than a segment.
 """
 
 from __future__ import annotations
@@ -20,15 +19,17 @@ from firstflight.net.headers import RST, TCP, headers
 from firstflight.net.path import NEVER
 from firstflight.net.segments import CaptureError, Packets, Segment, frames
 from firstflight.wire.exchange import Exchange, response_times
-from firstflight.wire.flights import flights
+from firstflight.wire.flights import split_into_flights
+
 
 @dataclass(frozen=True)
 class Messages:
-    """Bytes of the server's, counted from 0, and of the client's.
+    """Where the messages of a connection are.
 
-    flight_bytes: of the server's first flight over TLS, 0 without TLS. before_request_bytes: of
-    the client's, its Finished included, before the request. start, end: of the response,
-    with what the server sends in front of it once the request is there (tickets, settings).
+    flight_bytes: length of the server's first flight over TLS, 0 without TLS.
+    before_request_bytes: bytes of the client before its request, its Finished included. start, end:
+    of the response in the server's bytes from 0, with all that the server sends before it once the
+    request is there (tickets, settings).
     """
 
     flight_bytes: int
@@ -38,9 +39,9 @@ class Messages:
 
 
 def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
-    """What the packets show; None if there is no whole request, or no answer to it.
+    """The messages in the packets; None if there is no whole request, or no answer to it.
 
-    before: so many requests come before the one that counts, a packet each; over TLS none.
+    before: number of requests before the one that counts, each a packet; 0 over TLS.
     """
     requested = _new_data(exchange.at_server)
     finished = next((s for s in requested if (s.ack or 0) > 1), None) if is_secure else None
@@ -61,13 +62,13 @@ def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messa
 
 
 def retime(exchange: Exchange, response: Messages) -> Exchange:
-    """The exchange with the response's times as these messages have them."""
+    """The exchange with the times of the response that these messages have."""
     sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
 
 
 def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
-    """The client's, without retransmissions."""
+    """The client's segments of data, without retransmissions."""
     new: list[Segment] = []
     highest = 1
     for segment in segments:
@@ -78,7 +79,7 @@ def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
 
 
 def response_end(exchange: Exchange) -> int:
-    """The sequence number behind the response: what the client had when it closed.
+    """The sequence number after the response: as much as the client had when it closed.
 
     What a server sends to a client that has closed (an alert, GOAWAY) is not part of it.
     """
@@ -91,18 +92,18 @@ def response_end(exchange: Exchange) -> int:
 
 # Early data (0-RTT) -------------------------------------------------------------------
 
-# Behind the hello of a client that offers early data (RFC 8446, D.4): a change_cipher_spec.
+# A client that offers early data sends a change_cipher_spec after its hello (RFC 8446, D.4).
 CHANGE_BYTES = 6
 _HANDSHAKE, _RECORD_HEAD_BYTES = 0x16, 5
-_OFFSET_AT = 12  # in a header of TCP, where its data begins
+_OFFSET_AT = 12  # in TCP's header, the byte with the header's length
 
 
 @dataclass(frozen=True)
 class Early:
     """What the packets show of early data.
 
-    wire_bytes: of it, encrypted, what left before anything of the server's was there.
-    answer_ms: from when all of it was at the server to the response. round_trips, segments: in
+    wire_bytes: encrypted early data that left before anything came from the server. answer_ms:
+    from the arrival of all of it at the server to the response. round_trips, segments: those in
     which hello and early data left.
     """
 
@@ -116,7 +117,7 @@ class Early:
 def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> Early:
     """The messages of a connection whose early data was accepted. Raises CaptureError.
 
-    sealed_bytes: as long as it is on the wire.
+    sealed_bytes: length of the early data on the wire, encrypted.
     """
     hello_bytes = _hello_bytes(client_pcap, exchange.client_port) + CHANGE_BYTES
     end = hello_bytes + sealed_bytes
@@ -134,14 +135,14 @@ def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> E
                     NEVER)
     before = max((s.end - 1 for s in exchange.at_client
                   if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
-    left = flights(exchange.at_client, 0, end, to_client=False)
+    left = split_into_flights(exchange.at_client, 0, end, to_client=False)
     return Early(Messages(flight_bytes, end, start, response_end(exchange) - 1),
                  min(before, end) - hello_bytes, (answer.time_ns - requested.time_ns) / 1e6,
                  len(left), sum(map(len, left)))
 
 
 def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
-    """The bytes of a client's first record, by its head. Raises CaptureError."""
+    """The length of a client's first record, from its head. Raises CaptureError."""
     for _, frame, frame_bytes in frames(client_pcap, "client"):
         parsed = headers(frame, frame_bytes)
         if parsed is None or (parsed.protocol, parsed.from_port) != (TCP, client_port):

@@ -1,13 +1,11 @@
-"""Why TCP retransmits what was not lost: which timer of Linux explains it.
+"""Explains why TCP retransmits data that was not lost: which of Linux's timers did it.
 
-First SYN and SYN-ACK are retransmitted after a second (RFC 6298, 2.1), and so is
-whatever crosses a longer path. The tail loss probe waits for two smoothed
-RTTs (RFC 8985, 7.2), no longer than the retransmission timer would, and that
-timer for the RTT and its variance: both know only the handshake's small
-packets when the first full segments queue at a slow bottleneck. A probe sends
-new data where there is some, and repeats what was sent last where there is
-none. Linux rounds the timers up, by as much as an eighth, and keeps still as
-long as the first copy is in a queue of the same machine
+A SYN and a SYN-ACK are retransmitted after a second (RFC 6298, 2.1), even if the path is only
+longer than that. The tail loss probe waits for two smoothed RTTs (RFC 8985, 7.2), but no longer
+than the retransmission timer, which waits for the RTT and its variance. Both estimates come from
+the handshake's small packets when the first full segments queue at a slow bottleneck. A probe sends
+new data if there is some, else it repeats the last segment. Linux rounds timers up, by as much as
+an eighth, and does not retransmit while the first copy is in a queue of the same machine
 (skb_still_in_host_queue).
 """
 
@@ -30,35 +28,32 @@ PROBE = "tail loss probe: the acknowledgement takes longer than 2 SRTT"
 
 _SYN_TIMER_MS = 1000.0  # TCP_TIMEOUT_INIT (RFC 6298, 2.1)
 _FALLBACK_TIMER_MS = 3000.0  # TCP_TIMEOUT_FALLBACK (RFC 6298, 5.7)
-# A retransmitted SYN is answered within this.
-_ANSWER_MS = 1.0
-# Linux takes some round trips in whole milliseconds (timestamps, jiffies).
-_CLOCK_MS = 2.0
+_ANSWER_MS = 1.0  # a retransmitted SYN is answered within this time
+_CLOCK_MS = 2.0  # Linux measures some round trips in whole milliseconds (timestamps, jiffies)
 
 
 @dataclass(frozen=True)
 class Retransmission:
-    """A segment retransmitted: why, as far as the wire shows.
+    """A retransmitted segment and its cause, as far as the packets show it.
 
-    cause: one of those above, "" if packets were lost, None where
-        nothing explains it.
+    cause: one of the texts above, "" if packets were lost, None if no timer explains it.
     """
 
     segment: Segment
     cause: str | None
 
 
-def explain(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Retransmission, ...]:
-    """All that was retransmitted, with its cause, in no particular order.
+def explain_retransmissions(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Retransmission, ...]:
+    """All retransmitted segments with their causes, in no particular order.
 
-    arp_ms: how long the client waited for the server's address (ARP) before its
-    first SYN left; the SYN's timer ran meanwhile.
+    arp_ms: how long the client waited for the server's address (ARP) before its first SYN left;
+    the SYN's timer ran meanwhile.
     """
     handshake = exchange.syns[1:] + exchange.syn_acks[1:]
     server = exchange.retransmissions + exchange.fin_retransmissions
     if exchange.lost_to_client or exchange.lost_to_server:
-        # After a loss TCP also retransmits what did arrive: then nothing
-        # needs explaining, and causes cannot be distinguished.
+        # After a loss TCP also retransmits data that has arrived. It needs no explanation, and
+        # causes cannot be distinguished.
         return tuple(Retransmission(segment, "") for segment
                      in handshake + server + exchange.client_retransmissions)
     return tuple(
@@ -71,7 +66,7 @@ def explain(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Retransmission, ..
 
 
 def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | None:
-    """A timer explains a SYN or SYN-ACK if it ran out and the answer took longer."""
+    """The cause of a retransmitted SYN or SYN-ACK: its timer ran out before the answer came."""
     if exchange.handshake_ms is not None and exchange.handshake_ms + arp_ms < _SYN_TIMER_MS:
         return None
     if not segment.to_client:
@@ -86,17 +81,18 @@ def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | Non
 
 
 def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str | None:
-    """Which timer of its sender retransmitted this segment.
+    """The timer of its sender that retransmitted this segment; None if no timer can have.
 
-    A tail loss probe repeats the last segment sent, the retransmission timer
-    the first that is not acknowledged; what follows until the window of that
-    time is acknowledged follows from it. The probe comes no later than that timer
-    would (tcp_schedule_loss_probe). Either explains a segment only if it
-    waited for as long as Linux lets that timer wait at least.
+    A tail loss probe repeats the last segment sent. The retransmission timer repeats the first
+    one that is not acknowledged; later retransmissions follow from it until all that was sent by
+    then is acknowledged. The probe comes no later than that timer would (tcp_schedule_loss_probe).
+    A timer explains a segment only if the sender had waited for at least that timer's minimum.
     """
-    # The handshake is the least that the smoothed RTT can be.
+    # The smoothed RTT is at least that of the handshake.
     round_trip_ms = (round_trip_ns(at_sender, retransmitted.to_client) or 0) / 1e6
     timeout_ms = round_trip_ms + LEAST_TIMEOUT_US / 1000 - _CLOCK_MS
+    syn_count = sum(1 for s in at_sender
+                    if s.to_client == retransmitted.to_client and s.flags & SYN)
     acknowledged, highest, recovery_end, probed = 1, 1, 0, False
     progress_ns, sent_at = at_sender[0].time_ns, dict[int, int]()
     cause: str | None = None
@@ -117,7 +113,7 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str |
             elif segment.seq <= acknowledged and waited_ms >= timeout_ms:
                 cause, recovery_end = RETRANSMISSION_TIMER, highest
             elif (segment.seq <= acknowledged == 1 and waited_ms >= _FALLBACK_TIMER_MS
-                  and _syns(at_sender, segment.to_client) > 1):
+                  and syn_count > 1):
                 cause, recovery_end = FALLBACK_TIMER, highest
             elif segment.end_with_fin > recovery_end:
                 cause = None
@@ -126,7 +122,3 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str |
         sent_at[segment.seq] = progress_ns = segment.time_ns
         highest = max(highest, segment.end_with_fin)
     return None
-
-
-def _syns(at_sender: tuple[Segment, ...], to_client: bool) -> int:
-    return sum(1 for s in at_sender if s.to_client == to_client and s.flags & SYN)

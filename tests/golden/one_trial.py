@@ -21,7 +21,7 @@ from firstflight.study.fetches.verify.transfers import wire_bytes
 from firstflight.wire.delivery.host import CLIENT_LATE_NS, SERVER_LATE_NS, find_uncaused
 from firstflight.wire.delivery.packet_path import TOLERANCE_NS, deliveries
 from firstflight.wire.exchange import Exchange, read_exchange
-from firstflight.wire.retransmissions import explain
+from firstflight.wire.retransmissions import explain_retransmissions
 from tests.golden import stored
 
 NAME = "queue_timer"  # of the trial: short, and two of its packets left by a timer
@@ -67,7 +67,7 @@ def reason(row: Row, rows: Sequence[Row], exchange: Exchange) -> str:
         return "curl opens the connection"
     if first in exchange.probes:
         return "**timer**: tail loss probe with new data"
-    for retransmission in explain(exchange):
+    for retransmission in explain_retransmissions(exchange):
         if retransmission.segment == first:
             return f"**timer**: {retransmission.cause}"
     late_ns = SERVER_LATE_NS if first.to_client else CLIENT_LATE_NS

@@ -16,12 +16,12 @@ from firstflight.commands.virtual.captured import stored_facts
 from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
 from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.connections import observed
+from firstflight.wire.capture.connections import observe_connections
 from firstflight.wire.capture.conversations import find_conversations
-from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.links import links
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.links import observe_links
+from firstflight.wire.capture.spaces import NamespaceNames
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")
@@ -153,8 +153,8 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     ended = Ended(tmp_path, "bash", "all.sh", flags=("--capture",))
     assert ended.status == 0, ended.err
     capture = pcapng.read(ended.kept / pcapng.NAME)
-    fields = headers(capture)
-    found = links(capture, fields, Spaces(stored_facts(ended.kept)["namespaces"]))
+    fields = read_headers(capture)
+    found = observe_links(capture, fields, NamespaceNames(stored_facts(ended.kept)["namespaces"]))
     by_node: dict[str, list[LinkDirection]] = {}
     for link in found:
         by_node.setdefault(link.from_node[:-1], []).append(link)
@@ -173,7 +173,7 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     # The same connection on both sides of a NAT, and of no queue more than it dropped.
     conversations = find_conversations(capture, fields, found)
     assert conversations.tcp is not None
-    seen = observed(conversations.connections, conversations.tcp, found, capture.data)
+    seen = observe_connections(conversations.connections, conversations.tcp, found, capture.data)
     for behind in (each for each in seen if each and each.ends.client_node == "nata"):
         assert behind.ends.server[0] == "10.9.2.2" and behind.ends.also[0][0] == "10.9.2.1"
         assert any(cause.startswith("dropped by the queue, natb → nats")

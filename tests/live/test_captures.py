@@ -18,10 +18,10 @@ from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
 from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.links import links
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.links import observe_links
+from firstflight.wire.capture.spaces import NamespaceNames
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
                                 reason="./install.sh --with-mininet")
@@ -31,7 +31,7 @@ SMALL = PROJECT / "tests" / "golden" / "capture" / "small.py"
 def read(folder: Path) -> list[LinkDirection]:
     """The links of a kept capture."""
     capture = pcapng.read(folder / pcapng.NAME)
-    return links(capture, headers(capture), Spaces())
+    return observe_links(capture, read_headers(capture), NamespaceNames())
 
 
 def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: P
     assert "5 received" in ended.out, ended.err
     assert "the kernel refused htb: No such file or directory" in ended.err
     capture = pcapng.read(ended.kept / pcapng.NAME)
-    chosen = capture.packets.at((capture.packets.device == 0) & (headers(capture).kind == IPV4))
+    chosen = capture.packets.at((capture.packets.device == 0) & (read_headers(capture).kind == IPV4))
     ours = Counter(zip(chosen.time_ns.tolist(), chosen.frame_bytes.tolist()))
     dumped = (ended.kept / "files" / "seen.pcap").read_bytes()
     theirs, place = Counter[tuple[int, int]](), 24

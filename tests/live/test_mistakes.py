@@ -14,14 +14,14 @@ import pytest
 
 from firstflight.commands.virtual.captured import stored_facts
 from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.commands import said_of_commands
-from firstflight.wire.capture.connections import observed
+from firstflight.wire.capture.commands import lines_about_commands
+from firstflight.wire.capture.connections import observe_connections
 from firstflight.wire.capture.conversations import find_conversations
-from firstflight.wire.capture.drops import drops
-from firstflight.wire.capture.fields import headers
-from firstflight.wire.capture.links import links
-from firstflight.wire.capture.report import reported
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.drops import drop_statements
+from firstflight.wire.capture.fields import read_headers
+from firstflight.wire.capture.links import observe_links
+from firstflight.wire.capture.report import report_capture
+from firstflight.wire.capture.spaces import NamespaceNames
 from tests.live.test_captured_networks import FUNCTIONS
 from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
@@ -104,7 +104,7 @@ MISTAKES = (
     Mistake("redecn", "q add root red limit 60000 min 5000 max 15000 avpkt 1000 burst 20 bandwidth"
             " 1mbit probability 1 ecn; pings", r"red min 5000 max 15000 bytes ecn"),
     Mistake("ownudp", "q add root netem rate 1mbit limit 10; udp 200 0.001",
-            r"a-eth0 dropped \d+ packets of its own host, whose program is told nothing"),
+            r"a-eth0 dropped \d+ packets of its own host, whose program does not notice"),
     Mistake("loop", "tc -n ${n}a qdisc add dev lo root netem delay 50ms; pings",
             r"qdisc add dev lo root netem delay 50ms: .*loopback"),
     Mistake("mtusize", "ip -n ${n}b link set ${n}b-eth0 mtu 1000; pings 3 0.01 1400",
@@ -118,17 +118,17 @@ MISTAKES = (
 def told(ended: Ended) -> str:
     """All that a report says of a capture: a page has the first lines."""
     facts = stored_facts(ended.kept)
-    capture, spaces = pcapng.read(ended.kept / pcapng.NAME), Spaces(facts["namespaces"])
-    fields = headers(capture)
-    found = links(capture, fields, spaces)
+    capture, spaces = pcapng.read(ended.kept / pcapng.NAME), NamespaceNames(facts["namespaces"])
+    fields = read_headers(capture)
+    found = observe_links(capture, fields, spaces)
     conversations = find_conversations(capture, fields, found)
-    seen = [each for each in observed(conversations.connections, conversations.tcp, found, capture.data) if each] \
+    seen = [each for each in observe_connections(conversations.connections, conversations.tcp, found, capture.data) if each] \
         if conversations.tcp else []
     lines = [f"{link.name} ({link.sender}): {said}" for link in found
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
-    lines += [*facts["hints"], *said_of_commands(capture, spaces, seen, 1000),
-              reported(capture, facts, "", 0).report.answer.sentence]
-    lines += [f"{each.says} {each.found}" for each in drops(capture, found, spaces)]
+    lines += [*facts["hints"], *lines_about_commands(capture, spaces, seen, 1000),
+              report_capture(capture, facts, "", 0).report.answer.sentence]
+    lines += [f"{each.says} {each.found}" for each in drop_statements(capture, found, spaces)]
     lines += {cause for each in seen for cause in each.retransmitted}
     return "\n".join(lines)
 

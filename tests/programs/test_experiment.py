@@ -322,7 +322,7 @@ def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
 def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
     seen = ProbedConnection(40.0, 0, 65536, 0, 1448, [], [], False, [(40.0, 10)],
-                    Response(200, "", 20_000, False, 100_000))
+                            Response(200, "", 20_000, False, 100_000))
     monkeypatch.setattr("firstflight.probe.client.observe", lambda url: seen)
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
     printed = capsys.readouterr().out

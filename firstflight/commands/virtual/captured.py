@@ -20,7 +20,7 @@ from firstflight.commands.virtual.records import COMMAND_JSON
 from firstflight.findings.render import data, page, text
 from firstflight.runs.results.facts import COMMAND, read_facts_file
 from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.report import reported
+from firstflight.wire.capture.report import report_capture
 from vtime.command.guest import BEGINS_S, TIMED_OUT
 
 LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
@@ -131,7 +131,7 @@ def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> No
         if not quiet and time.monotonic() >= next_s:
             next_s = time.monotonic() + PROGRESS_S
             say(f"run.sh: the report of {capture.packets.size} packets: {what}")
-    rendered = reported(capture, stored, str(folder), BEGINS_S * 1_000_000_000, proceed)
+    rendered = report_capture(capture, stored, str(folder), BEGINS_S * 1_000_000_000, proceed)
     *_, path = files.save_all(folder, {
         "links.csv": data.table_csv(rendered.links),
         "connections.csv": data.table_csv(rendered.connections),

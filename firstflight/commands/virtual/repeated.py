@@ -25,7 +25,7 @@ from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, M
                                                   facts_of, new_folder)
 from firstflight.commands.virtual.spread import Row, as_json, line_rows, table
 from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.conversations import written
+from firstflight.wire.capture.conversations import format_end
 from firstflight.wire.capture.report import observed_connections
 from vtime import LinkTimes, Result
 from vtime.command.guest import CommandGuest
@@ -142,8 +142,8 @@ def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[
     made = []
     for connection in connections:
         ends = connection.ends
-        client = written(ends.client).rpartition(":")[0]
-        name = (f"{ends.client_node} {client} → {ends.server_node} {written(ends.server)}"
+        client = format_end(ends.client).rpartition(":")[0]
+        name = (f"{ends.client_node} {client} → {ends.server_node} {format_end(ends.server)}"
                 .replace("  ", " ").strip())
         seen[name] += 1
         rate = connection.main.goodput_kbps

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from firstflight.findings.findings import Column, Compared, Table
+from firstflight.base.comparison import Comparison
+from firstflight.findings.findings import Column, Table
 from firstflight.runs.results.records import FAIL, PASS, Record
 
 BETWEEN = "; "  # checks, and their reasons, in a column
@@ -30,7 +31,7 @@ class Check(Generic[Evidence, RecordKind]):
 
     name: str
     why: str
-    compare: Callable[[Evidence], Iterable[Compared]]
+    compare: Callable[[Evidence], Iterable[Comparison]]
     applies_to: Callable[[RecordKind], bool]
     exact_only: bool = False
     seldom: bool = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.net.segments import MSS, CaptureError
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
@@ -52,51 +52,51 @@ def _failed(trial: LoadTrial, error: str) -> LoadRecord:
 
 # What is compared --------------------------------------------------------------------
 
-def _compare_servers(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_servers(run: LoadEvidence) -> Iterator[Comparison]:
     dead, requested = len(run.ended_servers), run.trial.servers
-    yield Compared(not dead, f"{requested - dead} at the end", str(requested))
+    yield Comparison(not dead, f"{requested - dead} at the end", str(requested))
 
 
-def _compare_arrivals(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_arrivals(run: LoadEvidence) -> Iterator[Comparison]:
     requested, sigma = run.trial.expected_arrivals
     counted = len(run.counted)
-    yield Compared(abs(counted - requested) <= SIGMAS * sigma, str(counted),
-                   f"{requested:.0f} ± {SIGMAS * sigma:.0f}")
+    yield Comparison(abs(counted - requested) <= SIGMAS * sigma, str(counted),
+                     f"{requested:.0f} ± {SIGMAS * sigma:.0f}")
 
 
-def _compare_utilisation(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_utilisation(run: LoadEvidence) -> Iterator[Comparison]:
     if run.utilisation is not None:
-        yield Compared(run.utilisation <= FULL, f"{run.utilisation:.4f}", "1 at most")
+        yield Comparison(run.utilisation <= FULL, f"{run.utilisation:.4f}", "1 at most")
 
 
-def _compare_failures(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_failures(run: LoadEvidence) -> Iterator[Comparison]:
     failed = len(run.counted.ended(FAILED))
-    yield Compared(not failed, f"{failed} of {len(run.counted)}", "none")
+    yield Comparison(not failed, f"{failed} of {len(run.counted)}", "none")
 
 
-def _compare_initial_window(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_initial_window(run: LoadEvidence) -> Iterator[Comparison]:
     for client, initcwnd, observed in _by_client(run):
         if len(observed):
             values = whole_numbers(observed.initial_window)
-            yield Compared(values == str(initcwnd), values, str(initcwnd),
-                           f"initial window of client {client}")
+            yield Comparison(values == str(initcwnd), values, str(initcwnd),
+                             f"initial window of client {client}")
 
 
-def _compare_flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_flight_on_wire(run: LoadEvidence) -> Iterator[Comparison]:
     for client, initcwnd, _ in _by_client(run):
         flights = run.flights.get(f"10.0.1.{client}")
         if flights and has_flights(run.trial):
-            yield Compared(max(flights) <= initcwnd, f"{max(flights)} segments", str(initcwnd),
-                           f"first flight on the wire to client {client}")
+            yield Comparison(max(flights) <= initcwnd, f"{max(flights)} segments", str(initcwnd),
+                             f"first flight on the wire to client {client}")
 
 
-def _compare_first_flight(run: LoadEvidence) -> Iterator[Compared]:
+def _compare_first_flight(run: LoadEvidence) -> Iterator[Comparison]:
     for client, initcwnd, observed in _by_client(run):
         whole = observed.select(observed.asked_bytes >= initcwnd * MSS)
         if len(whole) and has_flights(run.trial):
             values = whole_numbers(whole.first_flight)
-            yield Compared(values == str(initcwnd), f"{values} segments", str(initcwnd),
-                           f"first flight to client {client}")
+            yield Comparison(values == str(initcwnd), f"{values} segments", str(initcwnd),
+                             f"first flight to client {client}")
 
 
 def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:

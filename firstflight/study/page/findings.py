@@ -183,7 +183,7 @@ def _change(setting: Setting) -> str:
         if unsure := _unsure(setting):
             return unsure
         slower = join_words([f"{format_brief(times.page.value - base.page.value)} ms later with"
-                         f" {times.window}" for times in others])
+                             f" {times.window}" for times in others])
         return (f"{base.window} segments are the fastest: the page is there after"
                 f" {format_brief(base.page.value)} ms, and {slower}")
     if unsure := _unsure(setting):
@@ -207,9 +207,9 @@ def _unsure(setting: Setting) -> str:
     if not saved or any(each.interval is None or each.sign for each in saved.values()):
         return ""
     named = join_words([f"{format_brief(abs(each.value))} ±"
-                    f" {format_brief((each.interval[1] - each.interval[0]) / 2)} ms"
-                    f" {'earlier' if each.value > 0 else 'later'} with {window}"
-                    for window, each in saved.items() if each.interval])
+                        f" {format_brief((each.interval[1] - each.interval[0]) / 2)} ms"
+                        f" {'earlier' if each.value > 0 else 'later'} with {window}"
+                        for window, each in saved.items() if each.interval])
     return (f"No window differs significantly from {base.window} segments, with which the page"
             f" takes {format_brief(base.page.value)} ms: it is there {named}")
 
@@ -246,8 +246,8 @@ def notes(setting: Setting, name: str) -> list[str]:
              if dropped else f"none with {times.window}"
              for dropped, times in zip(drops, counting)]) + ".")
     idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
-                   f" {format_brief(times.page.value)} ms with {times.window}"
-                   for times in counting])
+                       f" {format_brief(times.page.value)} ms with {times.window}"
+                       for times in counting])
     said.append(f"{place}the link to the client sends nothing for {idle}.")
     full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
     if full:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.findings.findings import Compared
 from firstflight.net.segments import MS, MSS, CaptureError, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
@@ -21,7 +21,7 @@ from firstflight.study.page.trial import HTTP_1, PageTrial
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Observation, ObservedTrial, started_at
 from firstflight.wire.delivery import packet_path
-from firstflight.wire.delivery.host import is_tick
+from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH, deliveries
 
 CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to what the client says of it
@@ -92,12 +92,12 @@ def _failure(trial: PageTrial, observation: Observation) -> str:
 
 # What is compared --------------------------------------------------------------------
 
-def _compare_sizes(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_sizes(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"object {number} {each['size']} instead of {requested.size_bytes}"
              for number, (each, requested) in enumerate(
                  zip(evidence.objects, evidence.trial.requested), start=1)
              if each["size"] != requested.size_bytes]
-    yield Compared(not wrong, f"{len(wrong)} objects of another size{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} objects of another size{_examples(wrong)}", "none")
 
 
 @lru_cache(maxsize=4096)
@@ -106,36 +106,37 @@ def _digest(size_bytes: int) -> str:
     return hashlib.sha256(body_of(size_bytes)).hexdigest()
 
 
-def _compare_digests(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_digests(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"object {number}" for number, (each, requested) in enumerate(
         zip(evidence.objects, evidence.trial.requested), start=1)
         if each["sha256"] != _digest(requested.size_bytes)]
-    yield Compared(not wrong, f"{len(wrong)} objects of another SHA-256{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} objects of another SHA-256{_examples(wrong)}",
+                     "none")
 
 
-def _compare_bytes(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
     """Over HTTP/1.1 headers and bodies are all that a connection carries; HTTP/2 frames them."""
     for number, connection in enumerate(evidence.connections.values(), start=1):
         carried, reported = connection.sent_end - 1, connection.starts[-1] - 1
         if evidence.trial.http == HTTP_1:
-            yield Compared(carried == reported, f"{carried} bytes on connection {number}",
-                           f"{reported} as the client received")
+            yield Comparison(carried == reported, f"{carried} bytes on connection {number}",
+                             f"{reported} as the client received")
         else:
             bodies = sum(loaded.report["size"] for loaded in connection.objects)
-            yield Compared(carried >= bodies, f"{carried} bytes on connection {number}",
-                           f"{bodies} or more")
+            yield Comparison(carried >= bodies, f"{carried} bytes on connection {number}",
+                             f"{bodies} or more")
 
 
-def _compare_initial_window(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
     requested, windows = evidence.trial.initcwnd, evidence.observation.get("initial_windows", {})
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
         window = windows.get(str(port))
         if window is not None and not connection.exchange.handshake_retransmissions:
-            yield Compared(window == requested, f"{window} segments", f"{requested}",
-                           f"initial window of connection {number}")
+            yield Comparison(window == requested, f"{window} segments", f"{requested}",
+                             f"initial window of connection {number}")
 
 
-def _compare_first_flight(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
     """On the wire: never more than the window, and all of it where the first response fills it.
 
     What a timer sends beyond the window is no part of it: a tail loss probe has new data. How much
@@ -145,7 +146,7 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Compared]:
     for number, connection in enumerate(evidence.connections.values(), start=1):
         exchange = connection.exchange
         most = min(trial.initcwnd, trial.initrwnd - 2, SURE_SEGMENTS)
-        timed = sum(evidence.tick_ns > 0 and is_tick(segment.time_ns - evidence.tick_ns)
+        timed = sum(evidence.tick_ns > 0 and is_near_tick(segment.time_ns - evidence.tick_ns)
                     for segment in exchange.first_flight)
         flight = len(exchange.first_flight)
         if exchange.handshake_retransmissions or not connection.objects:
@@ -154,54 +155,54 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Compared]:
         if (trial.http == HTTP_1 and not exchange.lost_to_client
                 and not exchange.retransmissions and not exchange.probes):
             least = min(most, math.ceil((connection.starts[1] - 1) / MSS))
-        yield Compared(least <= flight <= trial.initcwnd + timed, f"{flight} segments",
-                       f"{least} to {trial.initcwnd}" if least != trial.initcwnd else f"{least}",
-                       f"first flight of connection {number}")
+        yield Comparison(least <= flight <= trial.initcwnd + timed, f"{flight} segments",
+                         f"{least} to {trial.initcwnd}" if least != trial.initcwnd else f"{least}",
+                         f"first flight of connection {number}")
 
 
-def _compare_connections(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
     """As many as were allowed, and none without an object."""
     trial = evidence.trial
     by_host: dict[int, set[int]] = {}
     for each, requested in zip(evidence.objects, trial.requested):
         by_host.setdefault(requested.host, set()).add(each["port"])
     for host, ports in by_host.items():
-        yield Compared(len(ports) <= trial.most_connections,
-                       f"{len(ports)} to host {host}", f"{trial.most_connections} at most")
+        yield Comparison(len(ports) <= trial.most_connections,
+                         f"{len(ports)} to host {host}", f"{trial.most_connections} at most")
     used = {each["port"] for each in evidence.objects}
-    yield Compared(used == evidence.exchanges.keys(),
-                   f"{len(evidence.exchanges)} in the captures", f"{len(used)} with objects")
+    yield Comparison(used == evidence.exchanges.keys(),
+                     f"{len(evidence.exchanges)} in the captures", f"{len(used)} with objects")
 
 
-def _compare_path(evidence: PageEvidence) -> Iterable[Compared]:
+def _compare_path(evidence: PageEvidence) -> Iterable[Comparison]:
     return packet_path.compare_path(evidence.path, evidence.observation.get("drops", {}))
 
 
-def _compare_host(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
     if evidence.path is None or not evidence.tick_ns:
         return
     found = order.uncaused_data(evidence)
     at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
-    yield Compared(not found, f"{len(found)} segments without a cause{_examples(at_ms)}", "none")
+    yield Comparison(not found, f"{len(found)} segments without a cause{_examples(at_ms)}", "none")
 
 
-def _compare_times(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:
     allowed_ms = CLIENT_MS[evidence.exact]
     wrong = list(order.time_faults(evidence, allowed_ms))
-    yield Compared(not wrong, f"{len(wrong)} times that no packet has{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} times that no packet has{_examples(wrong)}", "none")
 
 
-def _compare_order(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_order(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = list(order.order_faults(evidence, CLIENT_MS[evidence.exact]))
-    yield Compared(not wrong, f"{len(wrong)} objects out of turn{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} objects out of turn{_examples(wrong)}", "none")
 
 
-def _compare_model(evidence: PageEvidence) -> Iterator[Compared]:
+def _compare_model(evidence: PageEvidence) -> Iterator[Comparison]:
     for each in evidence.predicted if evidence.exact else ():
         allowed_ms = max(MODEL_MS, MODEL_SHARE * each.model_ms)
-        yield Compared(abs(each.observed_ms - each.model_ms) <= allowed_ms,
-                       f"{each.observed_ms:.3f} ms", f"{each.model_ms:.3f} ms",
-                       f"model of object {each.number}")
+        yield Comparison(abs(each.observed_ms - each.model_ms) <= allowed_ms,
+                         f"{each.observed_ms:.3f} ms", f"{each.model_ms:.3f} ms",
+                         f"model of object {each.number}")
 
 
 def _examples(found: list[str]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from statistics import mode
 
+from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.findings.findings import Compared
 from firstflight.net.segments import frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
@@ -78,39 +78,39 @@ def _transfers(evidence: TraceEvidence) -> Iterator[tuple[Fetch, Response]]:
     return zip(evidence.observation["fetches"], evidence.observation["responses"])
 
 
-def _compare_sizes(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_sizes(evidence: TraceEvidence) -> Iterator[Comparison]:
     for (fetch, response), size in zip(_transfers(evidence), evidence.trial.response_sizes):
-        yield Compared(fetch["size"] == response["body_bytes"] == size,
-                       f"{fetch['size']} bytes of {response['body_bytes']} sent", f"{size}")
+        yield Comparison(fetch["size"] == response["body_bytes"] == size,
+                         f"{fetch['size']} bytes of {response['body_bytes']} sent", f"{size}")
 
 
-def _compare_digests(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_digests(evidence: TraceEvidence) -> Iterator[Comparison]:
     for fetch, response in _transfers(evidence):
-        yield Compared(fetch["sha256"] == response["sha256"], f"{fetch['sha256'][:12]}…",
-                       f"{response['sha256'][:12]}… as sent")
+        yield Comparison(fetch["sha256"] == response["sha256"], f"{fetch['sha256'][:12]}…",
+                         f"{response['sha256'][:12]}… as sent")
 
 
-def _compare_initial_window(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_initial_window(evidence: TraceEvidence) -> Iterator[Comparison]:
     window, requested = evidence.seen_initcwnd, evidence.trial.initcwnd
-    yield Compared(window == requested, f"{window} segments", f"{requested}")
+    yield Comparison(window == requested, f"{window} segments", f"{requested}")
 
 
-def _compare_segment_size(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_segment_size(evidence: TraceEvidence) -> Iterator[Comparison]:
     mss = evidence.view.samples[0].mss
-    yield Compared(mss == evidence.trial.mss, f"{mss} bytes", f"{evidence.trial.mss}")
+    yield Comparison(mss == evidence.trial.mss, f"{mss} bytes", f"{evidence.trial.mss}")
 
 
-def _compare_path(evidence: TraceEvidence) -> Iterable[Compared]:
+def _compare_path(evidence: TraceEvidence) -> Iterable[Comparison]:
     return packet_path.compare_path(evidence.path, {})
 
 
-def _compare_rtt(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
     if evidence.seen_rtt_ms is not None and evidence.path is None:
-        yield Compared(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= RTT_TOLERANCE_MS,
-                       f"{evidence.seen_rtt_ms:.3f} ms", f"{evidence.trial.rtt_ms:g} ms")
+        yield Comparison(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= RTT_TOLERANCE_MS,
+                         f"{evidence.seen_rtt_ms:.3f} ms", f"{evidence.trial.rtt_ms:g} ms")
 
 
-def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Nearly always: the first acknowledgement may advertise a segment more.
 
     The kernel rounds, so that a part of a segment may be missing.
@@ -119,58 +119,59 @@ def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Compared]:
     if requested:
         usual_bytes = mode(sample.send_window_bytes for sample in evidence.view.samples)
         usual = usual_bytes / evidence.trial.mss
-        yield Compared(requested - 1 < usual < requested + 0.1, f"{usual:.2f} segments",
-                       f"{requested}")
+        yield Comparison(requested - 1 < usual < requested + 0.1, f"{usual:.2f} segments",
+                         f"{requested}")
 
 
-def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
     if _may_lose_nothing(evidence.trial) and evidence.path is None:
         exchange = evidence.view.exchange
         lost = len(exchange.lost_to_client) + len(exchange.lost_to_server)
-        yield Compared(lost == 0, f"{lost}", "none")
+        yield Comparison(lost == 0, f"{lost}", "none")
 
 
-def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
     if _may_lose_nothing(evidence.trial):
         count = len(evidence.view.exchange.retransmissions)
-        yield Compared(count == 0, f"{count}", "none")
+        yield Comparison(count == 0, f"{count}", "none")
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:
     return not trial.may_lose and not trial.outage_to_ms
 
 
-def _compare_outage(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
     if evidence.trial.outage_to_ms:
         lost = len(evidence.view.exchange.lost_data)
-        yield Compared(lost > 0, f"{lost} data segments lost in it",
-                       "one or more (in real time it comes when it can)")
+        yield Comparison(lost > 0, f"{lost} data segments lost in it",
+                         "one or more (in real time it comes when it can)")
 
 
-def _compare_schedule(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Writes that found nothing outstanding are on the wire when they were due."""
     late_ms = evidence.view.lateness_ms(0.0 if evidence.exact else 2 * evidence.trial.rtt_ms)
     if late_ms is not None:
-        yield Compared(late_ms <= ON_TIME_MS[evidence.exact], f"{late_ms:.3f} ms late",
-                       f"at most {ON_TIME_MS[evidence.exact]:g}")
+        yield Comparison(late_ms <= ON_TIME_MS[evidence.exact], f"{late_ms:.3f} ms late",
+                         f"at most {ON_TIME_MS[evidence.exact]:g}")
 
 
-def _compare_window(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
     if not evidence.exact:
         return
     wrong = evidence.replayed.mismatches
     first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
              f" {wrong[0].observed}, by the rules {wrong[0].rule}") if wrong else ""
-    yield Compared(not wrong, f"{len(wrong)} of {evidence.replayed.checked} samples differ{first}",
+    yield Comparison(not wrong,
+                     f"{len(wrong)} of {evidence.replayed.checked} samples differ{first}",
                    "none")
 
 
-def _compare_restarts(evidence: TraceEvidence) -> Iterator[Compared]:
+def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
     odd = [restart for restart in evidence.replayed.restarts if not restart.agrees]
     for restart in odd[:MOST_RESTARTS] if evidence.exact else ():
-        yield Compared(False, f"{restart.after}, {restart.flight} segments sent",
-                       f"{restart.rule}, {restart.may_send}",
-                       f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
+        yield Comparison(False, f"{restart.after}, {restart.flight} segments sent",
+                         f"{restart.rule}, {restart.may_send}",
+                         f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
 
 
 def _is_whole(record: TraceRecord) -> bool:

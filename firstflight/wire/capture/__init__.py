@@ -1,1 +1,1 @@
-"""What a command's network really did, from what its kernel wrote: ./run.sh --capture, --report."""
+"""What a command's network really did, from its kernel's capture: ./run.sh --capture, --report."""

@@ -13,29 +13,30 @@ import numpy
 from firstflight.net.headers import ACK, FIN, OPTION_SACK, RST, SYN
 from firstflight.net.path import LEAST_TIMEOUT_US
 from firstflight.net.segments import MS, MSS
-from firstflight.wire.capture.conversations import Ends, TcpPackets
+from firstflight.wire.capture.conversations import Endpoints, TcpPackets
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.pcapng import Flags, Numbers
 
 ARRIVED, UNDER_WAY = "the first copy had arrived", "the first copy was still under way"
 REFUSED, NOT_ANSWERED, RESET, BEFORE, OPEN = (
     "refused", "not answered", "reset", "begun before the capture", "not closed")
-_CAME, _SENT, _LOST = range(3)  # what an event is; those of one moment are in this order
-_AT_ONCE_NS = MS  # what leaves so soon after an acknowledgement was released by it
-_MOST_FRAME_BYTES = 1600  # of a segment that no offload has merged with others
+_CAME, _SENT, _LOST = range(3)  # kinds of events; events of the same time are in this order
+_AT_ONCE_NS = MS  # an acknowledgement released a packet that leaves so soon after it
+_MOST_FRAME_BYTES = 1600  # a larger frame has several segments, merged by an offload
 _LEAST_MSS = 536  # RFC 9293, 3.7.1
 _LARGEST = 1 << 62
 _ELSEWHERE = "lost elsewhere"
-# Queues that tell a sender on their own host what they refuse (NET_XMIT_DROP): TCP has not sent it
-# then, and counts no retransmission. Others say that they are congested (NET_XMIT_CN).
-_TELLING = frozenset(("netem", "tbf", "htb", "hfsc", "prio", "pfifo", "bfifo", "pfifo_fast"))
+# Qdiscs that report a drop to a sender on their own host (NET_XMIT_DROP): for TCP the segment was
+# not sent, so that it counts no retransmission. Others report congestion (NET_XMIT_CN).
+_REPORTING_QDISCS = frozenset(("netem", "tbf", "htb", "hfsc", "prio", "pfifo", "bfifo",
+                               "pfifo_fast"))
 
 
 class Flight(NamedTuple):
     """The data that a side sent before any of its data was acknowledged.
 
-    at_once: whether it ended with a full segment, and the acknowledgement released another one:
-    then the window was what ended it.
+    at_once: whether the window limited it: it ended with a full segment, and the acknowledgement
+    released another one.
     """
 
     bytes: int
@@ -47,8 +48,8 @@ class Flight(NamedTuple):
 class Direction:
     """What one side of a connection sent.
 
-    bytes: new data. mss: of its segments, bytes. retransmitted: segments, by cause. goodput_kbps:
-    of its data, from the first until all is acknowledged; None if that takes no time.
+    bytes: new data. mss: of its segments, bytes. retransmitted: number of segments by cause.
+    goodput_kbps: from the first data until all is acknowledged; None if that takes no time.
     """
 
     bytes: int = 0
@@ -63,11 +64,11 @@ class Direction:
 class ObservedConnection:
     """One connection as it was observed. Times in ns since the epoch.
 
-    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None if it was not
-    observed. state: "" for one that was opened and closed, else what was missing.
+    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None if the handshake was
+    not observed. state: "" if it was opened and closed, else what was missing.
     """
 
-    ends: Ends
+    ends: Endpoints
     begun_ns: int
     ended_ns: int
     handshake_ms: float | None
@@ -86,14 +87,18 @@ class ObservedConnection:
         return self.to_client.retransmitted + self.to_server.retransmitted
 
 
-def observed(connections: Sequence[Ends], packets: TcpPackets, links: Sequence[LinkDirection],
-             data: Numbers) -> list[ObservedConnection | None]:
-    """All connections; None if neither host is known. links: all; data: the file's bytes."""
-    stream = _Stream(packets, links, data, len(connections))
-    down, up = stream.directions()
+def observe_connections(connections: Sequence[Endpoints], packets: TcpPackets,
+                        links: Sequence[LinkDirection], data: Numbers
+                        ) -> list[ObservedConnection | None]:
+    """All connections; None for one of which neither host is known.
+
+    links: all directions of the capture. data: the bytes of its file.
+    """
+    events = _PacketEvents(packets, links, data, len(connections))
+    down, up = events.directions()
     result: list[ObservedConnection | None] = []
-    states, handshakes = stream.states(), stream.handshakes_ns()
-    began, ended = stream.ends_ns()
+    states, handshakes = events.states(), events.handshakes_ns()
+    began, ended = events.ends_ns()
     for number, names in enumerate(connections):
         waited_ns = int(handshakes[number])
         result.append(ObservedConnection(
@@ -102,12 +107,11 @@ def observed(connections: Sequence[Ends], packets: TcpPackets, links: Sequence[L
     return result
 
 
-class _Stream:
-    """What happened to all connections, in one array of events by host and time.
+class _PacketEvents:
+    """The events of all connections in one array, sorted by host and time.
 
-    Host 2 × n is the client of connection n, and sends to the server; 2 × n + 1 is the server.
-    Events are packets that a host sent or that came to it, and those of its own that were lost
-    anywhere.
+    Host 2 × n is the client of connection n, host 2 × n + 1 its server. An event is a packet that
+    the host sent, one that arrived there, or one of the host's that was lost anywhere.
     """
 
     def __init__(self, packets: TcpPackets, links: Sequence[LinkDirection], data: Numbers,
@@ -117,7 +121,7 @@ class _Stream:
         sender = 2 * packets.connection + packets.to_client
         self._number(sender)
         sent = _first_copies(packets.number, self.seq, numpy.flatnonzero(packets.is_sent))
-        came = numpy.flatnonzero(packets.is_come)
+        came = numpy.flatnonzero(packets.has_arrived)
         lost = numpy.flatnonzero(packets.dropped)
         parts = ((came, sender[came] ^ 1, packets.time_ns[came], _CAME),
                  (sent, sender[sent], packets.queued_ns[sent], _SENT),
@@ -132,13 +136,13 @@ class _Stream:
         self.payload = packets.payload_bytes[self.row].astype(numpy.int64)
         self.end = self.seq[self.row] + self.payload
         self.is_data = (self.kind == _SENT) & (self.payload > 0)
-        self.is_come = self.kind == _CAME
+        self.has_arrived = self.kind == _CAME
         self.flags = packets.flags[self.row]
-        self.highest = self._most(numpy.where(self.is_data, self.end, 1))
+        self.highest = self._running_maximum(numpy.where(self.is_data, self.end, 1))
         self.highest_before = numpy.ones_like(self.highest)
         self.highest_before[1:] = numpy.where(self.host[1:] == self.host[:-1],
                                               self.highest[:-1], 1)
-        # A SACK block stands behind timestamps, or alone.
+        # The SACK option follows the timestamps, or is alone.
         first, second = (data[numpy.minimum(packets.options + place, len(data) - 1)]
                          for place in (2, 14))
         sacked = (packets.options_bytes >= 12) & (first == OPTION_SACK) | (
@@ -146,9 +150,9 @@ class _Stream:
         self.sacked = sacked[self.row] & (self.flags & SYN == 0)
 
     def _number(self, sender: Numbers) -> None:
-        """Set seq and ack: relative to each side's SYN, going on above 32 bits; ack -1 for none.
+        """Set seq and ack, relative to each side's SYN and not wrapped; ack is -1 for none.
 
-        Without a SYN its number is taken to be one below the first number observed.
+        Without a SYN its number is taken to be one below the side's first number.
         """
         packets = self.packets
         acks = numpy.flatnonzero(packets.flags & ACK)
@@ -162,30 +166,30 @@ class _Stream:
         self.ack = numpy.full(len(sender), -1)
         self.ack[acks] = _unwrapped(packets.ack[acks], sender[acks] ^ 1, starts)
 
-    def _most(self, values: Numbers) -> Numbers:
-        """The largest so far of each host's; values: -1 or more."""
+    def _running_maximum(self, values: Numbers) -> Numbers:
+        """The largest value of each host up to each event. values: -1 or more."""
         room = int(values.max(initial=0)) + 2
         most: Numbers = numpy.maximum.accumulate(values + self.host * room) - self.host * room
         return most
 
     def _first(self, chosen: Flags) -> Numbers:
-        """The place of each host's first chosen event, or that of no event."""
+        """The place of each host's first chosen event; the number of events if it has none."""
         places = numpy.flatnonzero(chosen)[::-1]
         first = numpy.full(self.hosts, len(self.row))
         first[self.host[places]] = places
         return first
 
     def _last(self, chosen: Flags) -> Numbers:
-        """The place of each host's last chosen event, or -1."""
+        """The place of each host's last chosen event; -1 if it has none."""
         places = numpy.flatnonzero(chosen)
         last = numpy.full(self.hosts, -1)
         last[self.host[places]] = places
         return last
 
     def states(self) -> list[str]:
-        """The state of each connection, in a word."""
+        """The state of each connection, as in ObservedConnection."""
         packets = self.packets
-        there = packets.is_sent | packets.is_come
+        there = packets.is_sent | packets.has_arrived
         bits = numpy.zeros((2, self.hosts // 2), numpy.int64)  # flags by the client, by the server
         numpy.bitwise_or.at(bits, (packets.to_client[there] * 1, packets.connection[there]),
                             packets.flags[there])
@@ -197,9 +201,9 @@ class _Stream:
             [BEFORE, REFUSED, NOT_ANSWERED, RESET, ""], OPEN).tolist())
 
     def ends_ns(self) -> tuple[list[int], list[int]]:
-        """When each connection's first packet was at one of its hosts, and its last one.
+        """The times of each connection's first and last packet at one of its hosts.
 
-        _LARGEST for the first where there is none.
+        The first is _LARGEST for a connection without packets there.
         """
         there = self.kind <= _SENT
         began = numpy.full(self.hosts // 2, _LARGEST)
@@ -209,47 +213,49 @@ class _Stream:
         return began.tolist(), ended.tolist()
 
     def handshakes_ns(self) -> Numbers:
-        """Each connection's time from the client's last SYN to the answer, ns; 0 without both."""
+        """Each connection's time from the client's last SYN to the SYN-ACK, ns; 0 without both."""
         has_syn = self.flags & SYN > 0
         syn = self._last(has_syn & (self.kind == _SENT))[::2]
-        answer = self._first(has_syn & self.is_come)[::2]
+        answer = self._first(has_syn & self.has_arrived)[::2]
         times = numpy.append(self.time_ns, 0)
         return numpy.where((syn >= 0) & (answer < len(self.row)), times[answer] - times[syn], 0)
 
     def directions(self) -> tuple[list[Direction], list[Direction]]:
         """What each connection's server sent, and what its client did."""
-        size = self._whole(self.end, self.is_data, 1) - 1
+        size = self._largest(self.end, self.is_data, 1) - 1
         single = self.is_data & (self.packets.frame_bytes[self.row] <= _MOST_FRAME_BYTES)
         merged = self._first(self.is_data & ~single) < len(self.row)
-        # Bytes of a full segment: of the largest that no offload has merged with others.
-        mss = numpy.maximum(self._whole(self.payload, single, 0),
+        # Bytes of a full segment: those of the largest frame that is a single segment.
+        mss = numpy.maximum(self._largest(self.payload, single, 0),
                             numpy.where(merged, MSS, _LEAST_MSS))
         segments = -(-self.payload // mss[self.host])
         count = numpy.bincount(self.host, segments * self.is_data, self.hosts).astype(int).tolist()
-        took = self._took_ns(size + 1).tolist()
+        took = self._durations_ns(size + 1).tolist()
         flights = self._first_flights(mss, segments)
-        again = set(self.host[self.is_data & (self.seq[self.row] < self.highest_before)].tolist())
+        retransmitting = set(self.host[
+            self.is_data & (self.seq[self.row] < self.highest_before)].tolist())
         directions = []
         for host, (bytes_sent, took_ns) in enumerate(zip(size.tolist(), took)):
             directions.append(Direction(
                 bytes_sent, int(mss[host]), count[host], flights[host],
-                self._retransmitted(host, int(mss[host])) if host in again else Counter(),
+                self._retransmitted(host, int(mss[host])) if host in retransmitting
+                else Counter(),
                 bytes_sent * 8e6 / took_ns if took_ns > 0 else None)
                 if count[host] else Direction())
         return directions[1::2], directions[::2]
 
-    def _whole(self, values: Numbers, chosen: Flags, least: int) -> Numbers:
-        """The largest of each host's chosen values."""
+    def _largest(self, values: Numbers, chosen: Flags, least: int) -> Numbers:
+        """The largest of each host's chosen values, at least `least`."""
         most = numpy.full(self.hosts, least, numpy.int64)
         numpy.maximum.at(most, self.host[chosen], values[chosen])
         return most
 
-    def _took_ns(self, end: Numbers) -> Numbers:
-        """The ns from each host's first data until all is acknowledged, or to its last event.
+    def _durations_ns(self, end: Numbers) -> Numbers:
+        """The time from each host's first data until all is acknowledged, or to its last event.
 
-        end: relative sequence number behind the last byte of each.
+        end: by host, the sequence number behind its last byte.
         """
-        acknowledged = self._most(numpy.where(self.is_come, self.ack[self.row], 0))
+        acknowledged = self._running_maximum(numpy.where(self.has_arrived, self.ack[self.row], 0))
         first, last = self._first(self.is_data), self.begins[1:] - 1
         done = numpy.minimum(self._first(acknowledged >= end[self.host]), last)
         times = numpy.append(self.time_ns, 0)
@@ -260,14 +266,14 @@ class _Stream:
         places = numpy.arange(len(self.row))
         fresh = self.is_data & (self.end > self.highest_before)
         begin = self._first(fresh)
-        end = self._first(self.is_come & ((self.ack[self.row] > 1) | self.sacked)
+        end = self._first(self.has_arrived & ((self.ack[self.row] > 1) | self.sacked)
                           & (places > begin[self.host]))
         flight = fresh & (places < end[self.host])
-        size = self._whole(self.end, flight, 1) - 1
+        size = self._largest(self.end, flight, 1) - 1
         count = numpy.bincount(self.host, segments * flight, self.hosts).astype(int)
         last, following = self._last(flight), self._first(fresh & (places > end[self.host]))
         times = numpy.append(self.time_ns, _LARGEST)
-        # A full one, too: what is shorter may be what Nagle's algorithm held back.
+        # Also a full segment: Nagle's algorithm may have delayed a shorter one.
         payload = numpy.append(self.payload, 0)
         at_once = (payload[following] >= mss) & (last >= 0) & (
             self.payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
@@ -275,7 +281,8 @@ class _Stream:
                 for flight in zip(size.tolist(), count.tolist(), at_once.tolist())]
 
     def _retransmitted(self, host: int, mss: int) -> Counter[str]:
-        """Retransmitted segments by cause: where the first copy was lost, or that it was not."""
+        """A host's retransmitted segments by cause: where the first copy was lost, or not at all.
+        """
         causes: Counter[str] = Counter()
         packets, links = self.packets, self.links
         mine = slice(*self.begins[host:host + 2].tolist())
@@ -284,40 +291,41 @@ class _Stream:
         highest = self.highest_before[data]
         again = numpy.flatnonzero(begins < highest)
         theirs = slice(*self.begins[host ^ 1:(host ^ 1) + 2].tolist())
-        came = theirs.start + numpy.flatnonzero(self.is_come[theirs] & (self.payload[theirs] > 0))
+        came = theirs.start + numpy.flatnonzero(
+            self.has_arrived[theirs] & (self.payload[theirs] > 0))
         came_begins, came_ends = self.seq[self.row[came]], self.end[came]
         lost = self.row[mine][self.kind[mine] == _LOST]
         lost = lost[numpy.lexsort((packets.number[lost], packets.time_ns[lost]))]
         lost_begins = self.seq[lost]
         lost_ends = lost_begins + numpy.maximum(1, packets.payload_bytes[lost])
-        # Of each byte that is sent again: copies that were sent, came and were lost, of all times.
-        missing = (_covering(begins, ends, begins[again])
-                   - _covering(lost_begins, lost_ends, begins[again])
-                   - _covering(came_begins, came_ends, begins[again]))
+        # For each retransmitted byte: copies sent, less those lost and those that arrived, ever.
+        missing = (_count_covering(begins, ends, begins[again])
+                   - _count_covering(lost_begins, lost_ends, begins[again])
+                   - _count_covering(came_begins, came_ends, begins[again]))
         arrived = _first_arrivals(came_begins, came_ends, self.time_ns[came], begins[again])
         passed = numpy.unique(packets.link[self.row[mine]]).tolist()
         corrupting = [links[link].name for link in passed if any(
             "corrupt" in word for queue in links[link].setting.queues for word in queue.also)]
         had_arrived = ARRIVED + (f", or was corrupted, {corrupting[0]}" if corrupting else "")
-        holes: list[tuple[int, int, int]] = []  # what was lost so far: begin, end, which; apart
+        holes: list[tuple[int, int, int]] = []  # bytes lost so far: begin, end, number of the loss
         drops = zip(*(map(int, column) for column in (
             packets.time_ns[lost], packets.number[lost], lost_begins, lost_ends)))
         next_drop, next_lost = next(drops, None), 0
         for turn, place in enumerate(again.tolist()):
             now, begin = int(times[place]), int(begins[place])
             end = int(min(ends[place], highest[place]))
-            # At one time a packet may be dropped, and sent again.
+            # A packet may be dropped and retransmitted at the same time.
             turn_there = now, int(packets.number[self.row[data[place]]])
             while next_drop is not None and next_drop[:2] < turn_there:
                 _, _, lost_begin, lost_end = next_drop
-                _dig(holes, lost_begin, lost_end, next_lost)
+                _add_hole(holes, lost_begin, lost_end, next_lost)
                 next_drop, next_lost = next(drops, None), next_lost + 1
             timer = (", after a timeout" if place and now - int(times[place - 1])
                      >= 1000 * LEAST_TIMEOUT_US else "")
             near = bisect_left(holes, (begin + 1, 0, 0)) - 1
             inside = [hole for hole in holes[max(near, 0):near + 2]
                       if hole[0] < end and hole[1] > begin]
-            if inside and all(self._is_told(int(lost[hole[2]])) for hole in inside):
+            if inside and all(self._was_refused(int(lost[hole[2]])) for hole in inside):
                 continue
             count = -(-(end - begin) // mss)
             cause = (self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
@@ -328,18 +336,19 @@ class _Stream:
             causes[cause + timer] += count
         return causes
 
-    def _is_told(self, row: int) -> bool:
-        """Whether a full queue of the sender's own device refused a packet."""
+    def _was_refused(self, row: int) -> bool:
+        """Whether a full queue of the sender's own device refused a packet, and TCP knows it."""
         packets, queues = self.packets, self.links[self.packets.link[row]].setting.queues
         return bool(queues and packets.is_sent[row] and not packets.at_once[row]
                     and not packets.discarded[row]
-                    and all(queue.kind in _TELLING for queue in queues))
+                    and all(queue.kind in _REPORTING_QDISCS for queue in queues))
 
     def _dropped_behind(self, passed: Sequence[int], is_lost: bool) -> str:
-        """Where what a link delivered was dropped by its receiver, as far as there are such drops.
+        """The cause of a packet that a receiver dropped on arrival; "" if no such drop is left.
 
         The kernel counts these drops by device and reason, not by packet. is_lost: whether the
-        packet is known to be; of one that may have arrived no more than that count.
+        packet is known to be lost; if it may have arrived, no more packets than were counted get
+        this cause.
         """
         for place in passed:
             link = self.links[place]
@@ -357,7 +366,7 @@ class _Stream:
 
 
 def _unwrapped(numbers: Numbers, side: Numbers, starts: Numbers) -> Numbers:
-    """Sequence numbers relative to the start of their side, each near the one before it there."""
+    """Sequence numbers relative to the start of their side, and not wrapped at 32 bits."""
     order = numpy.argsort(side, kind="stable")
     raw, side = numbers[order], side[order]
     begins = numpy.ones(len(raw), bool)
@@ -372,7 +381,7 @@ def _unwrapped(numbers: Numbers, side: Numbers, starts: Numbers) -> Numbers:
 
 
 def _first_copies(number: Numbers, seq: Numbers, rows: Numbers) -> Numbers:
-    """The rows that are no second copy: a duplicate from a queue has the same number."""
+    """The rows without those of duplicates, which have the number of their first copy."""
     order = numpy.lexsort((rows, seq[rows], number[rows]))
     ordered = rows[order]
     is_first = numpy.ones(len(rows), bool)
@@ -382,7 +391,10 @@ def _first_copies(number: Numbers, seq: Numbers, rows: Numbers) -> Numbers:
 
 
 def _first_arrivals(begins: Numbers, ends: Numbers, times: Numbers, bytes_at: Numbers) -> Numbers:
-    """When each byte first came, as far as segments begin alike; _LARGEST for never."""
+    """When each byte first arrived, _LARGEST for never.
+
+    It is exact if retransmissions begin where the original segments began.
+    """
     order = numpy.lexsort((times, begins))
     if not len(order):
         return numpy.full(len(bytes_at), _LARGEST)
@@ -393,14 +405,14 @@ def _first_arrivals(begins: Numbers, ends: Numbers, times: Numbers, bytes_at: Nu
     return numpy.where((place >= 0) & (reaches > bytes_at), times[found], _LARGEST)
 
 
-def _covering(begins: Numbers, ends: Numbers, bytes_at: Numbers) -> Numbers:
-    """How many intervals hold each byte."""
+def _count_covering(begins: Numbers, ends: Numbers, bytes_at: Numbers) -> Numbers:
+    """How many intervals contain each byte."""
     return (numpy.searchsorted(numpy.sort(begins), bytes_at, "right")
             - numpy.searchsorted(numpy.sort(ends), bytes_at, "right"))
 
 
-def _dig(holes: list[tuple[int, int, int]], begin: int, end: int, which: int) -> None:
-    """Add an interval to a sorted list of such that do not overlap: where it lies, it is newer."""
+def _add_hole(holes: list[tuple[int, int, int]], begin: int, end: int, which: int) -> None:
+    """Add an interval to sorted, disjoint ones; it replaces what it overlaps."""
     place = max(bisect_left(holes, (begin, 0, 0)) - 1, 0)
     while place < len(holes) and holes[place][0] < end:
         first, last, older = holes[place]

@@ -1,4 +1,4 @@
-"""The packets of a capture by conversation: TCP connections, flows of datagrams, and the rest."""
+"""Sorts the packets of a capture by conversation: TCP connections, UDP flows, pings, the rest."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.pcapng import Capture, Flags, Numbers
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
-_UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN shows who is
-_UDP_HEADER, _ALIKE_BYTES = 8, 16  # of a datagram's content: so much distinguishes it from others
-_MIX = 0x9E3779B97F4A7C15  # an odd number that spreads what it is multiplied by
-# What one report follows: a stranger's capture may have as many as it has packets.
+_UNKNOWN_PORT = 1024  # without a SYN, an end with this port or a higher one counts as the client
+_UDP_HEADER, _ALIKE_BYTES = 8, 16  # the first bytes of a datagram's content identify it
+_MIX = 0x9E3779B97F4A7C15  # an odd factor that spreads the bits of a hash
+# The most that a report follows: a stranger's capture may have as many as it has packets.
 MOST_CONNECTIONS, MOST_FLOWS = 20_000, 10_000
-_MOST_WAITING = 100_000  # datagrams that may still come; the oldest ones never do
-_AT_ONCE = 100_000  # datagrams that are read in one piece
+_MOST_WAITING = 100_000  # datagrams that may still arrive; older ones are taken for lost
+_AT_ONCE = 100_000  # datagrams that are read at a time
 End = tuple[str, int]  # address and port
 
 
-class Ends(NamedTuple):
-    """Who a TCP connection is between.
+class Endpoints(NamedTuple):
+    """The two ends of a TCP connection.
 
-    client: who sent the first SYN, or the end with the higher port; server: the other; also: other
-    names that a NAT gave one of them. The nodes are those of the hosts, "" if none is known.
+    client: the end that sent the first SYN, or without a SYN the one with the higher port. server:
+    the other end. client_node, server_node: names of their hosts, "" if not known. also: other
+    addresses that a NAT gave to an end.
     """
 
     client: End
@@ -41,19 +42,20 @@ class Ends(NamedTuple):
 
 
 class TcpPackets(NamedTuple):
-    """All packets of TCP connections: arrays with one number for each on each link.
+    """All packets of TCP connections, in arrays: a row for each packet on each link.
 
-    By connection, then in the order in which they came to queues. connection: its place. to_client:
-    which way. is_sent, is_come: whether the link is its sender's, or its receiver's and it came.
-    link: place of the link in the list of all. seq, ack: as they stand in the packet. options:
-    where TCP's options begin in the file, options_bytes: as far as they were kept. number, dropped,
-    at_once, discarded: as in Packets.
+    Rows are sorted by connection, then in the order in which packets came to queues. connection:
+    its place in the list of connections. is_sent: whether the link begins at the packet's sender.
+    has_arrived: whether the link ends at its receiver and the packet arrived. link: place of the
+    link in the list of all. seq, ack: absolute. options: offset of TCP's options in the file.
+    options_bytes: how many of them were kept. number, dropped, at_once, discarded: as number,
+    is_dropped, is_dropped_at_once, is_discarded of Packets.
     """
 
     connection: Numbers
     to_client: Flags
     is_sent: Flags
-    is_come: Flags
+    has_arrived: Flags
     link: Numbers
     time_ns: Numbers
     queued_ns: Numbers
@@ -72,10 +74,10 @@ class TcpPackets(NamedTuple):
 
 @dataclass
 class Flow:
-    """Datagrams one way between two ends, or pings: how many left one host and came to the other.
+    """Datagrams from one end to another, or pings.
 
-    kind: "UDP" or "ping"; a ping comes when its answer does. came: how many; least_ms, sum_ms,
-    longest_ms: of their delays.
+    kind: "UDP" or "ping". came: how many arrived; a ping arrives when its answer does. least_ms,
+    sum_ms, longest_ms: of the delays of those that arrived.
     """
 
     kind: str
@@ -91,7 +93,7 @@ class Flow:
     longest_ms: float = 0.0
 
     def add(self, delay_ms: float) -> None:
-        """One came."""
+        """Note one that arrived."""
         self.came += 1
         self.sum_ms += delay_ms
         self.least_ms, self.longest_ms = (min(self.least_ms, delay_ms),
@@ -100,17 +102,23 @@ class Flow:
 
 @dataclass
 class Conversations:
-    """connections, flows: in the order in which they began. tcp: None without a connection.
-    excluded: packets of none of them, by kind."""
+    """The conversations of a capture.
 
-    connections: list[Ends] = field(default_factory=list)
+    connections, flows: in the order in which they began. tcp: None without a connection.
+    excluded: number of packets in none of them, by kind.
+    """
+
+    connections: list[Endpoints] = field(default_factory=list)
     tcp: TcpPackets | None = None
     flows: list[Flow] = field(default_factory=list)
     excluded: Counter[str] = field(default_factory=Counter)
 
 
 class _Reader:
-    """Arrays of all packets on links, in the order in which they came to queues."""
+    """Reads conversations from arrays of all packets on links.
+
+    Packets are in the order in which they came to queues.
+    """
 
     def __init__(self, capture: Capture, headers: Headers, links: Sequence[LinkDirection]) -> None:
         packets = capture.packets
@@ -130,7 +138,7 @@ class _Reader:
         self.from_node, self.to_node = (numpy.array([places[node] for node in ends] or [0])[
             self.link] for ends in ([direction.from_node for direction in links],
                                     [direction.to_node for direction in links]))
-        # Of an address: the node that first sent from it.
+        # By address, the node that first sent from it.
         self.home = numpy.full(len(headers.addresses) + 1, len(names))
         found, first = numpy.unique(self.headers.source, return_index=True)
         self.home[found] = self.from_node[first]
@@ -171,7 +179,7 @@ class _Reader:
         key = numpy.minimum(one, other) * (int(codes.max()) + 1) + numpy.maximum(one, other)
         seq, flags = headers.u32(headers.body + 4), headers.u16(headers.body + 12) & 0x1FF
         order, link = numpy.argsort(key, kind="stable"), self.link[rows]
-        # A SYN with another number than the one before begins a connection of the same ends.
+        # A SYN with a new sequence number begins another connection of the same ends.
         begins = numpy.zeros(len(rows), bool)
         begins[0], begins[1:] = True, numpy.diff(key[order]) != 0
         opens = numpy.flatnonzero((flags[order] & (SYN | ACK)) == SYN)
@@ -181,7 +189,8 @@ class _Reader:
         begins[opens[1:][again]] = True
         leg = numpy.empty(len(rows), numpy.int64)
         leg[order] = numpy.cumsum(begins) - 1
-        # Legs in the order in which they began; of each the first packet, and its first SYN's.
+        # A leg is a connection between two addresses: with NAT a connection has several. Legs are
+        # in the order in which they began; `firsts` has the first packet of each.
         firsts = numpy.unique(leg, return_index=True)[1]
         if len(firsts) > MOST_CONNECTIONS:
             kept = numpy.isin(leg, leg[numpy.sort(firsts)[:MOST_CONNECTIONS]])
@@ -197,7 +206,7 @@ class _Reader:
         passed: list[set[int]] = [set() for _ in firsts]  # the links of each leg
         for number, at in zip(*numpy.unique(numpy.stack((leg, link)), axis=1).tolist()):
             passed[number].add(at)
-        # Of each connection: client, server, their other names, its links.
+        # Of each connection: client, server, their other addresses, its links.
         clients: list[tuple[int, int, set[int], set[int]]] = []
         known: dict[tuple[int, int], int] = {}  # the connection of a SYN with one of its ends
         for number, first in enumerate(firsts.tolist()):
@@ -207,8 +216,8 @@ class _Reader:
                     _UNKNOWN_PORT, ends[1] & 0xFFFF)):
                 ends = ends[::-1]
             names = [] if syn is None else [(int(seq[syn]), end) for end in ends]
-            # One whose SYN another connection of one of its ends has, too, on other links, is that
-            # one behind NAT.
+            # If a connection of one of its ends has the same SYN on other links, the leg belongs
+            # to that connection, behind a NAT.
             place = next((known[name] for name in names if name in known
                           and passed[number].isdisjoint(clients[known[name]][3])), len(clients))
             if place == len(clients):
@@ -219,7 +228,7 @@ class _Reader:
                                   links | passed[number])
             server[number], place_of[number] = ends[1], place
             known.update((name, place) for name in names)
-        self.result.connections = [Ends(
+        self.result.connections = [Endpoints(
             self._end(client), self._end(goal), self._node(client), self._node(goal),
             tuple(map(self._end, sorted(others)))) for client, goal, others, _ in clients]
         connection, to_client = place_of[leg], sender == server[leg]
@@ -239,7 +248,7 @@ class _Reader:
 
     def _datagrams(self, rows: Numbers) -> None:
         headers, body = self.headers, self.headers.body[rows]
-        # The same datagram on each link that it passes: by what it holds, and how often before.
+        # A hash of each datagram's content: it is the same on every link that it passes.
         content = headers.identification[rows].astype(numpy.uint64)
         for word in range(_UDP_HEADER, _UDP_HEADER + _ALIKE_BYTES, 4):
             kept = headers.u32(body + word) * (word + 4 <= headers.kept[rows])
@@ -267,14 +276,17 @@ class _Reader:
                     is_reply & (self.to_node[rows] == self.home[goal]) & ~self.dropped[rows],
                     (*ends, headers.u16(body + 6)), ends)
 
-    def _match(self, kind: str, rows: Numbers, is_sent: Flags, is_come: Flags,
+    def _match(self, kind: str, rows: Numbers, is_sent: Flags, has_arrived: Flags,
                keys: Sequence[Numbers], ends: Sequence[Numbers]) -> None:
-        """Add flows. keys: by which what comes is what was sent; ends: by which flows differ."""
+        """Add flows, by matching packets that arrive with packets that were sent.
+
+        keys: equal for both. ends: of the flow.
+        """
         flows: dict[tuple[int, ...], Flow] = {}
-        # Of those that are under way, by their key.
+        # By key, the flow and the time of each packet that is under way.
         waiting: OrderedDict[int, deque[tuple[Flow, int]]] = OrderedDict()
-        # At one moment what is sent is first; on a link between two hosts one packet is both.
-        sent, came = numpy.flatnonzero(is_sent), numpy.flatnonzero(is_come)
+        # Sent packets come first: on a link between two hosts a packet is both at the same time.
+        sent, came = numpy.flatnonzero(is_sent), numpy.flatnonzero(has_arrived)
         chosen, is_first = numpy.append(sent, came), numpy.arange(len(sent) + len(came)) < len(sent)
         at = numpy.append(self.packets.queued_ns[rows[sent]], self.packets.time_ns[rows[came]])
         order = numpy.argsort(at, kind="stable")
@@ -310,11 +322,11 @@ class _Reader:
 
 def find_conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]
                        ) -> Conversations:
-    """The packets on the links of a capture, by conversation."""
+    """The conversations of the packets on a capture's links."""
     return _Reader(capture, headers, links).read()
 
 
-def written(end: End) -> str:
-    """An address and a port as people write them."""
+def format_end(end: End) -> str:
+    """An address and a port: "10.0.0.1:80", "[::1]:80"."""
     address, port = end
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

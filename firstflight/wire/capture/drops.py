@@ -1,4 +1,4 @@
-"""Where packets of a command were dropped outside of its queues' limits, and why."""
+"""Where packets of a command were dropped other than by a queue in the network, and why."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from firstflight.findings.findings import Statement
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.spaces import Spaces, nodes
+from firstflight.wire.capture.spaces import NamespaceNames, node_names
 from firstflight.wire.capture.pcapng import Capture
 
-_MOST_HOSTS, _MOST_REASONS = 3, 8  # that a page names
+_MOST_HOSTS, _MOST_REASONS = 3, 8  # a page names so many
 # The kernel's reasons for drops that a program notices (dropreason-core.h), in words.
 LOSSES = {
     "SOCKET_RCVBUF": "the receive buffer of a socket was full",
@@ -32,19 +32,20 @@ LOSSES = {
     "NEIGH_FAILED": "no host answered ARP", "NEIGH_QUEUEFULL": "too many packets waited for ARP"}
 
 
-def drops(capture: Capture, links: Sequence[LinkDirection], spaces: Spaces) -> list[Statement]:
-    """The most surprising first; [] for none."""
-    names = nodes(capture.devices, spaces)
-    return [*_own_queue(links), *_elsewhere(capture, names)]
+def drop_statements(capture: Capture, links: Sequence[LinkDirection], spaces: NamespaceNames
+                    ) -> list[Statement]:
+    """Statements about such drops, the most surprising first; [] for none."""
+    names = node_names(capture.devices, spaces)
+    return [*_drops_of_own_queues(links), *_drops_by_reason(capture, names)]
 
 
-def _own_queue(links: Sequence[LinkDirection]) -> Iterable[Statement]:
-    """A shaper on the sending host itself, whose drops are no losses of a network."""
+def _drops_of_own_queues(links: Sequence[LinkDirection]) -> Iterable[Statement]:
+    """Drops of a shaper on the sending host itself, which are no losses of a network."""
     receiving = Counter(link.to_node for link in links)
     hosts = [link for link in links if receiving[link.from_node] == 1 and link.queue_drops]
     for link in sorted(hosts, key=lambda link: -link.queue_drops)[:_MOST_HOSTS]:
         of_tcp = link.queue_drops - link.udp_drops
-        who = ("whose program is told nothing: no counter of the network has them" if not of_tcp
+        who = ("whose program does not notice: no counter of the network has them" if not of_tcp
                else "whose TCP learns of it at once, and slows down without a loss on the wire")
         mixed = f" ({link.udp_drops} of UDP)" if link.udp_drops and of_tcp else ""
         yield Statement(
@@ -53,8 +54,8 @@ def _own_queue(links: Sequence[LinkDirection]) -> Iterable[Statement]:
             " A bottleneck in the network loses them: put the limit on the switch's port.")
 
 
-def _elsewhere(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement]:
-    """What the kernel dropped in no queue."""
+def _drops_by_reason(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement]:
+    """Packets that the kernel dropped outside of queues, by host and reason."""
     counts = Counter[tuple[str, str]]()
     for device, reason, count in capture.dropped:
         if reason in LOSSES:

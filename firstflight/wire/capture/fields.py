@@ -1,4 +1,4 @@
-"""The headers of all packets of a capture at once: addresses, ports, TCP's header; IPv4, IPv6."""
+"""Reads the headers of all packets of a capture at once: Ethernet, IPv4, IPv6, TCP, UDP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy
 from firstflight.net.headers import ETHERNET_BYTES, IPV4, IPV6, TCP, UDP
 from firstflight.wire.capture.pcapng import Capture, Flags, Numbers
 
-FRAGMENT, OTHER = -1, -2  # in place of a protocol: a fragment; no IP, or cut before its header
+# In place of a protocol: the packet is a fragment; it is not IP, or cut within its headers.
+FRAGMENT, OTHER = -1, -2
 _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)
 _FRAGMENT_HEADER, _MOST_EXTENSIONS = 44, 8
@@ -20,13 +21,14 @@ _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 4, 20, 40, 8, 20
 
 @dataclass(frozen=True)
 class Headers:
-    """Arrays with one number for each packet.
+    """The headers of all packets, in arrays with one number for each packet.
 
-    kind: EtherType behind VLANs. is_tagged: whether it has a VLAN. protocol: of IP, or FRAGMENT,
-    or OTHER. source, destination: places in `addresses`, -1 without IP. from_port,
-    to_port: of TCP and UDP. header_bytes: of all headers, Ethernet's included; payload_bytes:
-    behind them. body: where the transport's header begins in the file; kept: bytes of it.
-    identification: of IPv4. addresses: as text. byte, u16, u32: read the file at some places.
+    kind: EtherType behind VLAN tags. is_tagged: whether it has a VLAN tag. protocol: IP's, or
+    FRAGMENT, or OTHER. source, destination: places in `addresses`, -1 without IP. from_port,
+    to_port: of TCP and UDP. header_bytes: all headers, Ethernet's included. payload_bytes: bytes
+    behind them. body: offset of the transport's header in the file. kept: captured bytes from
+    there on. identification: of IPv4. addresses: as text. byte, u16, u32: numbers at offsets of
+    the file.
     """
 
     kind: Numbers
@@ -45,10 +47,11 @@ class Headers:
     byte: Callable[[Numbers], Numbers]
 
     def u16(self, at: Numbers) -> Numbers:
-        """Big-endian."""
+        """The numbers of 16 bits at these offsets, big-endian."""
         return self.byte(at) << 8 | self.byte(at + 1)
 
     def u32(self, at: Numbers) -> Numbers:
+        """The numbers of 32 bits at these offsets, big-endian."""
         return self.u16(at) << 16 | self.u16(at + 2)
 
     def at(self, places: Numbers | Flags) -> Headers:
@@ -61,8 +64,8 @@ class Headers:
                        kept=self.kept[places], identification=self.identification[places])
 
 
-def headers(capture: Capture) -> Headers:
-    """The headers of all packets."""
+def read_headers(capture: Capture) -> Headers:
+    """The headers of all packets of a capture."""
     packets, data = capture.packets, capture.data
     last = max(len(data) - 1, 0)
 
@@ -85,7 +88,7 @@ def headers(capture: Capture) -> Headers:
     protocol = numpy.where(is_4, byte(network + 9), OTHER)
     protocol[is_4 & ((u16(network + 6) & 0x3FFF) != 0)] = FRAGMENT
     body = network + own
-    whole = u16(network + 2)  # of IP; 0 stands for more than 64 kB, as offloads make them
+    whole = u16(network + 2)  # IP's length; 0 for an offloaded packet of more than 64 kB
     if is_6.any():
         long, six = u16(network + 4), network + _IPV6_BYTES
         following = byte(network + 6)
@@ -125,7 +128,7 @@ def headers(capture: Capture) -> Headers:
 
 
 def _codes(data: Numbers, at: Numbers, size: int, addresses: dict[bytes, int]) -> Numbers:
-    """The places of addresses in `addresses`, to which new ones are added."""
+    """The places of addresses in `addresses`; new ones are added to it."""
     if not len(at):
         return at
     whole = data[at[:, None] + numpy.arange(size)].view(f"V{size}").ravel()

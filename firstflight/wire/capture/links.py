@@ -1,4 +1,4 @@
-"""What each link of a command's network did, compared with how it was set."""
+"""Compares what each link of a command's network did with its settings."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy
 
 from firstflight.net.headers import ICMPV6, UDP
 from firstflight.net.link import Link
-from firstflight.wire.capture.direction import WINDOW_NS, LinkDirection, highest_kbps, queued
+from firstflight.wire.capture.direction import WINDOW_NS, LinkDirection, highest_kbps, queue_lengths
 from firstflight.wire.capture.fields import Headers
-from firstflight.wire.capture.misplaced import FEW, misplaced
+from firstflight.wire.capture.misplaced import FEW, note_misplaced
 from firstflight.wire.capture.pcapng import Capture, Device, Flags, Numbers, Packets
-from firstflight.wire.capture.qdiscs import PLAIN, DeviceSetting, rate_words
-from firstflight.wire.capture.spaces import Spaces, nodes
+from firstflight.wire.capture.qdiscs import PLAIN, DeviceSetting, format_rate
+from firstflight.wire.capture.spaces import NamespaceNames, node_names
 from firstflight.wire.delivery.packet_path import Deviation, Frame, delivery_of, examples
 
-# Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
-# queues and programs a packet may leave by so much later than its queue alone would let it.
+# With many queues and programs a packet may leave so much later than its queue alone requires:
+# timers of a guest wait for each other, and a failing system call takes a microsecond.
 _LATE_NS = 50_000
-# The kernel's reasons for drops of what a device has just received.
+# The kernel's reasons for dropping a packet that a device has just received.
 ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "IP_RPFILTER", "IP_INNOROUTES", "OVS_DROP_METER",
               "OVS_DROP_LAST_ACTION", "OVS_DROP_EXPLICIT")
-_AT_ONCE = 1e12  # kbit/s: a rate with which nothing takes time
-MOST_JUDGED = 200_000  # packets of a direction that are compared one by one: the first ones
-_LIKELY = 4.0  # standard deviations that a share of losses may be off by chance
-_VLAN_BYTES = 4  # a tag that a device adds when it sends: no queue counts it
-_LEAST_OWN = 130  # of ICMPv6's types: multicast listeners and neighbours (RFC 2710, 4861)
+_AT_ONCE = 1e12  # kbit/s: at this rate sending takes no time
+MOST_JUDGED = 200_000  # the first packets of a direction are compared one by one
+_LIKELY = 4.0  # standard deviations: chance explains such a deviation of the share of losses
+_VLAN_BYTES = 4  # of a tag that a device adds as it sends: no queue counts it
+_LEAST_OWN = 130  # ICMPv6's types from here on: multicast listeners, neighbours (RFC 2710, 4861)
 _NEVER = 1 << 62
 _MOST_OWN = 12  # packets that a kernel sends by itself on a new device
 
 
-def links(capture: Capture, headers: Headers, spaces: Spaces,
-          proceed: Callable[[str], None] = lambda what: None) -> list[LinkDirection]:
-    """Both directions of each veth pair in the order in which they were made; what else is set.
+def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
+                  proceed: Callable[[str], None] = lambda what: None) -> list[LinkDirection]:
+    """Both directions of each veth pair, in the order of creation, and other devices with a qdisc.
 
-    proceed: takes how far it is.
+    proceed: called with a text about the progress.
     """
-    names = nodes(capture.devices, spaces)
+    names = node_names(capture.devices, spaces)
     packets = capture.packets
     own_bytes = numpy.maximum(packets.segments - 1, 0) * headers.header_bytes
     wire_bytes = packets.frame_bytes + own_bytes
@@ -48,7 +48,11 @@ def links(capture: Capture, headers: Headers, spaces: Spaces,
     is_own = (headers.protocol == ICMPV6) & (headers.byte(headers.body) >= _LEAST_OWN)
     order = numpy.argsort(packets.device, kind="stable")
     ends = numpy.searchsorted(packets.device[order], numpy.arange(len(capture.devices) + 1))
-    directions, some_stay = [], _some_stay(packets)
+    # The kernel writes a packet down when it leaves a queue. A number without a packet means that
+    # packets were still queued at the end.
+    numbers = numpy.unique(packets.number[packets.number != 0])
+    are_some_queued = bool(numbers.size and numbers[-1] > numbers.size)
+    directions: list[LinkDirection] = []
     for device in capture.devices:
         state = device.state
         peer = None if state is None or state.peer is None or state.kind != "veth" \
@@ -68,33 +72,27 @@ def links(capture: Capture, headers: Headers, spaces: Spaces,
                                        if number == state.peer and reason in ON_ARRIVAL})
         link.udp_drops = int((~link.packets.accepted & link.packets.is_dropped & (
             headers.protocol[places] == UDP)).sum())
-        link.settings = _in_effect(device.settings, link.packets)
+        link.settings = _effective_settings(device.settings, link.packets)
         both = [device, *([capture.devices[state.peer]] if peer and state.peer is not None else [])]
         link.down_ns = [times for end in both for times in _down_ns(end)]
         _observe(link)
-        _judge(link, some_stay)
+        _judge(link, are_some_queued)
         _note_down(link, both)
-        misplaced(link, device, capture)
+        note_misplaced(link, device, capture)
         directions.append(link)
         proceed(f"{len(directions)} directions of links")
     return directions
 
 
-def _some_stay(packets: Packets) -> bool:
-    """Whether packets were in some queue at the end: a packet is written down when it leaves."""
-    numbers = numpy.unique(packets.number[packets.number != 0])
-    return bool(numbers.size and numbers[-1] > numbers.size)
-
-
-def _known(came: LinkDirection) -> LinkDirection:
-    """The link without drops after the last packet that left: what stays may fill the queue."""
+def _without_last_drops(came: LinkDirection) -> LinkDirection:
+    """The link without drops after the last packet that left: queued packets may explain them."""
     packets = came.packets
     last_ns = packets.queued_ns[~packets.is_dropped].max(initial=0)
     return came.select(~packets.is_dropped | (packets.queued_ns <= last_ns))
 
 
 def _down_ns(device: Device) -> list[tuple[int, int]]:
-    """When a device was down after it had been up: from, to."""
+    """When a device was down after it had been up: from and to, ns."""
     first = next((place for place, state in enumerate(device.states) if state.is_up), 0)
     states = device.states[first:]
     ends = [*(state.time_ns for state in states[1:]), _NEVER]
@@ -109,7 +107,7 @@ def _is_within(times: Numbers, intervals: Sequence[tuple[int, int]]) -> Flags:
 
 
 def _note_down(link: LinkDirection, ends: Sequence[Device]) -> None:
-    """Packets that were dropped since an end of the link was down."""
+    """Note packets that were dropped because an end of the link was down."""
     packets = link.packets
     for device in ends:
         count = int((_is_within(packets.time_ns, _down_ns(device)) & packets.is_dropped
@@ -120,6 +118,7 @@ def _note_down(link: LinkDirection, ends: Sequence[Device]) -> None:
 
 
 def _observe(link: LinkDirection) -> None:
+    """Count what happened to the packets of a link."""
     packets, dropped = link.packets, link.packets.is_dropped
     sent = ~dropped
     link.sent, link.sent_bytes = int(sent.sum()), int(link.wire_bytes[sent].sum())
@@ -133,28 +132,30 @@ def _observe(link: LinkDirection) -> None:
     if len(waits):
         link.least_ms, link.longest_ms = int(waits.min()) / 1e6, int(waits.max()) / 1e6
     link.highest_kbps = highest_kbps(packets.time_ns[sent], link.wire_bytes[sent])
-    link.most_queued = max(queued(packets)[1], default=0)
+    link.most_queued = max(queue_lengths(packets)[1], default=0)
 
 
-def _in_effect(settings: Sequence[DeviceSetting], packets: Packets) -> tuple[DeviceSetting, ...]:
+def _effective_settings(settings: Sequence[DeviceSetting], packets: Packets
+                        ) -> tuple[DeviceSetting, ...]:
     """The settings under which packets came, each with its last counters."""
     effective: list[DeviceSetting] = []
     begins = [setting.time_ns for setting in settings]
     under = numpy.maximum(numpy.searchsorted(begins, packets.queued_ns, "right") - 1, 0)
     counts = numpy.bincount(under, minlength=len(settings))
     for setting, count in zip(settings, counts):
-        # A netem that was made again has other random numbers.
+        # A netem that was replaced by an equal one has other random numbers.
         if effective and effective[-1].is_same(setting) and (
                 effective[-1].seeds == setting.seeds or not setting.loss_percent):
-            effective[-1] = replace(_counted(effective[-1], setting),
+            effective[-1] = replace(_with_counters(effective[-1], setting),
                                     time_ns=effective[-1].time_ns, command=effective[-1].command)
         elif count or setting is settings[-1]:
             effective.append(setting)
     return tuple(effective)
 
 
-def _counted(before: DeviceSetting, after: DeviceSetting) -> DeviceSetting:
-    """The later of two that are alike, with what either has counted: a new one begins at 0."""
+def _with_counters(before: DeviceSetting, after: DeviceSetting) -> DeviceSetting:
+    """The later of two equal settings, with the larger counters: those of a new qdisc begin at 0.
+    """
     counts = {(queue.kind, queue.handle): queue.packets for queue in before.queues}
     return replace(after, queues=tuple(
         replace(queue, packets=max(queue.packets, counts.get((queue.kind, queue.handle), 0)))
@@ -163,28 +164,33 @@ def _counted(before: DeviceSetting, after: DeviceSetting) -> DeviceSetting:
 
 # As set, and as observed ----------------------------------------------------------------
 
-def _judge(link: LinkDirection, some_stay: bool) -> None:
+def _judge(link: LinkDirection, are_some_queued: bool) -> None:
+    """Compare a link's packets with its settings, and one by one if its queues are modelled.
+
+    are_some_queued: whether packets were in some queue at the end of the capture.
+    """
     packets = link.packets
     for place, setting in enumerate(link.settings):
         until = link.settings[place + 1].time_ns if place + 1 < len(link.settings) else math.inf
         since = setting.time_ns if place else 0
-        _compare(link, setting,
-                 link.select((since <= packets.queued_ns) & (packets.time_ns < until)))
+        _compare_totals(link, setting,
+                        link.select((since <= packets.queued_ns) & (packets.time_ns < until)))
     since = link.set_since_ns
     if not _is_fresh(link.setting, link.select(packets.queued_ns <= since)):
         link.unjudged = "its settings changed meanwhile"
-    elif link.setting.way is None:
-        link.unjudged = link.setting.unknown
+    elif link.setting.link is None:
+        link.unjudged = link.setting.unmodelled
     elif not link.wrong and packets.size:
         came = link.select(packets.queued_ns > since)
-        _follow(link, link.setting.way, _known(came) if some_stay else came)
+        _compare_packets(link, link.setting.link,
+                         _without_last_drops(came) if are_some_queued else came)
 
 
 def _is_fresh(setting: DeviceSetting, before: LinkDirection) -> bool:
-    """Whether a setting began with an empty queue and a whole burst.
+    """Whether a setting began with an empty queue and a full bucket.
 
-    before: the packets that came until then, such as those that the kernel sends by itself between
-    two commands of tc.
+    before: the packets that came until then, such as those that the kernel sends between two
+    commands of tc.
     """
     if not before.packets.size:
         return True
@@ -193,15 +199,15 @@ def _is_fresh(setting: DeviceSetting, before: LinkDirection) -> bool:
     return left_ns + spent_ns < setting.time_ns
 
 
-def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -> None:
-    """Note what a setting did not do to the packets that came under it."""
+def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -> None:
+    """Note how the packets under a setting differ from it: unused qdiscs, delay, rate, losses."""
     packets, sent = came.packets, ~came.packets.is_dropped
     count = int(sent.sum())
     if count < 2:
         return
     wrong = link.wrong
     shaping = [queue for queue in setting.queues if queue.kind not in PLAIN]
-    # A few are the kernel's own, which go another way than data where priorities decide.
+    # A few of the kernel's own packets may pass it: priorities may send them another way than data.
     unused = [queue for queue in shaping if queue.words != queue.kind
               and queue.packets <= min(FEW * count, _MOST_OWN)]
     is_shaped = any(queue.is_shaping and queue not in unused for queue in setting.queues)
@@ -219,9 +225,9 @@ def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -
                                                          came.queue_bytes[sent])
     room_kbps = (setting.burst_bytes + 2 * int(came.queue_bytes.max())) * 8e6 / WINDOW_NS
     if highest and not is_reordered and highest > rate_kbps * 1.001 + room_kbps:
-        wrong.append(f"{rate_words(highest)} in a second, and {rate_words(rate_kbps)} are set")
+        wrong.append(f"{format_rate(highest)} in a second, and {format_rate(rate_kbps)} are set")
     share = (setting.loss_percent or 0.0) / 100
-    entered = packets.size  # loss comes before the limit: what a full queue dropped had its chance
+    entered = packets.size  # random loss comes before the queue's limit, so it may hit all of them
     lost = int(packets.is_dropped_at_once.sum())
     spread = _LIKELY * math.sqrt(entered * share * (1 - share)) + _LIKELY if share else 0.0
     if share and abs(lost - entered * share) > spread:
@@ -229,12 +235,12 @@ def _compare(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -
                      f" {setting.loss_percent:g} % are set")
 
 
-def _follow(link: LinkDirection, way: Link, came: LinkDirection) -> None:
+def _compare_packets(link: LinkDirection, modelled: Link, came: LinkDirection) -> None:
     """Compare each packet with what the queues have to do with it (wire.delivery)."""
-    # What is discarded with its link has filled the queue until then.
+    # Packets that were discarded with their link have filled the queue until then.
     until = came.packets.queued_ns[came.packets.is_discarded].min(initial=1 << 62)
     came = came.select((came.packets.number != 0) & (came.packets.queued_ns < until))
-    if came.packets.size > MOST_JUDGED:  # what comes later has no effect on them
+    if came.packets.size > MOST_JUDGED:  # later packets have no effect on the first ones
         last = numpy.partition(came.packets.number, MOST_JUDGED - 1)[MOST_JUDGED - 1]
         came = came.select(came.packets.number <= last)
     packets = came.packets
@@ -248,11 +254,11 @@ def _follow(link: LinkDirection, way: Link, came: LinkDirection) -> None:
                              & ~_is_within(packets.time_ns, link.down_ns)]
         deviations = [Deviation(int(frame), "waited or was dropped") for frame in late]
     else:
-        if math.isinf(way.rate_kbps):
-            way = replace(way, rate_kbps=_AT_ONCE)
+        if math.isinf(modelled.rate_kbps):
+            modelled = replace(modelled, rate_kbps=_AT_ONCE)
         sent = _frames(came, order, packets.queued_ns)
         left = _frames(came, numpy.flatnonzero(~packets.is_dropped), packets.time_ns)
-        delivery = delivery_of(sent, left, way, _LATE_NS)
+        delivery = delivery_of(sent, left, modelled, _LATE_NS)
         deviations = delivery.deviations
         link.worst_us = delivery.worst_ns / 1000
     if deviations:

@@ -1,4 +1,4 @@
-"""What was set on a device and cannot do what is likely meant, and what it does besides."""
+"""Finds settings of a device that cannot do what their author most likely meant."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy
 from firstflight.net.tc import FULL_FRAME_BYTES, TICK_NS
 from firstflight.wire.capture.direction import LinkDirection, most_bytes
 from firstflight.wire.capture.pcapng import Capture, Device, DeviceState
-from firstflight.wire.capture.qdiscs import DeviceSetting, rate_words
+from firstflight.wire.capture.qdiscs import DeviceSetting, format_rate
 
-FEW = 0.1  # of the packets: a setting that fewer came under was hardly there
-MICROSECONDS = "microseconds"  # of the hints of a script: it has delays in them
-# What tc takes a delay without a unit for: until iproute2 6.1 the first, in 6.15 the second.
+FEW = 0.1  # of the packets: with a smaller share a setting hardly mattered
+MICROSECONDS = "microseconds"  # a hint about a script: it gives delays in microseconds
+# The unit that tc assumes for a delay without one: in iproute2 6.1 and before, and in 6.15.
 WITHOUT_UNIT = {"µs": "microseconds", "ns": "nanoseconds"}
 _BYTE_RATE = re.compile(r"\brate\s+([\d.]+)([kmg]?)bps\b", re.IGNORECASE)  # tc's bytes a second
-_WITH_UNIT = r"\bdelay\s+[\d.]+\s*[a-zµ]+"  # in the words of a tc
-_SWITCHES = ("bridge", "openvswitch")  # devices that stand for a switch
-_QUEUE_PACKETS = 1000  # txqueuelen of a veth device that nobody changed
-_SHARE = 0.25  # of a queue's packets: if fewer propagate, nobody has to know
+_WITH_UNIT = r"\bdelay\s+[\d.]+\s*[a-zµ]+"  # a delay in a command of tc
+_SWITCHES = ("bridge", "openvswitch")  # kinds of devices that are a switch's own
+_QUEUE_PACKETS = 1000  # default txqueuelen of a veth device
+_SHARE = 0.25  # of a queue's packets: a remark is made if more of them only propagate
 _USUAL_BURST_BYTES = 15_000  # Mininet's
-_SHORT_NS = 100_000_000  # in which a burst passes
-_HIDDEN = 0.5  # of what was sent: a burst with so much hides the rate
+_SHORT_NS = 100_000_000  # a burst passes in so short a time
+_HIDDEN = 0.5  # of the bytes sent: a burst of so many hides the rate
 _MOST_COMMAND = 90  # characters
 
 
-def misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
-    """Note in wrong, advice and remarks of a link what was set and does not do what is meant."""
+def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
+    """Add such settings to a link's wrong, advice and remarks."""
     state = device.state
     if state is None:
         return
@@ -48,14 +48,15 @@ def misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
                           " dropped there")
 
 
-def command_words(command: str) -> str:
-    """A command in brackets, as a message may have it; "" for none."""
+def in_brackets(command: str) -> str:
+    """A command in brackets behind a space, cut if it is long; "" for no command."""
     shown = command if len(command) <= _MOST_COMMAND else f"{command[:_MOST_COMMAND]}…"
     return f" ({shown})" if command else ""
 
 
 def _note_device(link: LinkDirection, device: Device, state: DeviceState, capture: Capture
                  ) -> None:
+    """Note settings on a switch's own device, or on one that no packet uses."""
     shaped = [setting for setting in device.settings if setting.is_shaping]
     has_ports = any(other.name.startswith(f"{state.name}-eth") for other in capture.devices)
     if shaped and (state.kind in _SWITCHES or has_ports and not link.receiver):
@@ -65,10 +66,10 @@ def _note_device(link: LinkDirection, device: Device, state: DeviceState, captur
         link.wrong.append(f"{shaped[-1].words}: never used, no packet came to {link.sender}")
 
 
-# Settings that went ---------------------------------------------------------------------
+# Settings that were replaced ------------------------------------------------------------
 
 def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Note a limit that acted for a while, and without which later packets passed."""
+    """Note a limit that was replaced or removed, so that later packets passed without it."""
     queued_ns = link.packets.queued_ns
     for place, (before, after) in enumerate(pairwise(settings), start=1):
         if not _lost(before, after):
@@ -82,17 +83,18 @@ def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> No
         under = int(((queued_ns >= since_ns) & (queued_ns < after.time_ns)).sum())
         how = f"replaced by {later.words}" if later.is_shaping else "removed"
         words = (f"{before.words}: {how} {(after.time_ns - since_ns) / 1e9:.3g} s after it was set"
-                 f"{command_words(after.command)}; {under} packets came under it, {came} later")
+                 f"{in_brackets(after.command)}; {under} packets came under it, {came} later")
         (link.wrong if under <= FEW * came else link.remarks).append(words)
         return
 
 
 def _keys(setting: DeviceSetting) -> set[tuple[str, int]]:
+    """Kind and handle of each qdisc or class that shapes."""
     return {(queue.kind, queue.handle) for queue in setting.queues if queue.is_shaping}
 
 
 def _lost(before: DeviceSetting, after: DeviceSetting) -> bool:
-    """Whether what limited packets before is not there after, but was not only extended."""
+    """Whether a qdisc or class that limited packets before is missing after."""
     return bool(_keys(before) - _keys(after))
 
 
@@ -104,14 +106,14 @@ def _limits(setting: DeviceSetting) -> set[str]:
 
 
 def _most_used(settings: Sequence[DeviceSetting], link: LinkDirection) -> DeviceSetting:
-    """The one that most packets came under."""
+    """The setting under which most packets came."""
     begins = [setting.time_ns for setting in settings]
     places = numpy.searchsorted(numpy.sort(link.packets.queued_ns), begins)
     return settings[int(numpy.diff(places, append=link.packets.size).argmax())]
 
 
 def _since_ns(settings: Sequence[DeviceSetting]) -> int:
-    """Since when the last of them, or a part of it, has been there."""
+    """Since when the last setting has been there, or a part of it."""
     since_ns = settings[-1].time_ns
     for earlier, later in pairwise(reversed(settings)):
         if not _keys(later) or _lost(later, earlier):
@@ -120,10 +122,10 @@ def _since_ns(settings: Sequence[DeviceSetting]) -> int:
     return since_ns
 
 
-# What was meant otherwise ---------------------------------------------------------------
+# Settings that are probably not meant ---------------------------------------------------
 
 def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Whole numbers of µs or ns, as a delay without a unit gives them."""
+    """Note delays in whole µs or ns: tc takes a delay without a unit for that."""
     delays_ns = {queue.delay_ms * 1e6 for setting in settings for queue in setting.queues
                  if setting.is_shaping and 0 < queue.delay_ms < 1}
     if any(re.search(_WITH_UNIT, setting.command) for setting in settings):
@@ -136,19 +138,19 @@ def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -
 
 
 def _note_byte_rates(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Rates in bps, which tc reads as bytes a second, and people write for bits."""
+    """Note rates in bps: tc reads bytes a second, and people write it for bits."""
     for setting in settings:
         if match := _BYTE_RATE.search(setting.command):
             number, unit = match[1], match[2].lower()
             kbps = 8 * float(number) * {"": 0.001, "k": 1, "m": 1e3, "g": 1e6}[unit] \
                 if re.fullmatch(r"\d+\.?\d*", number) else setting.rate_kbps
             link.advice.append(f"{match[0]}: bps are bytes a second for tc, which set"
-                               f" {rate_words(kbps)}; did you mean {number}{unit}bit?")
+                               f" {format_rate(kbps)}; did you mean {number}{unit}bit?")
             return
 
 
 def _note_limits(link: LinkDirection, state: DeviceState) -> None:
-    """Lengths of queues that never fill."""
+    """Note limits of queues that never fill."""
     setting = link.setting
     limits = [q.limit_packets for q in setting.queues if q.kind == "netem" and q.limit_packets]
     for queue in setting.queues:
@@ -167,7 +169,10 @@ def _note_limits(link: LinkDirection, state: DeviceState) -> None:
 
 
 def _note_full_delay(link: LinkDirection) -> None:
-    """netem's limit counts what is on its way as well: it may be too short for the rate."""
+    """Note a limit of netem that is too short for its delay and rate.
+
+    The limit counts packets that propagate as well as those that wait.
+    """
     setting = link.setting
     for netem in setting.used:
         if netem.kind != "netem" or not netem.limit_packets or not netem.delay_ms or (
@@ -177,14 +182,14 @@ def _note_full_delay(link: LinkDirection) -> None:
         carried = limit / netem.delay_ms * 1000  # packets a second
         wanted = setting.rate_kbps * 1000 / 8 / FULL_FRAME_BYTES
         words = f"{limit} packets at {delay} are {carried:.0f} packets a second"
-        full = rate_words(carried * FULL_FRAME_BYTES * 8 / 1000)
+        full = format_rate(carried * FULL_FRAME_BYTES * 8 / 1000)
         if math.isinf(wanted):
             link.wrong.append(f"its delay and its limit carry no more: {words} ({full} of full"
                               f" packets); {link.queue_drops} were dropped: raise netem's limit"
                               " (max_queue_size)")
         elif carried < wanted:
             link.wrong.append(f"this link cannot carry its rate: {words}, {full} of full packets,"
-                              f" and {rate_words(setting.rate_kbps)} are set; {link.queue_drops}"
+                              f" and {format_rate(setting.rate_kbps)} are set; {link.queue_drops}"
                               " were dropped: raise netem's limit (max_queue_size)")
         elif wanted >= _SHARE * carried:
             link.remarks.append(f"of the {limit} packets that its queue holds,"
@@ -194,7 +199,7 @@ def _note_full_delay(link: LinkDirection) -> None:
 
 
 def _note_bursts(link: LinkDirection) -> None:
-    """Bursts below one packet, and those that hide a rate."""
+    """Note bursts that are smaller than a packet, or so large that they hide the rate."""
     setting, dropped = link.setting, link.packets.is_dropped
     for queue in setting.used:
         if queue.kind != "tbf" or not queue.burst_bytes:
@@ -218,7 +223,7 @@ def _note_bursts(link: LinkDirection) -> None:
 
 
 def _note_order(link: LinkDirection) -> None:
-    """Packets that overtake others, where nobody has set that."""
+    """Note packets that overtake others although no reordering was set."""
     setting = link.setting
     if any("reorder" in word for queue in setting.used for word in queue.also):
         return

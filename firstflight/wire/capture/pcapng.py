@@ -1,7 +1,7 @@
-"""Reads capture.pcapng: what the kernel for commands wrote of a command's network.
+"""Reads capture.pcapng, in which the kernel for commands records a command's network.
 
-The format is pcapng (draft-ietf-opsawg-pcapng); what stands in its options and blocks for local
-use is written by vtime/kernel/capture.c. The file is a stranger's: each length in it is checked.
+The format is pcapng (draft-ietf-opsawg-pcapng), with options and blocks for local use that
+vtime/kernel/capture.c defines. The file may come from a stranger: each length in it is checked.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.errors import FirstFlightError
-from firstflight.wire.capture.qdiscs import DeviceSetting, parsed
+from firstflight.wire.capture.qdiscs import DeviceSetting, parse_setting
 
 NAME = "capture.pcapng"
 _SECTION, _INTERFACE, _PACKET, _OWN = 0x0A0D0D0A, 1, 6, 0x80004646
 _DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID = range(1, 9)
 _BYTE_ORDER = 0x1A2B3C4D
 _BLOCK = struct.Struct("<II")  # type, length of the whole block
-# Of a packet's block, in words of four bytes: device, time (high, low), bytes kept and of all.
+# The head of a packet's block, in words of 4 bytes: device, time (high, low), bytes kept, length.
 _HEAD_WORDS = 5
-# Behind its bytes, in words: epb_flags, then the option with what its queue did (0x8001).
+# Behind the packet's bytes, in words: epb_flags, then the option about its queue (0x8001).
 _FLAGS_OPTION, _QUEUE_OPTION = 4 << 16 | 2, 32 << 16 | 0x8001
 _OPTION_WORDS = 11
 _OWN_HEAD = struct.Struct("<HxxIQ")
@@ -38,23 +38,24 @@ _LEAST_BLOCK, _MOST_BLOCK = 12, 1 << 17
 _MOST_BYTES = 1 << 35
 MOST_BLOCKS = 50_000  # of settings and commands, which are kept one by one
 
-Numbers = NDArray[Any]  # whole ones, of 64 bits, or of 32 where that is enough
+Numbers = NDArray[Any]  # whole numbers of 64 bits, or of 32 if that is enough
 Flags = NDArray[numpy.bool_]
 
 
 class NoCapture(FirstFlightError):
-    """The file is none that ./run.sh --capture wrote."""
+    """The file was not written by ./run.sh --capture."""
 
 
 class Packets(NamedTuple):
-    """Packets that left a device, or were dropped in its queue, one in each place of the arrays.
+    """Packets that left a device or were dropped in its queue, in arrays with one row a packet.
 
-    device: its number. time_ns: when it left or was dropped, queued_ns: when it came to the queue,
-    since the epoch by the guest's clock. number: in the order of coming to a queue of any device;
-    0 for one that never came to one. frame: in the file, from 1, as Wireshark counts. accepted: the
-    root qdisc took it. reason: why the kernel dropped it, 0 if it left. segments: how many TCP
-    segments it is, as offloads make them; 0 for one. frame_bytes: on the wire, Ethernet header
-    included. place, kept: where its first bytes begin in the file's, and how many there are.
+    device: its number. time_ns: when the packet left or was dropped; queued_ns: when it came to
+    the queue; both since the epoch, on the guest's clock. number: counts packets of all devices as
+    they come to a queue, from 1; 0 for a packet that came to no queue. frame: in the file, from 1,
+    as Wireshark counts. accepted: whether the root qdisc took it. reason: the kernel's reason for
+    dropping it, 0 if it left. segments: number of TCP segments in an offloaded packet; 0 for one.
+    frame_bytes: on the wire, Ethernet header included. place, kept: offset and number of its
+    captured bytes in the file.
     """
 
     device: Numbers
@@ -71,11 +72,11 @@ class Packets(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many."""
+        """The number of packets."""
         return len(self.device)
 
     def at(self, places: Numbers | Flags | slice) -> Packets:
-        """Those in some places, or those for which an array is true."""
+        """Some of the packets, by their places or by an array of truth values."""
         return Packets(*(column[places] for column in self))
 
     @property
@@ -84,7 +85,7 @@ class Packets(NamedTuple):
 
     @property
     def is_dropped_at_once(self) -> Flags:
-        """Packets that were dropped on arrival although the queue had room: by random loss."""
+        """Packets that were dropped as they came although the queue had room: by random loss."""
         dropped: Flags = self.is_dropped & self.accepted & (self.time_ns == self.queued_ns)
         return dropped
 
@@ -97,7 +98,7 @@ class Packets(NamedTuple):
 
 
 def packets_of(**columns: list[int]) -> Packets:
-    """Packets by hand: a column that is not named has zeros."""
+    """Packets from lists by name; a column that is not given has zeros."""
     count = max(map(len, columns.values()), default=0)
     return Packets(*(numpy.array(columns.get(name, [0] * count),
                                  bool if name == "accepted" else numpy.int64)
@@ -105,12 +106,12 @@ def packets_of(**columns: list[int]) -> Packets:
 
 
 class DeviceState(NamedTuple):
-    """How a device was set from some time on.
+    """The state of a device from some time on.
 
-    namespace: number of its network namespace; is_root: of the one in which the command was
-    started. peer: number of the device at the other end of a veth pair, None without one. kind:
-    as `ip -d link` prints it. master: the bridge that it is a port of, or "". queue_packets: its
-    txqueuelen, None if the file does not have it.
+    namespace: number of its network namespace. is_root: whether that is the namespace in which
+    the command was started. peer: number of the device at the other end of a veth pair, or None.
+    kind: as `ip -d link` prints it. master: the bridge of which it is a port, or "".
+    queue_packets: its txqueuelen, None if not recorded.
     """
 
     time_ns: int
@@ -127,10 +128,10 @@ class DeviceState(NamedTuple):
 
 @dataclass
 class Device:
-    """A device and how it was set, from the first time on.
+    """A device with its states and settings over time.
 
-    settings: of its queue, after each change. refused: why the kernel refused qdiscs and classes.
-    asking: the command that changes its queue next, "" if none is known.
+    settings: of its queue, after each change. refused: for each qdisc or class that the kernel
+    refused, why. asking: the command that changes its queue next, "" if not known.
     """
 
     number: int
@@ -142,9 +143,9 @@ class Device:
 
     @property
     def state(self) -> DeviceState | None:
-        """The last one in which it was up, else the last one; None if nothing is known of it.
+        """The last state in which it was up, else the last one; None if there is none.
 
-        Of one that was never up and whose queue was set, no more than its name.
+        If it has no state but a queue that was set, a state with its name only.
         """
         if self.states:
             return next((state for state in reversed(self.states) if state.is_up),
@@ -157,8 +158,8 @@ class Device:
 class Command(NamedTuple):
     """A program that set up the network, such as tc or ip, as it ended.
 
-    namespace: number of its network namespace; is_root: of the one in which the command was
-    started. status: as a shell has it. words: with its arguments.
+    namespace, is_root: as in DeviceState. status: exit status as in a shell. words: the program
+    and its arguments.
     """
 
     time_ns: int
@@ -170,7 +171,7 @@ class Command(NamedTuple):
 
 
 class Complaint(NamedTuple):
-    """What a program wrote to its standard error. program: its process's name."""
+    """A text that a program wrote to its standard error. program: the name of its process."""
 
     time_ns: int
     namespace: int
@@ -182,12 +183,13 @@ class Complaint(NamedTuple):
 
 @dataclass
 class Capture:
-    """All of a file.
+    """The content of a capture file.
 
     packets: in the order in which they left or were dropped. data: the bytes of the file. dropped:
-    (device, reason, count) of packets dropped elsewhere than in queues. is_full: packets after the
-    last one were not written; is_cut: the file ends within a block. commands, complaints: of what
-    set up the network. unread: settings and commands beyond the first MOST_BLOCKS.
+    (device, reason, count) of packets that were dropped outside of queues. is_full: whether later
+    packets were not recorded. is_cut: whether the file ends within a block. commands, complaints:
+    of programs that set up the network. unread: number of settings and commands beyond the first
+    MOST_BLOCKS.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -202,7 +204,7 @@ class Capture:
 
 
 def read(path: Path) -> Capture:
-    """Raises NoCapture, OSError."""
+    """Read a capture file. Raises NoCapture, OSError."""
     size = os.stat(path).st_size
     if size > _MOST_BYTES:
         raise NoCapture(f"{path}: {size} bytes are more than --capture writes")
@@ -230,7 +232,7 @@ def read(path: Path) -> Capture:
 
 
 def _blocks(capture: Capture) -> Iterator[tuple[int, int, int]]:
-    """Type of each whole block, where its body begins, and bytes of that. Raises ValueError."""
+    """Type, offset of the body and its size of each whole block. Raises ValueError."""
     data, place = capture.data.data, 0
     if len(data) < _LEAST_BLOCK or _BLOCK.unpack_from(data)[0] != _SECTION \
             or struct.unpack_from("<I", data, 8)[0] != _BYTE_ORDER:
@@ -247,6 +249,7 @@ def _blocks(capture: Capture) -> Iterator[tuple[int, int, int]]:
 
 
 def _options(body: bytes, place: int) -> Iterator[tuple[int, bytes]]:
+    """Code and value of each option from an offset on. Raises ValueError."""
     while place + 4 <= len(body):
         code, size = struct.unpack_from("<HH", body, place)
         if not code:
@@ -258,7 +261,7 @@ def _options(body: bytes, place: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _packets(capture: Capture, places: Numbers) -> Packets:
-    """The packets of the blocks whose bodies begin in those places. Raises ValueError."""
+    """The packets of the blocks whose bodies begin at these offsets. Raises ValueError."""
     words = capture.data[:len(capture.data) // 4 * 4].view("<u4")
 
     def word(at: Numbers) -> Numbers:
@@ -290,7 +293,7 @@ def _packets(capture: Capture, places: Numbers) -> Packets:
 
 
 def _without_cut(packets: Packets) -> Packets:
-    """The packets without those that a queue cut into segments, which are there as well."""
+    """The packets without those that a queue cut into segments: the segments are recorded too."""
     _, number, counts = numpy.unique(packets.number, return_inverse=True, return_counts=True)
     is_several = (counts[number] > 1) & (packets.number > 0)
     is_cut = is_several & (packets.reason == _UNSPECIFIED) & (packets.segments > 1)
@@ -299,7 +302,8 @@ def _without_cut(packets: Packets) -> Packets:
 
 
 def _read_own(capture: Capture, body: bytes) -> None:
-    """A block for local use: all but packets. Raises ValueError, IndexError, struct.error."""
+    """Read a block for local use, which is no packet. Raises ValueError, IndexError, struct.error.
+    """
     kind, number, time_ns = _OWN_HEAD.unpack_from(body)
     place = _OWN_HEAD.size
     if kind == _FULL:
@@ -315,7 +319,7 @@ def _read_own(capture: Capture, body: bytes) -> None:
         size, = struct.unpack_from("<I", body, place)
         if size > len(body) - place - 4:
             raise ValueError("settings that are longer than their block")
-        device.settings.append(replace(parsed(time_ns, body[place + 4:place + 4 + size]),
+        device.settings.append(replace(parse_setting(time_ns, body[place + 4:place + 4 + size]),
                                        command=device.asking))
         device.asking = ""
     elif kind == _DEVICE:
@@ -341,7 +345,7 @@ def _read_own(capture: Capture, body: bytes) -> None:
 
 
 def _read_command(capture: Capture, kind: int, body: bytes) -> None:
-    """How a program ended, or what it complained of. Raises as _read_own."""
+    """Read a program's end or a message of it. Raises what _read_own raises."""
     _, namespace, time_ns = _OWN_HEAD.unpack_from(body)
     is_root, process = struct.unpack_from("<II", body, _OWN_HEAD.size)
     place = _OWN_HEAD.size + 8
@@ -352,10 +356,10 @@ def _read_command(capture: Capture, kind: int, body: bytes) -> None:
             time_ns, namespace, bool(is_root), process,
             128 + (code & 127) if code & 127 else code >> 8 & 255, _text(words.get(1, b""))))
     else:
-        said = dict(_options(body, place))
+        texts = dict(_options(body, place))
         capture.complaints.append(Complaint(
-            time_ns, namespace, bool(is_root), process, said.get(1, b"").decode(errors="replace"),
-            _text(said.get(2, b""))))
+            time_ns, namespace, bool(is_root), process, texts.get(1, b"").decode(errors="replace"),
+            _text(texts.get(2, b""))))
 
 
 def _text(content: bytes) -> str:

@@ -1,6 +1,7 @@
-"""How the queue of a device was set: its qdiscs and classes, as the kernel reports them.
+"""The settings of a device's queue: its qdiscs and classes, from the kernel's reports.
 
-Netlink's RTM_NEWQDISC and RTM_NEWTCLASS messages; structures from include/uapi/linux/pkt_sched.h.
+The reports are netlink's RTM_NEWQDISC and RTM_NEWTCLASS messages; structures are from
+include/uapi/linux/pkt_sched.h.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from firstflight.net.link import Link
 from firstflight.net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS
 
 _ROOT = qdiscs.ROOT
-# Attributes of options that nobody here sets (TCA_HFSC_USC and so on).
+# Attributes of options that this project never sets (TCA_HFSC_USC and so on).
 _HFSC_USC = 3
 _CODEL_LIMIT = 2  # of fq_codel as well
 _CAKE_RATE64 = 2
 _FQ_MOST_RATE = 7
 _RED_PARMS, _RED_ECN = 1, 1
 _UNLIMITED = 1 << 31
-# These take what comes and release it at once, while nothing shapes above or below them.
+# Qdiscs that release packets at once, unless something shapes above or below them.
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
          "prio", "pie")
-_PACING = "fq"  # holds packets back that a program or TCP (BBR) paces
-# Packets of classes that are not listed: all that did not pass what is listed below these.
+_PACING = "fq"  # delays packets that a program or TCP (BBR) paces
+# Qdiscs with classes that are not listed: packets may pass below them by an unlisted class.
 _HIDING = ("prio", "mq", "drr", "ets", "multiq", "qfq")
 
 
@@ -35,10 +36,10 @@ _HIDING = ("prio", "mq", "drr", "ets", "multiq", "qfq")
 class Qdisc:
     """One qdisc or class.
 
-    handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets, drops: counted by the
-    kernel, of what left and what was dropped. above: handle of what hands it packets. rate_kbps:
-    inf for none; limit_packets, limit_bytes: None if it has none. loss_percent: None if it is
-    no single number. also: what else is set, in tc's words.
+    handle, parent: tc's 1:1 is 0x10001. bytes, packets: that left, drops: dropped packets, all
+    counted by the kernel. above: handle of the qdisc or class that hands it packets. rate_kbps:
+    inf without a limit. limit_packets, limit_bytes: None without a limit. loss_percent: None if
+    it is no single number. also: other settings, in tc's words.
     """
 
     kind: str
@@ -62,16 +63,16 @@ class Qdisc:
 
     @property
     def is_shaping(self) -> bool:
-        """Whether it holds packets back, loses or changes some."""
+        """Whether it delays, loses or changes packets."""
         return bool(not math.isinf(self.rate_kbps) or self.delay_ms or self.jitter_ms
                     or self.loss_percent != 0 or self.kind in ("netem", "red") and self.also)
 
     @property
     def words(self) -> str:
-        """What is set, much as tc prints it."""
+        """The settings, much as tc prints them."""
         words = [self.kind]
         if not math.isinf(self.rate_kbps):
-            words.append(rate_words(self.rate_kbps))
+            words.append(format_rate(self.rate_kbps))
         if self.delay_ms or self.jitter_ms:
             spread = f" ± {self.jitter_ms:g}" if self.jitter_ms else ""
             words.append(f"delay {self.delay_ms:g}{spread} ms" if self.delay_ms >= 1 or spread
@@ -86,8 +87,8 @@ class Qdisc:
         return " ".join(words)
 
 
-def rate_words(kbps: float) -> str:
-    """A rate in the unit that suits it."""
+def format_rate(kbps: float) -> str:
+    """A rate in kbit/s, Mbit/s or Gbit/s."""
     for unit, least in (("Gbit/s", 1e6), ("Mbit/s", 1e3)):
         if kbps >= least:
             return f"{kbps / least:.4g} {unit}"
@@ -96,28 +97,29 @@ def rate_words(kbps: float) -> str:
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """All qdiscs and classes of a device from one time on: from the root down.
+    """All qdiscs and classes of a device from some time on.
 
-    way: the same for wire.delivery, None if `unknown` names what that does not model. command:
-    that made it so, "" if none is known.
+    queues: from the root down. link: the same as wire.delivery models it, None if it does not;
+    `unmodelled` then says why. command: the command that made this setting, "" if not known.
     """
 
     time_ns: int
     queues: tuple[Qdisc, ...] = ()
-    way: Link | None = field(default=None, compare=False)
-    unknown: str = ""
+    link: Link | None = field(default=None, compare=False)
+    unmodelled: str = ""
     command: str = field(default="", compare=False)
 
     @property
     def words(self) -> str:
-        """What limits packets, from the root down."""
+        """All that limits packets, from the root down."""
         shown = [queue.words for queue in self.queues if queue.words != queue.kind
                  and (queue.kind not in PLAIN or queue.also
                       or queue.limit_packets not in (None, 1000))]
         return " → ".join(shown) or "no limit set"
 
     def below(self, above: Qdisc | None) -> list[Qdisc]:
-        """The next ones below one, or the root; those that packets passed, where any has."""
+        """The children of a qdisc, or the root for None; only those with packets, if any has some.
+        """
         parent = above.handle if above else _ROOT
         below = [queue for queue in self.queues if queue.above == parent]
         return [queue for queue in below if queue.packets] or below
@@ -127,7 +129,7 @@ class DeviceSetting:
         return min(above.rate_kbps if above else math.inf, sum(rates) if rates else math.inf)
 
     def _has_more(self, above: Qdisc | None) -> bool:
-        """Whether packets pass below it by what is not listed."""
+        """Whether packets pass below it by a class that is not listed."""
         return above is not None and above.kind in _HIDING and above.packets > sum(
             queue.packets for queue in self.below(above))
 
@@ -157,7 +159,7 @@ class DeviceSetting:
 
     @cached_property
     def delay_ms(self) -> float:
-        """The least that a packet has to take."""
+        """The least time that a packet takes."""
         return self._delay_ms(None)
 
     @property
@@ -166,7 +168,7 @@ class DeviceSetting:
 
     @property
     def loss_percent(self) -> float | None:
-        """None if it is no single number, for each packet alone."""
+        """The random loss; None if it is no single number that holds for each packet."""
         losses = [queue.loss_percent for queue in self.used]
         is_chain = all(len(self.below(queue)) <= 1 for queue in (None, *self.used))
         return None if None in losses or any(losses) and not is_chain else sum(
@@ -174,19 +176,20 @@ class DeviceSetting:
 
     @property
     def is_shaping(self) -> bool:
-        """Whether anything that is set holds packets back, loses or changes some."""
+        """Whether any of it delays, loses or changes packets."""
         return any(queue.is_shaping for queue in self.queues)
 
     @property
     def queue_words(self) -> str:
-        """The shortest of its queues that can fill, "" if none has a limit."""
+        """The length of the shortest queue that can fill, "" if none has a limit."""
         held = [queue for queue in self.used if not self.is_below_netem(queue)]
         packets = [q.limit_packets for q in held if q.limit_packets is not None]
         sizes = [q.limit_bytes for q in held if q.limit_bytes is not None]
         return f"{min(packets)} packets" if packets else f"{min(sizes)} bytes" if sizes else ""
 
     def is_below_netem(self, queue: Qdisc) -> bool:
-        """Whether netem hands it one packet at a time, each as it leaves: it never fills."""
+        """Whether netem hands it one packet at a time, as each one leaves, so that it never fills.
+        """
         above = next((q for q in self.queues if q.handle == queue.above), None)
         return above is not None and above is not queue and (
             above.kind == "netem" or self.is_below_netem(above))
@@ -197,30 +200,29 @@ class DeviceSetting:
         return [queue.seed for queue in self.queues]
 
     def is_same(self, other: DeviceSetting) -> bool:
-        """Whether both are set alike, whatever they have counted."""
+        """Whether both have the same settings, whatever their counters and seeds."""
         def bare(setting: DeviceSetting) -> list[Qdisc]:
             return [replace(queue, bytes=0, packets=0, drops=0, seed=0)
                     for queue in setting.queues]
         return bare(self) == bare(other)
 
 
-def parsed(time_ns: int, messages: bytes) -> DeviceSetting:
+def parse_setting(time_ns: int, messages: bytes) -> DeviceSetting:
     """A setting from netlink messages. Raises ValueError, struct.error where they are damaged."""
     queues = sorted(_queues(messages), key=lambda queue: (queue.handle >> 16, queue.is_class,
                                                           queue.handle))
     handles = {queue.handle for queue in queues}
     for place, queue in enumerate(queues):
         above = queue.parent
-        if queue.is_class and above == _ROOT:  # a class without one: its qdisc
+        if queue.is_class and above == _ROOT:  # a top class, whose parent is its qdisc
             above = queue.handle & 0xFFFF0000
-        elif above != _ROOT and above not in handles:  # of a qdisc whose classes are not listed
+        elif above != _ROOT and above not in handles:  # its class is not listed
             above &= 0xFFFF0000
-        if above == queue.handle:  # HFSC's class of all, which has its qdisc's number
+        if above == queue.handle:  # HFSC's root class, which has its qdisc's number
             above = 0
         queues[place] = replace(queue, above=above)
     ordered = tuple(_down(queues, _ROOT)) or tuple(queues)
-    way, unknown = _way(ordered)
-    return DeviceSetting(time_ns, ordered, way, unknown)
+    return DeviceSetting(time_ns, ordered, *_link_of(ordered))
 
 
 def _down(queues: Sequence[Qdisc], above: int) -> Iterator[Qdisc]:
@@ -278,7 +280,7 @@ def _htb_class(queue: Qdisc, options: bytes) -> Qdisc:
     return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(bucket.burst, rate),
                                                              ceiling_burst),
                    ceiling_burst_bytes=ceiling_burst,
-                   also=() if rate == ceiling else (f"rate {rate_words(rate)} below its ceiling",))
+                   also=() if rate == ceiling else (f"rate {format_rate(rate)} below its ceiling",))
 
 
 def _hfsc_class(queue: Qdisc, options: bytes) -> Qdisc:
@@ -323,7 +325,7 @@ def _red(queue: Qdisc, options: bytes) -> Qdisc:
 def _fq(queue: Qdisc, options: bytes) -> Qdisc:
     rate = struct.unpack("=I", netlink.attributes(options).get(_FQ_MOST_RATE, b"\xff" * 4))[0]
     return queue if rate in (0, MOST_U32) else replace(
-        queue, also=(f"{rate_words(_kbps(rate))} for each connection",))
+        queue, also=(f"{format_rate(_kbps(rate))} for each connection",))
 
 
 _QDISCS: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {
@@ -334,8 +336,8 @@ _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc
 
 # What wire.delivery models -----------------------------------------------------------
 
-def _way(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
-    """The queues as one way, or why they are none."""
+def _link_of(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
+    """The queues as one Link, or None and why wire.delivery does not model them."""
     kinds = [queue.kind for queue in queues]
     if any(queue.also for queue in queues):
         return None, next(queue.words for queue in queues if queue.also)
@@ -347,7 +349,7 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
     if delaying and (delaying.loss_percent is None or delaying.jitter_ms):
         return None, "jitter, or loss in bursts"
     if kinds == ["netem"] and delaying:
-        return _netem_way(delaying), ""
+        return _netem_link(delaying), ""
     if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
         return None, " → ".join(kinds)
     shaped = queues[1]
@@ -355,7 +357,7 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
                                                HTB_CEILING_BURST_BYTES + 20):
         return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
     leaf = queues[2] if len(queues) == 3 else None
-    base = _netem_way(delaying) if delaying else Link(0.0, math.inf, (leaf and leaf.limit_packets)
+    base = _netem_link(delaying) if delaying else Link(0.0, math.inf, (leaf and leaf.limit_packets)
                                                or _UNLIMITED)
     if not math.isinf(base.rate_kbps):
         return None, "htb over netem with a rate"
@@ -363,6 +365,6 @@ def _way(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
                    htb_burst_bytes=shaped.burst_bytes), ""
 
 
-def _netem_way(netem: Qdisc) -> Link:
+def _netem_link(netem: Qdisc) -> Link:
     return Link(netem.delay_ms, netem.rate_kbps, netem.limit_packets or _UNLIMITED,
-               loss_percent=netem.loss_percent or 0.0, seed=netem.seed, qdisc="netem")
+                loss_percent=netem.loss_percent or 0.0, seed=netem.seed, qdisc="netem")

@@ -1,6 +1,6 @@
-"""What a command's network really did, as findings: links, connections, flows, and drops.
+"""The report of a capture as findings: links, connections, flows and drops.
 
-`reported` makes all of it of a capture; findings.render and drawing write it.
+`report_capture` makes them; findings.render and findings.drawing write them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from itertools import dropwhile, pairwise
 from firstflight.base.words import format_duration, format_range
 from firstflight.findings.findings import (Answer, Cell, Column, Fact, Finding, Report, Statement,
                                            Table)
-from firstflight.wire.capture.commands import said_of_commands
+from firstflight.wire.capture.commands import lines_about_commands
 from firstflight.wire.capture.connections import (NOT_ANSWERED, REFUSED, RESET, Direction,
-                                                  ObservedConnection, observed)
+                                                  ObservedConnection, observe_connections)
 from firstflight.wire.capture.conversations import (Conversations, Flow, find_conversations,
-                                                    written)
-from firstflight.wire.capture.fields import headers
+                                                    format_end)
+from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.links import links
+from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.misplaced import MICROSECONDS, WITHOUT_UNIT
-from firstflight.wire.capture.spaces import Spaces
-from firstflight.wire.capture.drops import LOSSES, drops
+from firstflight.wire.capture.spaces import NamespaceNames
+from firstflight.wire.capture.drops import LOSSES, drop_statements
 from firstflight.wire.capture.pcapng import MOST_BLOCKS, Capture
 
-MOST_ROWS = 12  # of a table on the page, which fits on two screens; the CSV files have all
+MOST_ROWS = 12  # of a table on the page, which then fits on two screens; the CSV files have all
 MOST_ALARMS = 10
-_SET_ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "OVS_DROP_METER")  # reasons that somebody set
-MOST_LINES = 12  # of what the terminal has
+# Reasons for drops on arrival that somebody has to configure.
+_SET_ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "OVS_DROP_METER")
+MOST_LINES = 12  # of the answer on the terminal
 NAME = "command"
 
 _LINKS = (
@@ -45,7 +46,7 @@ _LINKS = (
     Column("lost at random", "packets", "as seen", 0), Column("longest delay", "ms", "as seen", 3),
     Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
     Column("since", "s", digits=3), Column("set", is_text=True, rank=3))
-_ON_THE_PAGE = (  # of links, on 1280 pixels
+_ON_THE_PAGE = (  # the columns of links that fit on 1280 pixels
     "what differs", "from", "to", "device", "rate", "delay", "loss", "queue", "highest rate",
     "least delay", "longest delay", "most queued", "dropped by the queue", "lost at random")
 _CONNECTIONS = (
@@ -59,8 +60,8 @@ _CONNECTIONS = (
     Column("data", "bytes", "to server", 0), Column("first flight", "segments", "to server", 0),
     Column("begins", "s", digits=6), Column("takes", "s", digits=6))
 _OF_CONNECTIONS = ("number", "client", "server", "state", "retransmitted", "why", "initial window",
-                   "first flight", "data")  # on the page: Wireshark has the rest
-_SMALL = 0.01  # of the largest connection's data
+                   "first flight", "data")  # on the page; Wireshark shows the rest
+_SMALL = 0.01  # a connection with less of the largest one's data is only counted
 _FLOWS = (
     Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
     Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
@@ -70,27 +71,27 @@ _FLOWS = (
 
 
 @dataclass(frozen=True)
-class Reported:
-    """The report of a capture, and two of its tables whole."""
+class CaptureReport:
+    """The report of a capture, and two tables of it in full."""
 
     report: Report
     links: Table
     connections: Table
 
 
-def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns: int,
-             proceed: Callable[[str], None] = lambda what: None) -> Reported:
-    """All that a capture shows.
+def report_capture(capture: Capture, facts: Mapping[str, object], path: str, origin_ns: int,
+                   proceed: Callable[[str], None] = lambda what: None) -> CaptureReport:
+    """The report of a capture.
 
-    facts: command.json of the command; path: of its folder. origin_ns: when its clock began.
-    proceed: takes how far it is, while it is made.
+    facts: the command's command.json. path: of its folder. origin_ns: when its clock began.
+    proceed: called with texts about the progress.
     """
-    spaces = Spaces(_listed(facts, "namespaces"))
-    fields = headers(capture)
-    directions = links(capture, fields, spaces, proceed)
+    spaces = NamespaceNames(_list_of(facts, "namespaces"))
+    fields = read_headers(capture)
+    directions = observe_links(capture, fields, spaces, proceed)
     conversations = find_conversations(capture, fields, directions)
     proceed(f"{len(conversations.connections)} TCP connections")
-    connections = _followed(capture, conversations, directions)
+    connections = _follow_connections(capture, conversations, directions)
     excluded = {**conversations.excluded, "connections that could not be followed":
                 len(conversations.connections) - len(connections)}
     wrong = _alarms(capture, directions, connections, facts, spaces)
@@ -99,7 +100,7 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
         _connection_row(number, connection, origin_ns)
         for number, connection in enumerate(connections, start=1)), _CONNECTION_NOTES, wraps=True)
-    command = " ".join(_listed(facts, "command"))
+    command = " ".join(_list_of(facts, "command"))
     report = Report(
         NAME, "What the network really did", "What the network really did",
         f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
@@ -109,41 +110,42 @@ def reported(capture: Capture, facts: Mapping[str, object], path: str, origin_ns
         answer=Answer(_sentence(directions, connections, conversations),
                       notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
         provenance=_provenance(facts, capture, excluded))
-    return Reported(report, link_table, connection_table)
+    return CaptureReport(report, link_table, connection_table)
 
 
 def observed_connections(capture: Capture, facts: Mapping[str, object]
                          ) -> list[ObservedConnection]:
-    """The TCP connections alone. facts: command.json of the command."""
-    fields = headers(capture)
-    directions = links(capture, fields, Spaces(_listed(facts, "namespaces")), lambda what: None)
-    return _followed(capture, find_conversations(capture, fields, directions), directions)
+    """The TCP connections of a capture only. facts: the command's command.json."""
+    fields = read_headers(capture)
+    directions = observe_links(capture, fields, NamespaceNames(_list_of(facts, "namespaces")))
+    return _follow_connections(capture, find_conversations(capture, fields, directions), directions)
 
 
-def _followed(capture: Capture, conversations: Conversations, directions: Sequence[LinkDirection]
-              ) -> list[ObservedConnection]:
-    """The connections whose packets could be followed."""
+def _follow_connections(capture: Capture, conversations: Conversations,
+                        directions: Sequence[LinkDirection]) -> list[ObservedConnection]:
+    """The connections of which at least one host is known."""
     if conversations.tcp is None:
         return []
-    followed = observed(conversations.connections, conversations.tcp, directions, capture.data)
+    followed = observe_connections(conversations.connections, conversations.tcp, directions,
+                                   capture.data)
     return [connection for connection in followed if connection]
 
 
-def _listed(facts: Mapping[str, object], name: str) -> list[str]:
-    """A list of command.json's; [] where it has none."""
+def _list_of(facts: Mapping[str, object], name: str) -> list[str]:
+    """A list in command.json; [] if it has none."""
     words = facts.get(name, ())
     return [*map(str, words)] if isinstance(words, Iterable) else []
 
 
 def _alarms(capture: Capture, directions: Sequence[LinkDirection],
             connections: Sequence[ObservedConnection], facts: Mapping[str, object],
-            spaces: Spaces) -> list[str]:
+            spaces: NamespaceNames) -> list[str]:
     """What a reader must not miss, the most important first."""
-    said = set(_listed(facts, "hints"))
-    hints = {hint for hint in said if " " not in hint}
+    lines = set(_list_of(facts, "hints"))
+    hints = {line for line in lines if " " not in line}  # single words are keys
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
     wrong += [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.advice]
-    wrong[:0] = [*sorted(said - hints), *said_of_commands(capture, spaces, connections)]
+    wrong[:0] = [*sorted(lines - hints), *lines_about_commands(capture, spaces, connections)]
     short = [link for link in directions if link.short_delays]
     if short and MICROSECONDS not in hints:
         number, unit = min(short[0].short_delays)
@@ -169,14 +171,11 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection],
 
 # Links ----------------------------------------------------------------------------------
 
-def _finite(number: float) -> float | None:
-    return None if math.isinf(number) else number
-
-
 def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
     setting = link.setting
     return ("; ".join(link.wrong), link.from_node, link.to_node, link.sender,
-            _finite(setting.rate_kbps), setting.delay_ms or None, setting.jitter_ms or None,
+            None if math.isinf(setting.rate_kbps) else setting.rate_kbps,
+            setting.delay_ms or None, setting.jitter_ms or None,
             setting.loss_percent or None,
             setting.queue_words, link.highest_kbps, link.least_ms, link.most_queued,
             link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms, link.sent,
@@ -185,7 +184,7 @@ def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
 
 
 def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
-    """How a link was set, in order; what came before its first limit is left out."""
+    """The settings of a link in order, without those before its first limit."""
     limited = [*dropwhile(lambda setting: not setting.is_shaping, link.settings)]
     first, *later = limited or link.settings or (link.setting,)
     return "; ".join([first.words, *(
@@ -212,15 +211,15 @@ def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
 
 
 def _short_links(table: Table) -> Table:
-    """What a terminal shows."""
+    """The columns and rows that a terminal shows."""
     names = (("from", ""), ("to", ""), ("rate", "as set"), ("highest rate", "as seen"),
              ("delay", "as set"), ("least delay", "as seen"), ("most queued", "as seen"),
              ("dropped by the queue", "as seen"), ("lost at random", "as seen"))
-    return replace(_chosen(table, lambda column: (column.name, column.group) in names),
+    return replace(_with_columns(table, lambda column: (column.name, column.group) in names),
                    notes=()).first(MOST_LINES).without_empty()
 
 
-def _chosen(table: Table, is_shown: Callable[[Column], bool]) -> Table:
+def _with_columns(table: Table, is_shown: Callable[[Column], bool]) -> Table:
     """Some columns of a table."""
     places = [place for place, column in enumerate(table.columns) if is_shown(column)]
     return replace(table, columns=tuple(table.columns[place] for place in places),
@@ -228,13 +227,14 @@ def _chosen(table: Table, is_shown: Callable[[Column], bool]) -> Table:
 
 
 def _links_finding(table: Table) -> Finding:
-    """The directions that differ from what was set come first, then those that dropped most."""
+    """Directions that differ from their settings come first, then those that dropped most."""
     dropped = [sum(number for number in cells if isinstance(number, int)) for cells in zip(
         table.column("dropped by the queue", "as seen"), table.column("lost at random", "as seen"))]
     order = sorted(range(len(table.rows)), key=lambda row: (
         not table.rows[row][0], -dropped[row]))
     shown = replace(table, rows=tuple(table.rows[row] for row in order))
-    shown = _chosen(shown, lambda column: column.name in _ON_THE_PAGE and column.unit != "bytes")
+    shown = _with_columns(shown, lambda column: (column.name in _ON_THE_PAGE
+                                                 and column.unit != "bytes"))
     return Finding("links", "Links", (shown.without_empty().first(MOST_ROWS),), missing="" if
                    table.rows else "no link between two hosts or switches was made")
 
@@ -250,11 +250,11 @@ def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
                     ) -> tuple[Cell, ...]:
     ends, main, causes = connection.ends, connection.main, connection.retransmitted
     why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
-    also = f" (NAT: {', '.join(map(written, ends.also))})" if ends.also else ""
+    also = f" (NAT: {', '.join(map(format_end, ends.also))})" if ends.also else ""
     (flight, window), (other_flight, other_window) = (
         _flight(side) for side in (connection.to_client, connection.to_server))
-    return (number, f"{ends.client_node} {written(ends.client)}",
-            f"{ends.server_node} {written(ends.server)}{also}", connection.state,
+    return (number, f"{ends.client_node} {format_end(ends.client)}",
+            f"{ends.server_node} {format_end(ends.server)}{also}", connection.state,
             causes.total(), why, window, other_window, main.goodput_kbps,
             connection.handshake_ms, connection.to_client.bytes, flight,
             connection.to_server.bytes, other_flight, (connection.begun_ns - origin_ns) / 1e9,
@@ -262,7 +262,7 @@ def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
 
 
 def _flight(direction: Direction) -> tuple[Cell, Cell]:
-    """The first flight, and the initial window where that ended it."""
+    """The first flight, and the initial window if that limited it."""
     flight = direction.first_flight
     if flight is None or not flight.bytes:
         return None, None
@@ -271,13 +271,13 @@ def _flight(direction: Direction) -> tuple[Cell, Cell]:
 
 def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
                          ) -> Iterable[Finding]:
-    """Connections that carried data, failed or lost; small ones (iperf3's control) are counted."""
+    """Connections that carried data, failed or lost packets; small ones are only counted."""
     least = _SMALL * max((connection.main.bytes for connection in connections), default=0)
     kept = [number for number, connection in enumerate(connections) if connection.state in _FAILED
             or connection.retransmitted or connection.main.bytes >= least]
     kept.sort(key=lambda number: (connections[number].state not in _FAILED,
                                   -connections[number].main.bytes))
-    shown = replace(_chosen(table, lambda column: column.name in _OF_CONNECTIONS),
+    shown = replace(_with_columns(table, lambda column: column.name in _OF_CONNECTIONS),
                     left_out=len(connections) - len(kept))
     rows = tuple(shown.rows[number] for number in kept)
     if rows:
@@ -293,18 +293,18 @@ def _flows_finding(conversations: Conversations) -> Iterable[Finding]:
 
 def _flow_row(flow: Flow) -> tuple[Cell, ...]:
     sender, receiver = ((flow.sender[0], flow.receiver[0]) if flow.kind == "ping" else
-                        (written(flow.sender), written(flow.receiver)))
+                        (format_end(flow.sender), format_end(flow.receiver)))
     measured = ((flow.least_ms, flow.sum_ms / flow.came, flow.longest_ms) if flow.came
                 else (None,) * 3)
     return (flow.kind, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
             flow.sent, flow.sent - flow.came, flow.bytes, *measured)
 
 
-def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces: Spaces
+def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces: NamespaceNames
                    ) -> Iterable[Finding]:
     statements = (*(Statement(f"{link.name} ({link.sender}):", f"{remark}.")
                     for link in directions for remark in link.remarks),
-                  *drops(capture, directions, spaces))
+                  *drop_statements(capture, directions, spaces))
     if statements:
         yield Finding("drops", "What else was dropped or unused, and why", statements=statements)
 
@@ -338,7 +338,7 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
 
 
 def _outcome(directions: Sequence[LinkDirection]) -> str:
-    """How many directions of links did what was set, and what all packets came to."""
+    """How many directions of links did what was set, and how many packets were lost."""
     wrong = [link for link in directions if link.wrong]
     untested = sum(link.is_untested and not link.wrong for link in directions)
     dropped = sum(link.queue_drops + link.managed_drops for link in directions)
@@ -361,7 +361,7 @@ def _outcome(directions: Sequence[LinkDirection]) -> str:
 
 
 def _largest_loss(directions: Sequence[LinkDirection]) -> str:
-    """The link that lost most, how, and what was set there; "" if no packet was lost."""
+    """The link that lost most, its settings and the kind of losses; "" without losses."""
     link = max(directions, key=lambda link: link.drops)
     if not link.drops:
         return ""
@@ -373,7 +373,7 @@ def _largest_loss(directions: Sequence[LinkDirection]) -> str:
 
 
 def _refused(directions: Sequence[LinkDirection]) -> str:
-    """What policing or a filter dropped on arrival, at the host with most; "" for none."""
+    """Drops on arrival by policing or a filter, at the host with most of them; "" for none."""
     count, reason, receiver = max(
         (link.dropped_behind[reason], reason, link.receiver) for link in directions
         for reason in _SET_ON_ARRIVAL)
@@ -390,7 +390,7 @@ def _were(count: int) -> str:
 
 def _provenance(facts: Mapping[str, object], capture: Capture, excluded: Mapping[str, int]
                 ) -> tuple[Fact, ...]:
-    lines = [Fact("command", " ".join(_listed(facts, "command")) or "not known"),
+    lines = [Fact("command", " ".join(_list_of(facts, "command")) or "not known"),
             Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
     virtual_s, wall_s = facts.get("virtual_s"), facts.get("wall_s")
     if isinstance(virtual_s, float) and isinstance(wall_s, float):

@@ -1,4 +1,4 @@
-"""Hosts and switches of a capture: the names of devices, and those of network namespaces."""
+"""The names of hosts and switches in a capture, from network namespaces and interfaces."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from firstflight.wire.capture.pcapng import Device, DeviceState
 
 
-class Spaces:
-    """The names that `ip netns` gave to network namespaces: a number may have several in turn."""
+class NamespaceNames:
+    """The names that `ip netns` gave to network namespaces; a number may be used again."""
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
-        """lines: each with the time in ns from which on, the number, and the name."""
+        """lines: each with the time in ns of the naming, the number, and the name."""
         self.names: dict[int, list[tuple[int, str]]] = {}
         for line in lines:
             since_ns, number, name = (line + "  ").split(" ", 2)
@@ -20,14 +20,17 @@ class Spaces:
                 self.names.setdefault(int(number), []).append((int(since_ns), name.strip()))
 
     def name(self, state: DeviceState) -> str:
-        """The name of a device's namespace, "" if it has none."""
+        """The name of a device's namespace, "" without one."""
         given = self.names.get(state.namespace, [])
         return max([(since_ns, name) for since_ns, name in given if since_ns <= state.time_ns]
                    or given[:1] or [(0, "")])[1]
 
 
-def nodes(devices: Iterable[Device], spaces: Spaces) -> dict[int, str]:
-    """The host or switch of each device: Mininet's, by the names of interfaces."""
+def node_names(devices: Iterable[Device], spaces: NamespaceNames) -> dict[int, str]:
+    """The host or switch of each device, by its number.
+
+    It is the name of its namespace, or what Mininet's interface names begin with.
+    """
     names, by_space = dict[int, str](), dict[int, str]()
     states = {device.number: device.state for device in devices}
     for number, state in states.items():

@@ -1,1 +1,1 @@
-"""What a path did with each packet, against what its qdiscs have to do with it."""
+"""Compares what a path did with each packet with what its qdiscs have to do with it."""

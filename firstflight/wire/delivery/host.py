@@ -1,8 +1,8 @@
-"""Why a host sent: in virtual time computing takes no time, so all data has a cause.
+"""Checks that a host sends only for a reason: in virtual time computing takes no time.
 
-A host sends when a packet reaches it, when a timer of its kernel fires, or when a pause
-that a trial requests is over. What leaves at another moment has been held up, and nothing
-that was built here may do that.
+A host sends when a packet reaches it, when a timer of its kernel fires, or when a pause that the
+trial requests is over. Data that leaves at another moment was delayed, and nothing in the guest
+may do that.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ from typing import NamedTuple
 from firstflight.net.segments import MS, Segment
 from firstflight.wire.exchange import Exchange
 
-# A system call that fails counts a microsecond of a guest's clock (um_udelay). Of all data in
-# 20,000 random transfers the servers' left at most 1 µs after its cause, and so did the clients',
-# but for curl's first request: 8 µs.
+# A failing system call takes a microsecond of a guest's clock (um_udelay). In 20,000 random
+# transfers all data left at most 1 µs after its cause, except curl's first request: 8 µs.
 SERVER_LATE_NS, CLIENT_LATE_NS = 3_000, 10_000
-# server.py waits a thousandth of at most 5 ms longer (net.waiting.waited_ns); 7 µs were seen.
+# server.py waits up to a thousandth of 5 ms longer (net.waiting.waited_ns); 7 µs were observed.
 PAUSE_LATE_NS = 12_000
-# A timer of TCP's fires in the interrupt of a tick (run_timer_base), which both hosts share and in
-# which no virtual time passes. What its tick is known by is a number of seconds with 240 ns between
-# one and the next.
+# TCP's timers fire in the interrupt of a tick (run_timer_base), which both hosts share and in
+# which no virtual time passes. The time of a tick is known from a float in seconds, whose
+# resolution is 240 ns.
 TICK_EARLY_NS, TICK_LATE_NS = 250, 1_000
 
 
 class Pauses(NamedTuple):
-    """How long a server and a client wait by request, from when something came, in ns.
+    """How long a server and a client are to wait after a packet has come, in ns.
 
-    server_ns, client_ns: one such pause, or several, each of which any request may have.
+    server_ns, client_ns: one pause, or several of which each request may have any.
     """
 
     server_ns: int | Collection[int] = 0
     client_ns: int | Collection[int] = 0
 
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
-        """Whether one that began when something came is over now."""
+        """Whether a pause that began when a packet came is over now. came: these times, ns."""
         given = self.server_ns if to_client else self.client_ns
         return any(pause_ns > 0 and any(0 <= now - begun - pause_ns <= PAUSE_LATE_NS
                                         for begun in came)
@@ -43,7 +42,7 @@ class Pauses(NamedTuple):
 
 
 class _Departure(NamedTuple):
-    """What left at once, one call after another; time_ns: the first of it."""
+    """Data that left together, call after call. time_ns: when its first segment left."""
 
     time_ns: int
     data: tuple[Segment, ...]
@@ -51,9 +50,9 @@ class _Departure(NamedTuple):
 
 def find_uncaused(exchange: Exchange, tick_ns: int, pauses: Pauses = Pauses()
                   ) -> tuple[Segment, ...]:
-    """The data that a host sent although nothing had happened, the server's first.
+    """The data that a host sent without a reason, the server's first.
 
-    tick_ns: some tick of the kernel's clock, which has one each millisecond.
+    tick_ns: the time of any tick of the kernel's clock, which ticks every millisecond.
     """
     return (*uncaused(exchange.at_server, True, tick_ns, pauses),
             *uncaused(exchange.at_client, False, tick_ns, pauses))
@@ -61,18 +60,18 @@ def find_uncaused(exchange: Exchange, tick_ns: int, pauses: Pauses = Pauses()
 
 def uncaused(segments: Iterable[Segment], to_client: bool, tick_ns: int,
              pauses: Pauses = Pauses()) -> tuple[Segment, ...]:
-    """The same of one host: of the server to a client, or of the client.
+    """The data that one host sent without a reason: the server if to_client, else the client.
 
-    segments: all that could make it send, at that host, in order of time: of one connection, or of
-    several where what comes on one lets a program send on another.
+    segments: at that host, in order of time. They are those of one connection, or of several if a
+    packet on one lets a program send on another.
     """
     late_ns = SERVER_LATE_NS if to_client else CLIENT_LATE_NS
     return tuple(segment for departure in _unprompted(segments, to_client, late_ns, pauses)
-                 for segment in departure.data if not is_tick(departure.time_ns - tick_ns))
+                 for segment in departure.data if not is_near_tick(departure.time_ns - tick_ns))
 
 
-def is_tick(since_ns: int) -> bool:
-    """Whether a timer may have sent what left so long after a tick of the kernel's clock."""
+def is_near_tick(since_ns: int) -> bool:
+    """Whether a timer may have sent data that left so long after a tick of the kernel's clock."""
     return (since_ns + TICK_EARLY_NS) % MS <= TICK_EARLY_NS + TICK_LATE_NS
 
 
@@ -80,7 +79,7 @@ def _unprompted(segments: Iterable[Segment], to_client: bool, late_ns: int,
                 pauses: Pauses) -> Iterator[_Departure]:
     """Departures with data that neither an arrival nor the end of a pause explains."""
     came: list[int] = []
-    caused_ns: int | None = None  # when something last happened that makes the host send
+    caused_ns: int | None = None  # the last event for which the host may send
     first_ns, data = 0, list[Segment]()
     for segment in segments:
         now = segment.time_ns

@@ -1,8 +1,8 @@
-"""The path, packet by packet: what left one host against what came to the other.
+"""Judges a path packet by packet: packets that left one host against those that came to the other.
 
-In virtual time nothing but the qdiscs decides when a packet arrives, or that it does not.
-So each packet's arrival follows from when it left, its bytes, and what was before it in
-the queue, whatever program sent it. TCP does not matter here.
+In virtual time only the qdiscs decide when a packet arrives, or whether it does. So each packet's
+arrival follows from when it left, its length, and the packets before it in the queue, whatever
+program sent it. TCP does not matter here.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.net.headers import ETHERNET_BYTES
 from firstflight.net.link import CHOOSING, Link, Path
 from firstflight.net.path import LEAST_TIMER_NS, NEVER
 from firstflight.net.segments import MS, CaptureError, Packets, frames
 from firstflight.wire.delivery.qdiscs import arrival_times, shaper
 
-# Timers of a guest wait for each other, LEAST_TIMER_NS each: two of a path, and as many of what
-# else happens just then.
+# Timers of a guest wait for each other, LEAST_TIMER_NS each: two timers of the path, and two of
+# other things that happen at the same time.
 TOLERANCE_NS = 1000
 _LATE_NS = 4 * LEAST_TIMER_NS
-# A system call that fails takes a microsecond of a guest's clock (um_udelay). If a packet makes a
-# program do several, what is due meanwhile waits for whole microseconds.
+# A failing system call takes a microsecond of a guest's clock (um_udelay). If a packet makes a
+# program call several, other packets that are due then wait for whole microseconds.
 _CALL_NS, _CALLS_NS = 1000, 10_000
-_OUTAGE_NS = 2 * MS  # how far an outage may be from when it was requested
-_ADDRESSES = slice(6, 12)  # of a frame: the sender's, by which its direction is known
+_OUTAGE_NS = 2 * MS  # an outage may begin and end so much earlier or later than requested
+_ADDRESSES = slice(6, 12)  # of a frame: the sender's MAC address, which shows the direction
 
 
 class Frame(NamedTuple):
     """A captured packet.
 
-    head: what the capture kept of it; wire_bytes: all of it. number: in its capture, from 1,
-    as Wireshark counts.
+    head: its captured bytes. wire_bytes: its whole length. number: in its capture, from 1, as
+    Wireshark counts.
     """
 
     time_ns: int
@@ -45,7 +45,7 @@ class Frame(NamedTuple):
     number: int
 
     def is_same(self, other: Frame) -> bool:
-        """Whether the other is this one, as far as the captures keep it."""
+        """Whether both are the same packet, as far as the captures show."""
         return self.head == other.head and self.wire_bytes == other.wire_bytes
 
 
@@ -53,8 +53,8 @@ class Frame(NamedTuple):
 class Deviation:
     """A packet that the path did not treat as it should.
 
-    number: in the capture of the host that sent it; of one that nobody sent in the capture of
-    the other host. what: in words.
+    number: in the sender's capture; in the receiver's if nobody sent it. what: the deviation in
+    words.
     """
 
     number: int
@@ -63,12 +63,12 @@ class Deviation:
 
 @dataclass
 class Delivery:
-    """One direction: how many packets were sent, what became of them.
+    """The packets of one direction and what happened to them.
 
-    queue_drops, random_drops: the numbers of those that the bottleneck's queue dropped and
-    that random loss took, as they have to. worst_ns: the largest difference of an arrival
-    that is no deviation; late_ns: how much later than due a packet may be. events: when a packet
-    left or came, at either host, in order.
+    sent: how many. queue_drops, random_drops: the numbers of packets that the bottleneck's queue
+    and random loss dropped, as they have to. worst_ns: the largest difference of an arrival that is
+    no deviation. late_ns: how much later than due a packet may arrive. events: times at which a
+    packet left or came at either host, in order.
     """
 
     sent: int
@@ -81,13 +81,15 @@ class Delivery:
 
     @property
     def dropped(self) -> int:
-        """How many the path dropped, as it has to."""
+        """The number of packets that the path dropped, as it has to."""
         return len(self.queue_drops) + len(self.random_drops)
 
     def wrong(self, frame: Frame, what: str) -> None:
+        """Note a deviation."""
         self.deviations.append(Deviation(frame.number, what))
 
     def compare(self, frame: Frame, came_ns: int, due_ns: int) -> None:
+        """Compare when a packet came with when it had to."""
         late_ns = came_ns - due_ns
         if late_ns > self.late_ns and self._has_waited(came_ns, due_ns):
             return
@@ -98,7 +100,7 @@ class Delivery:
             self.worst_ns = max(self.worst_ns, abs(late_ns))
 
     def _has_waited(self, came_ns: int, due_ns: int) -> bool:
-        """Whether a program that something had woken up made calls meanwhile."""
+        """Whether failing calls of a program that a packet woke explain the delay."""
         first = bisect_left(self.events, came_ns - _CALLS_NS)
         return any((came_ns - woken + 1) % _CALL_NS <= 2
                    for woken in self.events[first:bisect_right(self.events, due_ns)])
@@ -106,15 +108,15 @@ class Delivery:
 
 def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
                table: Callable[[], Sequence[int]]) -> tuple[Delivery, Delivery]:
-    """What the path did to client and to server.
+    """What the path did to packets to the client, and to those to the server.
 
-    client_pcap, server_pcap: every packet of a trial. table: gives netem's normal
-    distribution, where there is jitter. Raises CaptureError.
+    client_pcap, server_pcap: every packet of a trial. table: returns netem's normal distribution;
+    called only if there is jitter. Raises CaptureError.
     """
     at_client, at_server = _frames(client_pcap, "client"), _frames(server_pcap, "server")
     if not at_client:
         raise CaptureError("the client's capture holds no packet")
-    client = at_client[0].head[_ADDRESSES]  # who speaks first
+    client = at_client[0].head[_ADDRESSES]  # the client sends the first packet
     numbers = table() if path.down.jitter_ms or path.up.jitter_ms else ()
     directions = (path.down, _direction(at_server, at_client, client, True)), (
         path.up, _direction(at_client, at_server, client, False))
@@ -125,10 +127,10 @@ def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
 
 
 def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], link: Link, late_ns: int) -> Delivery:
-    """What a link without jitter did to the packets that came to it, and those that it let go.
+    """What a link without jitter did to packets. sent: that came to it; came: that left it.
 
-    Their heads distinguish them. late_ns: how much later than due a packet may be, where others'
-    timers and system calls are in between.
+    Their heads identify them. late_ns: how much later than due a packet may leave, because of
+    other timers and system calls.
     """
     return _delivery(list(sent), list(came), link, (), 0, Delivery(len(sent), (), late_ns=late_ns))
 
@@ -139,7 +141,7 @@ def _frames(pcap: Packets, side: str) -> list[Frame]:
 
 def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
         ) -> tuple[list[Frame], list[Frame]]:
-    """The frames of one direction, at the host that sends and at the one that receives."""
+    """The frames of one direction, at the sending host and at the receiving one."""
     sent, came = ([frame for frame in frames if (frame.head[_ADDRESSES] != client) == to_client]
                   for frames in (sender, receiver))
     return sent, came
@@ -147,13 +149,13 @@ def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes
 
 def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[int],
               begun_ns: int, delivery: Delivery) -> Delivery:
-    arrived = _paired(sent, came, delivery)
+    arrived = _pair(sent, came, delivery)
     times = arrival_times(link, [frame.time_ns for frame in sent], table)
     if len({frame.head for frame in sent}) < len(sent):
         _match_duplicates(link, sent, times, arrived)
-    through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
+    through: list[tuple[int, int]] = []  # packets after random loss: arrival at the queue, place
     for place, reaches in enumerate(times):
-        may_be_cut, is_cut = _cut(link, sent[place].time_ns - begun_ns)
+        may_be_cut, is_cut = _in_outage(link, sent[place].time_ns - begun_ns)
         if reaches is not None and not (is_cut or may_be_cut and arrived[place] is None):
             through.append((reaches, place))
             continue
@@ -163,16 +165,16 @@ def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[
     if link.jitter_ms:
         through.sort()
     if link.jitter_ms and link.qdisc not in CHOOSING:
-        _settle(through, arrived)
-    (_managed if link.qdisc in CHOOSING else _first_in_first_out)(
+        _order_by_arrival(through, arrived)
+    (_judge_managed_queue if link.qdisc in CHOOSING else _judge_drop_tail)(
         delivery, link, sent, arrived, through)
     return delivery
 
 
-def _settle(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> None:
-    """Put first what arrived first, of two that jitter brings to the bottleneck at one time.
+def _order_by_arrival(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> None:
+    """Order packets that jitter brings to the bottleneck at about the same time by their arrival.
 
-    A packet that leaves while a program makes calls may reach netem some of them later.
+    A packet that leaves while a program makes failing calls may reach netem a few of them later.
     """
     for place in range(1, len(through)):
         while place:
@@ -185,8 +187,11 @@ def _settle(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> No
             place -= 1
 
 
-def _cut(link: Link, since_ns: int) -> tuple[bool, bool]:
-    """Whether an outage may take a packet, and whether it has to: a program begins it."""
+def _in_outage(link: Link, since_ns: int) -> tuple[bool, bool]:
+    """Whether an outage may take a packet, and whether it must.
+
+    A program begins and ends the outage, so that its times are not exact.
+    """
     if not link.outage_ms[1]:
         return False, False
     begins, ends = (round(at_ms * MS) for at_ms in link.outage_ms)
@@ -194,22 +199,22 @@ def _cut(link: Link, since_ns: int) -> tuple[bool, bool]:
             begins + _OUTAGE_NS < since_ns < ends - _OUTAGE_NS)
 
 
-def _paired(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> list[int | None]:
-    """When each sent packet arrived, None for never; one that nobody sent is a deviation."""
+def _pair(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> list[int | None]:
+    """When each sent packet arrived, None for never; arrivals that nobody sent are deviations."""
     arrived: list[int | None] = [None] * len(sent)
     place = 0
     for number, frame in enumerate(came):
         while place < len(sent) and not sent[place].is_same(frame):
             place += 1
-        if place == len(sent):  # one that was overtaken, or that nobody sent
-            return _paired_in_any_order(sent, came, delivery)
+        if place == len(sent):  # it was overtaken, or nobody sent it
+            return _pair_in_any_order(sent, came, delivery)
         arrived[place] = frame.time_ns
         place += 1
     return arrived
 
 
-def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery
-                         ) -> list[int | None]:
+def _pair_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery
+                       ) -> list[int | None]:
     arrived: list[int | None] = [None] * len(sent)
     waiting: dict[tuple[bytes, int], deque[int]] = {}
     for place, frame in enumerate(sent):
@@ -226,9 +231,10 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
 
 def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | None],
                       arrived: list[int | None]) -> None:
-    """Match arrivals with packets that are equal byte for byte, as repeated SYN-ACKs are.
+    """Match arrivals with packets that are equal byte by byte, such as repeated SYN-ACKs.
 
-    The latest goes to the last that can have come by then. times: when they have propagated.
+    The latest arrival belongs to the last packet that can have arrived by then. times: when each
+    packet reaches the bottleneck.
     """
     bottleneck = shaper(link)
     alike: dict[tuple[bytes, int], list[int]] = {}
@@ -252,20 +258,20 @@ def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | N
             arrived[fits[-1][1]] = at
 
 
-def _first_in_first_out(delivery: Delivery, link: Link, sent: Sequence[Frame],
-                        arrived: list[int | None], through: Sequence[tuple[int, int]]) -> None:
-    """A drop-tail queue: a packet is dropped if the queue is full when it comes, else never.
+def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
+                     arrived: list[int | None], through: Sequence[tuple[int, int]]) -> None:
+    """Judge a drop-tail queue: it drops a packet if it is full when the packet comes, else never.
 
-    Of packets that are the same, as two resets are, the first that finds room arrived.
+    Of equal packets, such as two resets, the first that finds room is the one that arrived.
     """
     bottleneck = shaper(link)
-    places: dict[bytes, list[int]] = {}  # of packets that are the same, the last first
+    places: dict[bytes, list[int]] = {}  # of equal packets, the last one first
     for _, place in reversed(through):
         places.setdefault(sent[place].head, []).append(place)
-    leaving: deque[int] = deque()  # when each of those that are in the queue leaves it
+    leaving: deque[int] = deque()  # when each packet in the queue leaves it
     for reaches, place in through:
         frame, came_ns = sent[place], arrived[place]
-        # HTB's queue holds what still propagates as well, and so does netem's own.
+        # The queues of HTB and of a single netem also hold packets that still propagate.
         enters = frame.time_ns if link.htb_burst_bytes or link.qdisc == "netem" else reaches
         while leaving and leaving[0] < enters - TOLERANCE_NS:
             leaving.popleft()
@@ -285,7 +291,9 @@ def _first_in_first_out(delivery: Delivery, link: Link, sent: Sequence[Frame],
                 delivery.wrong(frame, f"did not arrive though the queue held {len(leaving)} of"
                                       f" {link.queue_packets} packets")
             continue
-        if len(leaving) - _leave_now(leaving, enters) >= link.queue_packets:
+        # Packets that leave at about the same time may be gone already.
+        leave_now = sum(1 for _ in takewhile(lambda time: time <= enters + TOLERANCE_NS, leaving))
+        if len(leaving) - leave_now >= link.queue_packets:
             delivery.wrong(frame, f"arrived though the queue held {len(leaving)} of"
                                   f" {link.queue_packets} packets")
         delivery.compare(frame, came_ns, bottleneck.due(reaches, frame.wire_bytes))
@@ -293,30 +301,29 @@ def _first_in_first_out(delivery: Delivery, link: Link, sent: Sequence[Frame],
         leaving.append(came_ns)
 
 
-def _leave_now(leaving: Sequence[int], now: int) -> int:
-    """How many leave so near to that time that they may be gone already."""
-    return sum(1 for _ in takewhile(lambda time: time <= now + TOLERANCE_NS, leaving))
+def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
+                         arrived: Sequence[int | None], through: Sequence[tuple[int, int]]
+                         ) -> None:
+    """Judge fq_codel or cake, which choose what to drop and which connection is next.
 
-
-def _managed(delivery: Delivery, link: Link, sent: Sequence[Frame], arrived: Sequence[int | None],
-             through: Sequence[tuple[int, int]]) -> None:
-    """fq_codel and cake choose what they drop and which connection is next.
-
-    They keep the order of what leaves together, drop only what has to wait, and never leave the
-    link idle: so each that arrives has to leave when the link was free and it was there. A
-    connection is another flow to them after a timeout (sk_rethink_txhash): what it sends then
-    may overtake what it sent before.
+    They keep the order of packets of a connection, drop only packets that have to wait, and never
+    leave the link idle. So each packet that arrives has to leave as soon as the link is free. A
+    timeout makes a connection another flow (sk_rethink_txhash): packets after it may overtake
+    earlier ones.
     """
     bottleneck = shaper(link)
-    last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest of those that came
+    last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest packet that arrived
     events = sorted((reaches if arrived[place] is None else arrived[place] or 0, place, reaches)
                     for reaches, place in through)
-    crowded = _crowded([reaches for reaches, _ in through])
-    waits = _waiting(events, arrived)
+    times = [reaches for reaches, _ in through]
+    # Packets that come at the same time are all queued before the first of them can leave.
+    together = {time for pair in pairwise(times) if pair[1] - pair[0] <= TOLERANCE_NS
+                for time in pair}
+    waiting = _dropped_while_waiting(events, arrived)
     for at, place, reaches in events:
         frame = sent[place]
         if arrived[place] is None:
-            if place in waits or reaches in crowded or (
+            if place in waiting or reaches in together or (
                     bottleneck.due(reaches, frame.wire_bytes) > reaches):
                 delivery.queue_drops.append(frame.number)
             else:
@@ -331,13 +338,15 @@ def _managed(delivery: Delivery, link: Link, sent: Sequence[Frame], arrived: Seq
         bottleneck.take(reaches, frame.wire_bytes, at)
 
 
-def _waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | None]) -> set[int]:
-    """The places of those that never arrived and that came while another one, which did, waited.
+def _dropped_while_waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | None]
+                           ) -> set[int]:
+    """The places of dropped packets that came while a packet that arrived later was waiting.
 
-    events: (when it arrived, or came to the queue and was dropped; its place; when it came).
+    events: (when the packet arrived, or when it came to the queue if it was dropped; its place;
+    when it came to the queue).
     """
     places: set[int] = set()
-    begun = NEVER  # when the earliest came of those that arrive after this
+    begun = NEVER  # of packets that arrive after this one, when the first came to the queue
     for at, place, reaches in reversed(events):
         if arrived[place] is None:
             if begun <= at:
@@ -347,13 +356,8 @@ def _waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | Non
     return places
 
 
-def _crowded(times: Sequence[int]) -> set[int]:
-    """Times at which several packets come: all are queued before the first can leave."""
-    return {time for pair in pairwise(times) if pair[1] - pair[0] <= TOLERANCE_NS for time in pair}
-
-
 def _connection(frame: Frame) -> bytes:
-    """Protocol, addresses and ports of a frame: IPv4 without options, as hosts send it."""
+    """Protocol, addresses and ports of a frame with IPv4 without options, as our hosts send it."""
     ports = ETHERNET_BYTES + 20
     return frame.head[ETHERNET_BYTES + 9:ETHERNET_BYTES + 10] + frame.head[26:ports + 4]
 
@@ -362,35 +366,35 @@ def _connection(frame: Frame) -> bytes:
 
 SIDES = ("to_client", "to_server")
 EITHER = "either"  # a drop by the queue or at random
-PATH = "path"  # of what a record's column judged_by names
+PATH = "path"  # a value of a record's column judged_by
 NAME = "path"
-WHY = ("each packet arrives to the microsecond when delay, rate and queue let it, or is dropped"
-       " where they have to")
+WHY = ("each packet arrives, to the microsecond, when delay, rate and queue require it, or is"
+       " dropped if they require that")
 _EXAMPLES = 3  # deviations in one reason
 
 
 def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
-             ) -> Iterable[Compared]:
-    """Each packet, and as many dropped as the qdiscs counted; nothing if it is not judged.
+             ) -> Iterable[Comparison]:
+    """Compare each packet's arrival, and the number of drops with the qdiscs' counters.
 
-    path: to client and to server, None in real time. drops: by side, then by cause, which is
-    "queue", "random", or EITHER where the counters do not distinguish them; {} where nobody
-    counted.
+    path: to the client and to the server; None in real time, which is not judged. drops: by side,
+    then by cause: "queue", "random", or EITHER if the counters do not distinguish them; {} without
+    counters.
     """
     for side, delivery in zip(SIDES, path or ()):
         link, deviations = side.replace("_", " "), delivery.deviations
-        yield Compared(not deviations, f"{len(deviations)} of {delivery.sent} packets {link} differ"
-                       f" ({examples(deviations)})", "none")
+        yield Comparison(not deviations, f"{len(deviations)} of {delivery.sent} packets {link}"
+                         f" differ ({examples(deviations)})", "none")
         observed = {"queue": (len(delivery.queue_drops), " by the queue"),
                     "random": (len(delivery.random_drops), " at random"),
                     EITHER: (delivery.dropped, "")}
         for cause, counted in drops.get(side, {}).items():
             lost, words = observed[cause]
-            yield Compared(lost == counted, f"{lost} lost {link}{words}",
-                           f"{counted} as the network dropped")
+            yield Comparison(lost == counted, f"{lost} lost {link}{words}",
+                             f"{counted} as the network dropped")
 
 
 def examples(deviations: Sequence[Deviation]) -> str:
-    """The first of some deviations, in words."""
+    """The first few deviations in words."""
     return ", ".join(f"packet {deviation.number} {deviation.what}"
                      for deviation in deviations[:_EXAMPLES])

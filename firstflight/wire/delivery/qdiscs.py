@@ -1,7 +1,7 @@
-"""What qdiscs do to packets: netem's losses and delays, and when a bottleneck lets a packet go.
+"""Computes what qdiscs do: netem's losses and delays, and when packets leave a bottleneck.
 
-netem's arithmetic is whole numbers in the kernel (net/sched/sch_netem.c), so that it can be
-repeated to the nanosecond; its random numbers follow from the seed that the qdisc was given.
+netem computes with whole numbers (net/sched/sch_netem.c), so that its arithmetic can be repeated
+to the nanosecond. Its random numbers follow from the qdisc's seed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
     """When each packet arrives at the bottleneck, ns; None for one that random loss takes.
 
-    left_ns: when they left, in that order. table: netem's normal distribution, where
-    there is jitter.
+    left_ns: when they left, in order. table: netem's normal distribution, used if there is jitter.
     """
     propagation_ns = delay_ns(link.delay_ms) + LATE_NS
     if not (link.loss_percent or link.jitter_ms):
@@ -38,7 +37,7 @@ def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> l
 
 
 def random_numbers(seed: int) -> Iterator[int]:
-    """The 32-bit numbers that a seed gives (prandom_seed_state, prandom_u32_state)."""
+    """The 32-bit random numbers of a seed (prandom_seed_state, prandom_u32_state)."""
     mixed = (seed >> 32 ^ seed << 10 ^ seed) & MOST_U32
     one, two, three, four = (mixed + least if mixed < least else mixed
                              for least in (2, 8, 16, 128))
@@ -59,8 +58,8 @@ def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
         limit = probability(link.loss_percent)
         while True:
             yield next(numbers) <= limit
-    # Gilbert's model (loss_gilb_ell): a transfer begins among packets that go through. Each
-    # packet may change the state for the next; those of the lossy state are lost.
+    # Gilbert's model (loss_gilb_ell): a transfer begins in the lossless state. Each packet may
+    # change the state for the next one; packets in the lossy state are lost.
     ends_percent = 100 / link.loss_burst
     begins = probability(link.loss_percent * ends_percent / (100 - link.loss_percent))
     ends, is_lossy = probability(ends_percent), False
@@ -71,7 +70,7 @@ def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
 
 
 def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) -> int:
-    """How far one delay is from the mean (tabledist): C's division cuts towards zero."""
+    """How far one delay is from the mean (tabledist); C's division rounds towards zero."""
     if not jitter_ns:
         return 0
     drawn = table[next(numbers) % len(table)]
@@ -83,17 +82,17 @@ def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) 
 # Bottlenecks --------------------------------------------------------------------------
 
 SECOND = 1_000_000_000
-_LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
+_LONGEST_NS = 60_000_000_000  # HTB limits idle time to this (htb_change_class: mbuffer)
 
 
 class Shaper(Protocol):
-    """Times in ns, sizes in bytes with the Ethernet header."""
+    """A bottleneck. Times are in ns, sizes in bytes with the Ethernet header."""
 
     def due(self, arrival: int, size: int) -> int:
-        """When a packet leaves that arrives at `arrival`, behind all that went before."""
+        """When a packet that comes at `arrival` has to leave, after all earlier ones."""
 
     def take(self, arrival: int, size: int, left: int) -> None:
-        """Note that a packet left, at the time `left`."""
+        """Note that a packet left at the time `left`."""
 
 
 def shaper(link: Link) -> Shaper:
@@ -106,14 +105,14 @@ def shaper(link: Link) -> Shaper:
 
 
 class Rate:
-    """netem's rate: a packet leaves when it has been serialised behind the one before.
+    """netem's rate: a packet leaves when it has been serialised after the one before.
 
-    (netem_enqueue, packet_time_ns.) The guest sets no timer sooner than LEAST_TIMER_NS after
-    another one has fired, and each fires LATE_NS late.
+    (netem_enqueue, packet_time_ns.) A guest sets no timer sooner than LEAST_TIMER_NS after another
+    one has fired, and each fires LATE_NS late.
     """
 
     def __init__(self, rate: int) -> None:
-        self.rate = rate
+        self.rate = rate  # bytes a second
         self.free = 0  # when the last packet has been serialised
         self.left = 0  # when that packet left
 
@@ -129,23 +128,24 @@ class Rate:
         self.left = left
 
     def _noticed(self, arrival: int) -> int:
-        """When a packet is handled: one that comes just after a timer has to wait."""
+        """When netem handles a packet: one that comes just after a timer has to wait."""
         return max(arrival, self.left + LEAST_TIMER_NS) if arrival > self.left else arrival
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A rate as most qdiscs keep it: a packet takes size × factor >> shift ns."""
+    """A rate as most qdiscs store it: a packet takes size × factor >> shift ns."""
 
     factor: int
     shift: int
 
     def takes(self, size: int) -> int:
+        """How long it takes to send so many bytes, ns."""
         return size * self.factor >> self.shift
 
     @staticmethod
     def for_rate(rate: int) -> Scale:
-        """psched_ratecfg_precompute__: as many bits as fit into 32."""
+        """The scale with as many bits as fit into 32 (psched_ratecfg_precompute__)."""
         shift = 0
         while (factor := (SECOND << shift) // rate) < 1 << 31 and SECOND << shift < 1 << 63:
             shift += 1
@@ -153,7 +153,7 @@ class Scale:
 
     @staticmethod
     def for_cake(rate: int) -> Scale:
-        """cake_set_rate: 34 bits."""
+        """The scale with 34 bits (cake_set_rate)."""
         factor, shift = (SECOND << 34) // max(rate, 64), 34
         while factor >> 34:
             factor, shift = factor >> 1, shift - 1
@@ -161,7 +161,7 @@ class Scale:
 
 
 class TokenBucket:
-    """tbf with a burst of one full packet (tbf_dequeue); its tokens are nanoseconds."""
+    """tbf with a burst of one full packet (tbf_dequeue). Its tokens are nanoseconds."""
 
     def __init__(self, rate: int) -> None:
         self.scale = Scale.for_rate(rate)
@@ -178,7 +178,7 @@ class TokenBucket:
 
 
 class Cake:
-    """cake's shaper (cake_advance_shaper): after a packet it waits as long as that one takes."""
+    """cake's shaper (cake_advance_shaper): after each packet it waits as long as that one takes."""
 
     def __init__(self, rate: int) -> None:
         self.scale = Scale.for_cake(rate)
@@ -192,7 +192,7 @@ class Cake:
 
 
 class Htb:
-    """HTB's only class (htb_charge_class): a packet leaves while neither bucket is overdrawn."""
+    """HTB with one class (htb_charge_class): a packet leaves while neither bucket is overdrawn."""
 
     def __init__(self, rate: int, burst_bytes: int) -> None:
         self.scale = Scale.for_rate(rate)

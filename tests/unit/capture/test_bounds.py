@@ -11,16 +11,16 @@ import pytest
 
 from firstflight.net.link import Link
 from firstflight.wire.capture import conversations, links, pcapng
-from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.pcapng import Capture
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.spaces import NamespaceNames
 from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import HANDSHAKE, SYN, Packet, made, netem, of
 
 
 def conversations_of(capture: Capture) -> conversations.Conversations:
-    fields = headers(capture)
-    return conversations.find_conversations(capture, fields, links.links(capture, fields, Spaces()))
+    fields = read_headers(capture)
+    return conversations.find_conversations(capture, fields, links.observe_links(capture, fields, NamespaceNames()))
 
 
 def test_connections_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,10 +67,10 @@ def test_the_first_packets_of_a_direction_are_judged(monkeypatch: pytest.MonkeyP
                     *(Packet(0, 30 + number, 1, 9) for number in range(20))],
                    settings=[netem(delay_ms=10.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
-                                           way=Link(10.0, 1e12, 1000, qdisc="netem"))]
+                                           link=Link(10.0, 1e12, 1000, qdisc="netem"))]
     for most, judged in ((200_000, 22), (5, 5)):
         monkeypatch.setattr(links, "MOST_JUDGED", most)
-        first, *_ = links.links(capture, headers(capture), Spaces())
+        first, *_ = links.observe_links(capture, read_headers(capture), NamespaceNames())
         assert (first.judged, first.sent) == (judged, 22)
 
 

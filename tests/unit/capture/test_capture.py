@@ -18,16 +18,16 @@ from firstflight.commands.virtual import captured
 from firstflight.findings.render.data import table_csv
 from firstflight.net.headers import TCP, UDP
 from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.connections import observed
+from firstflight.wire.capture.connections import observe_connections
 from firstflight.wire.capture.conversations import find_conversations
-from firstflight.wire.capture.fields import FRAGMENT, Headers, headers
+from firstflight.wire.capture.fields import FRAGMENT, Headers, read_headers
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.links import _in_effect, links
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.links import _effective_settings, observe_links
+from firstflight.wire.capture.spaces import NamespaceNames
 from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, Packets,
                                              packets_of, read)
-from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed, rate_words
-from firstflight.wire.capture.report import Reported, reported
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting, format_rate
+from firstflight.wire.capture.report import CaptureReport, report_capture
 
 SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
 ORIGIN_NS = 1_767_225_600_000_000_000
@@ -43,8 +43,8 @@ def small(folder: Path, data: bytes | None = None) -> Capture:
     return read(folder / pcapng.NAME)
 
 
-def of(capture: Capture) -> Reported:
-    return reported(capture, {"command": ["python3", "small.py"]}, "folder", ORIGIN_NS)
+def of(capture: Capture) -> CaptureReport:
+    return report_capture(capture, {"command": ["python3", "small.py"]}, "folder", ORIGIN_NS)
 
 
 Row = dict[str, int]
@@ -63,11 +63,11 @@ def changed(capture: Capture, device: str, change: Callable[[list[Row]], list[Ro
     own = change([row for row in every if row["device"] == number])
     both = sorted(kept + own, key=lambda row: (row["time_ns"], row["number"]))
     capture.packets = packets_of(**{name: [row[name] for row in both] for name in Packets._fields})
-    return links(capture, headers(capture), Spaces())
+    return observe_links(capture, read_headers(capture), NamespaceNames())
 
 
 def linked(capture: Capture) -> list[LinkDirection]:
-    return links(capture, headers(capture), Spaces())
+    return observe_links(capture, read_headers(capture), NamespaceNames())
 
 
 def wrong(found: list[LinkDirection], device: str) -> str:
@@ -99,12 +99,12 @@ def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
         return DeviceSetting(time_ns, (Qdisc("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
     times = [5, 6, 11]
     came = packets_of(time_ns=times, queued_ns=times, number=times, accepted=[True] * 3)
-    before, after = _in_effect(
+    before, after = _effective_settings(
         [delay(0, 7, 0), delay(10, 7, 2), delay(10, 30, 0), delay(20, 30, 1)], came)
     assert (before.time_ns, before.queues[0].packets) == (0, 2)
     assert (after.time_ns, after.queues[0].packets, after.delay_ms) == (10, 1, 30)
     # Open vSwitch makes its classes anew, and they count from 0 on.
-    (again,) = _in_effect([delay(0, 7, 60), delay(10, 7, 0)], came)
+    (again,) = _effective_settings([delay(0, 7, 60), delay(10, 7, 0)], came)
     assert again.queues[0].packets == 60
 
 
@@ -124,9 +124,9 @@ def test_a_packet_between_two_settings_may_spoil_the_last_one(
 def test_connections_have_their_windows_and_losses(tmp_path: Path) -> None:
     capture = small(tmp_path)
     found = linked(capture)
-    conversations = find_conversations(capture, headers(capture), found)
+    conversations = find_conversations(capture, read_headers(capture), found)
     assert conversations.tcp is not None
-    seen = observed(conversations.connections, conversations.tcp, found, capture.data)
+    seen = observe_connections(conversations.connections, conversations.tcp, found, capture.data)
     lossy, clean, refused = (each for each in seen if each)
     assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
     assert clean.handshake_ms == pytest.approx(40, abs=0.01)
@@ -299,7 +299,7 @@ def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kbps", "words"), [(5e6, "5 Gbit/s"), (1500, "1.5 Mbit/s"),
                                              (64, "64 kbit/s")])
 def test_rates_in_their_unit(kbps: float, words: str) -> None:
-    assert rate_words(kbps) == words
+    assert format_rate(kbps) == words
 
 
 def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
@@ -316,7 +316,7 @@ def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
 
 
 def parsed_heads(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Headers:
-    return headers(capture_of(*heads, frame_bytes=frame_bytes, segments=segments))
+    return read_headers(capture_of(*heads, frame_bytes=frame_bytes, segments=segments))
 
 
 def capture_of(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Capture:
@@ -333,7 +333,7 @@ def test_settings_of_a_cut_message_are_refused(tmp_path: Path) -> None:
     whole = small(tmp_path).devices[0].settings[-1]
     assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
     with pytest.raises((ValueError, struct.error)):
-        parsed(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
+        parse_setting(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
 
 
 @pytest.mark.parametrize(("version", "protocol", "header_bytes"), [(4, TCP, 54), (6, UDP, 62)])

@@ -11,11 +11,11 @@ import pytest
 
 from firstflight.commands.virtual import script
 from firstflight.commands.virtual.ignored import ignored
-from firstflight.wire.capture.commands import said_of_commands
-from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.commands import lines_about_commands
+from firstflight.wire.capture.drops import drop_statements
 from firstflight.wire.capture.pcapng import Capture, Command, Complaint, NoCapture
-from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting
+from firstflight.wire.capture.spaces import NamespaceNames
 from tests.unit.capture.test_capture import content, own_block, small
 from tests.unit.capture.test_said import (HANDSHAKE, MS, QUEUE_DROP, ROOT, Packet, found, made,
                                           message, netem, of, seen)
@@ -180,7 +180,7 @@ def with_commands(*commands: tuple[str, int, bool], complaints: tuple[str, ...] 
     (with_commands(("ip route change default via 10.0.0.9 initcwnd 20", 0, True), segments=20),
      "ran in the root namespace, and the hosts have routes of their own")])
 def test_commands_that_failed_or_acted_elsewhere_are_told(capture: Capture, said: str) -> None:
-    told = "; ".join(said_of_commands(capture, Spaces(), seen(capture)))
+    told = "; ".join(lines_about_commands(capture, NamespaceNames(), seen(capture)))
     assert said in told if said else not told
     assert told in alarms(capture)
 
@@ -193,10 +193,10 @@ def test_rates_in_bytes_a_second_and_queues_of_the_loopback_are_told() -> None:
         assert (found(capture)[0].advice == [
             "rate 10mbps: bps are bytes a second for tc, which set 80 Mbit/s; did you mean 10mbit?"
         ]) == said
-    told = said_of_commands(with_commands(("tc qdisc add dev lo root netem delay 5ms", 0, False)),
-                            Spaces(), [])
-    assert "the loopback device of h1 has what a host sends to itself" in told[0]
-    assert not said_of_commands(with_commands(("tc qdisc show dev lo", 0, False)), Spaces(), [])
+    told = lines_about_commands(with_commands(("tc qdisc add dev lo root netem delay 5ms", 0, False)),
+                                NamespaceNames(), [])
+    assert "the loopback device of h1 has only packets of the host to itself" in told[0]
+    assert not lines_about_commands(with_commands(("tc qdisc show dev lo", 0, False)), NamespaceNames(), [])
 
 
 def test_commands_are_read_from_a_capture_and_damaged_ones_refused(tmp_path: Path) -> None:
@@ -247,15 +247,15 @@ def test_what_policing_drops_on_arrival_is_a_cause_of_retransmissions() -> None:
     assert seen(capture)[0].retransmitted == {
         "dropped on arrival at h2-eth0 (TC_INGRESS), after a timeout": 1,
         "dropped on arrival at h2-eth0 (TC_INGRESS)": 2, "the first copy had arrived": 1}
-    assert "policing or a filter at its ingress dropped it" in drops(
-        capture, found(capture), Spaces())[0].found
+    assert "policing or a filter at its ingress dropped it" in drop_statements(
+        capture, found(capture), NamespaceNames())[0].found
     assert ("3 were dropped on arrival at h2-eth0: policing or a filter at its ingress dropped it"
             " (TC_INGRESS).") in of(capture).report.answer.sentence
 
 
 def test_red_is_named_with_what_it_is_set_to() -> None:
     parameters = struct.pack("=HH3I4B", 20, 1, 60_000, 15_000, 45_000, 0, 0, 0, 1)
-    red = parsed(0, message("red", 1 << 16, ROOT, options=parameters))
+    red = parse_setting(0, message("red", 1 << 16, ROOT, options=parameters))
     assert red.words == "red min 15000 max 45000 bytes ecn limit 60000 bytes" and red.is_shaping
 
 
@@ -266,9 +266,9 @@ def test_datagrams_that_their_own_hosts_queue_drops_are_not_tcps() -> None:
         for place in capture.packets.place.tolist():
             data[place + 23] = protocol
         capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
-        return drops(capture, found(capture), Spaces())[0].found
+        return drop_statements(capture, found(capture), NamespaceNames())[0].found
     assert "whose TCP learns of it" in said(6)
-    assert "whose program is told nothing" in said(17) and "TCP" not in said(17)
+    assert "whose program does not notice" in said(17) and "TCP" not in said(17)
 
 
 # C13, C15 --------------------------------------------------------------------------------

@@ -18,17 +18,17 @@ import pytest
 from firstflight.base.errors import OK
 from firstflight.commands.virtual import captured, script
 from firstflight.net.link import Link
-from firstflight.wire.capture.connections import ObservedConnection, observed
+from firstflight.wire.capture.connections import ObservedConnection, observe_connections
 from firstflight.wire.capture.conversations import find_conversations
-from firstflight.wire.capture.fields import headers
+from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.links import _in_effect, links
-from firstflight.wire.capture.spaces import Spaces
-from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.links import _effective_settings, observe_links
+from firstflight.wire.capture.spaces import NamespaceNames
+from firstflight.wire.capture.drops import drop_statements
 from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, Packets, _without_cut,
                                              packets_of)
-from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from firstflight.wire.capture.report import Reported, reported
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting
+from firstflight.wire.capture.report import CaptureReport, report_capture
 
 MS = 1_000_000
 SYN, RST, PUSH, ACK, FIN = 2, 4, 8, 16, 1
@@ -60,7 +60,7 @@ def made(packets: Iterable[Packet], starts: tuple[int, int] = (1000, 2000),
         queue_packets=queue_packets if number == 0 else 1000)])
         for number, name in enumerate(names)]
     devices[2].states = [devices[2].states[0]._replace(namespace=1)]
-    devices[0].settings = [DeviceSetting(0, tuple(settings)) if settings else parsed(0, b"")]
+    devices[0].settings = [DeviceSetting(0, tuple(settings)) if settings else parse_setting(0, b"")]
     heads, columns = [], dict[str, list[int]]()
     place = 0
     for number, packet in enumerate(sorted(packets, key=lambda each: each.queued_ms), start=1):
@@ -94,19 +94,19 @@ HANDSHAKE = (Packet(0, 0, 0, 0, SYN, -1), Packet(1, 10, 0, 0, SYN | ACK, 1), Pac
 
 
 def seen(capture: Capture) -> list[ObservedConnection]:
-    fields, directions = headers(capture), found(capture)
+    fields, directions = read_headers(capture), found(capture)
     conversations = find_conversations(capture, fields, directions)
     assert conversations.tcp is not None
-    return [each for each in observed(conversations.connections, conversations.tcp, directions, capture.data)
+    return [each for each in observe_connections(conversations.connections, conversations.tcp, directions, capture.data)
             if each]
 
 
-def of(capture: Capture, **facts: object) -> Reported:
-    return reported(capture, facts, "folder", 0)
+def of(capture: Capture, **facts: object) -> CaptureReport:
+    return report_capture(capture, facts, "folder", 0)
 
 
 def found(capture: Capture) -> list[LinkDirection]:
-    return links(capture, headers(capture), Spaces())
+    return observe_links(capture, read_headers(capture), NamespaceNames())
 
 
 # S18, S22: connections ------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_what_is_discarded_has_filled_the_queue_until_then() -> None:
     full = Packet(0, 1010, 1, 0, took_ms=0, reason=QUEUE_DROP)
     capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
                    settings=[netem(rate_kbps=8.0)])
-    capture.devices[0].settings = [replace(capture.devices[0].settings[0], way=way)]
+    capture.devices[0].settings = [replace(capture.devices[0].settings[0], link=way)]
     (link, *_) = found(capture)
     assert not link.wrong and link.judged == 1 and link.queue_drops == 1
 
@@ -238,11 +238,11 @@ DELAY = struct.pack("=6I", 156250, 9, 0, 0, 0, 0)  # 10 ms in ticks, limit 9
 
 
 def test_hfsc_is_listed_once_and_a_class_that_is_not_listed_hides_nothing() -> None:
-    hfsc = parsed(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
-                  + message("hfsc", 5 << 16 | 1, 5 << 16, True)
-                  + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
+    hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
+                         + message("hfsc", 5 << 16 | 1, 5 << 16, True)
+                         + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
     assert hfsc.words == "netem delay 10 ms limit 9 packets" and hfsc.delay_ms == 10
-    prio = parsed(0, message("prio", 1 << 16, ROOT, packets=50) + message(
+    prio = parse_setting(0, message("prio", 1 << 16, ROOT, packets=50) + message(
         "netem", 2 << 16, 1 << 16 | 3, options=DELAY))
     assert prio.words == "netem delay 10 ms limit 9 packets" and prio.is_shaping
     assert prio.delay_ms == 0  # by another class packets pass without
@@ -264,7 +264,7 @@ def test_a_netem_that_is_made_again_has_other_random_numbers() -> None:
     came = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
 
     def of_seeds(*seeds: int) -> list[int]:
-        return [setting.time_ns for setting in _in_effect([
+        return [setting.time_ns for setting in _effective_settings([
             DeviceSetting(10 * place, (netem(loss_percent=2.0, seed=seed),))
             for place, seed in enumerate(seeds)], came)]
     assert of_seeds(7, 8) == [0, 10] and of_seeds(7, 7) == [0]
@@ -371,18 +371,18 @@ def test_drops_outside_of_queues_have_their_reason_and_names_of_namespaces_are_u
     capture = made(HANDSHAKE)
     spaces = ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]
     capture.dropped = [(0, "NO_SOCKET", 9), (0, "IP_OUTNOROUTES", 2)]
-    assert [f"{each.says} {each.found}" for each in drops(
-        capture, found(capture), Spaces(spaces))] == [
+    assert [f"{each.says} {each.found}" for each in drop_statements(
+        capture, found(capture), NamespaceNames(spaces))] == [
             "Dropped at client: 2 packets, since there was no route (IP_OUTNOROUTES)."]
     assert of(capture, namespaces=spaces).links.rows[0][1] == "client"
     state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
-    named = Spaces(["1 1 before", "5 1 after"])
+    named = NamespaceNames(["1 1 before", "5 1 after"])
     assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
     assert named.name(state._replace(namespace=9)) == ""
 
 
 @pytest.mark.parametrize(("settings", "took_ms"), [
-    (parsed(0, b""), 0.0),
+    (parse_setting(0, b""), 0.0),
     (DeviceSetting(0, (Qdisc("netem", False, 1 << 16, 0, packets=9, delay_ms=10.0),),
                    Link(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
 def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float) -> None:

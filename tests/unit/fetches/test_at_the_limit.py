@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from firstflight.base.comparison import Comparison
 from firstflight.base.errors import UsageError
 from firstflight.findings.difference import Excluded
-from firstflight.findings.findings import Compared
 from firstflight.model.predict import predict
 from firstflight.model.receiver import receive_window
 from firstflight.runs import scenario_file
@@ -42,7 +42,7 @@ def evidence(of: Stored, **trial: Any) -> Evidence:
                     {"to_client": {"queue": 2, "random": 1}, "to_server": {"queue": 0, "random": 0}})
 
 
-def agrees(compared: Iterable[Compared]) -> bool | None:
+def agrees(compared: Iterable[Comparison]) -> bool | None:
     """Whether all agree; None where nothing was compared."""
     found = list(compared)
     return all(each.passed for each in found) if found else None
@@ -70,7 +70,7 @@ def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: f
 
 # Integrity ---------------------------------------------------------------------------
 
-CHECKS: dict[str, Callable[[Evidence], Iterable[Compared]]] = {
+CHECKS: dict[str, Callable[[Evidence], Iterable[Comparison]]] = {
     check.name: check.compare for check in INTEGRITY}
 
 

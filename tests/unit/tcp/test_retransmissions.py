@@ -9,7 +9,7 @@ from firstflight.net.segments import Segment
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.retransmissions import (ARP_AND_SYN_TIMER, FALLBACK_TIMER, PROBE,
                                               RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER,
-                                              Retransmission, explain)
+                                              Retransmission, explain_retransmissions)
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
 from tests.unit.tcp.conversation import MS, Conversation
@@ -22,7 +22,7 @@ def good() -> Stored:
 
 
 def explained(trial: Stored) -> tuple[Retransmission, ...]:
-    return explain(read_exchange(trial.client, trial.server))
+    return explain_retransmissions(read_exchange(trial.client, trial.server))
 
 
 def causes(trial: Stored) -> set[str | None]:
@@ -72,7 +72,7 @@ def test_a_probe_comes_when_the_timer_of_the_head_would_run_out(probed_ms: float
         talk.send(at_ms, True, ACK | PUSH, seq=seq, ack=96, payload=1448)
     talk.send(probed_ms, True, ACK | PUSH, seq=1449, ack=96, payload=1448)
     talk.send(401, False, ACK, seq=96, ack=1449).send(402, False, ACK, seq=96, ack=2897)
-    assert {again.cause for again in explain(talk.read())} == {cause}
+    assert {again.cause for again in explain_retransmissions(talk.read())} == {cause}
 
 
 def test_a_timer_explains_its_own_window_only() -> None:
@@ -86,7 +86,7 @@ def test_a_timer_explains_its_own_window_only() -> None:
 def test_the_heads_timer_waits_a_round_trip_and_200_ms(again_ms: float, cause: str | None) -> None:
     """TCP_RTO_MIN beyond the handshake's 100 ms, less what two clocks in milliseconds round off."""
     talk = Conversation().handshake().flight(0, 1).flight(0, at_ms=150 + again_ms)
-    (again,) = explain(talk.acknowledge(700, 2).read())
+    (again,) = explain_retransmissions(talk.acknowledge(700, 2).read())
     assert again.cause == cause
 
 
@@ -95,7 +95,7 @@ def test_three_seconds_explain_the_head_only_after_a_second_syn_ack(syn_ack_ms: 
                                                                    cause: str | None) -> None:
     """RFC 6298, 5.7; the RTT of 3.2 s leaves no other timer that could have run out."""
     talk = shaken(1600, syn_ack_ms=syn_ack_ms).flight(0, 1, at_ms=4800).flight(0, at_ms=7800)
-    copies = explain(talk.read())
+    copies = explain_retransmissions(talk.read())
     assert [copy.cause for copy in copies if copy.segment.payload_bytes] == [cause]
 
 
@@ -129,7 +129,7 @@ def shaken(one_way_ms: int, syn_ms: float = 0.0, syn_ack_ms: float = 0.0) -> Con
 def test_a_syn_leaves_again_a_second_after_the_client_began(
         one_way_ms: int, arp_ms: float, syn_ms: float, cause: str | None) -> None:
     """arp_ms: what its question for an address took (ARP), before its first SYN left."""
-    (again,) = explain(shaken(one_way_ms, syn_ms=syn_ms).read(), arp_ms)
+    (again,) = explain_retransmissions(shaken(one_way_ms, syn_ms=syn_ms).read(), arp_ms)
     assert again.cause == cause and not again.segment.to_client
 
 
@@ -139,7 +139,7 @@ def test_a_syn_leaves_again_a_second_after_the_client_began(
     (1003, 1604, SYN_ACK_TIMER), (990, 1598, None)])
 def test_a_syn_ack_leaves_again_for_its_timer_or_for_another_syn(
         syn_ms: float, syn_ack_ms: float, cause: str | None) -> None:
-    copies = explain(shaken(600, syn_ms, syn_ack_ms).read())
+    copies = explain_retransmissions(shaken(600, syn_ms, syn_ack_ms).read())
     assert [copy.cause for copy in copies if copy.segment.to_client] == [cause]
 
 
@@ -150,7 +150,7 @@ def test_a_client_repeats_its_request_when_its_own_timer_runs_out(later_ms: int,
     talk = Conversation().handshake()
     talk.send(100 + later_ms, False, ACK | PUSH, seq=1, ack=1, payload=95)
     talk.send(500, True, ACK, seq=1, ack=96, payload=1448).acknowledge(560, 1)
-    (again,) = explain(talk.read())
+    (again,) = explain_retransmissions(talk.read())
     assert again.cause == cause and not again.segment.to_client
 
 
@@ -162,4 +162,4 @@ def test_after_progress_there_may_be_another_probe(acknowledged: int, second: st
     else:
         talk.flight(1, at_ms=440)  # no progress: a second one so soon no timer explains
     talk.acknowledge(900, 3)
-    assert [copy.cause for copy in explain(talk.read())] == [PROBE, second]
+    assert [copy.cause for copy in explain_retransmissions(talk.read())] == [PROBE, second]

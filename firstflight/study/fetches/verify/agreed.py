@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.buffers import buffer_per_segment
 from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
@@ -44,7 +44,7 @@ class _Offer(NamedTuple):
     ecn: bool
 
 
-def _compare_syns(evidence: Evidence) -> Iterable[Compared]:
+def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
     """Each SYN and SYN-ACK that left, not those of a server of one's own."""
     trial, wire = evidence.trial, evidence.wire
     # Of other kernels net.core.rmem_max decides as well.
@@ -65,11 +65,11 @@ def _compare_syns(evidence: Evidence) -> Iterable[Compared]:
             if not has_scale:
                 offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
             for name, value, requested in zip(_Offer._fields, offered, expected):
-                yield Compared(value == requested, f"{side}'s {name} {value}", f"{requested}")
+                yield Comparison(value == requested, f"{side}'s {name} {value}", f"{requested}")
     # A window is scaled in what follows, never in a SYN.
     window = min(first_window(trial.client_window, receive, trial.syn_mss), MOST_IN_A_SYN_BYTES)
     for value in dict.fromkeys(segment.window for segment in wire.syns):
-        yield Compared(value == window, f"client's first window {value}", f"{window}")
+        yield Comparison(value == window, f"client's first window {value}", f"{window}")
 
 
 def _expected(evidence: Evidence, mss: int, buffers: tuple[int, int], ecn: bool) -> _Offer:
@@ -96,44 +96,44 @@ def _offer(segment: Segment, is_client: bool) -> _Offer:
                   segment.flags & asks == asks)
 
 
-def _compare_socket(evidence: Evidence) -> Iterable[Compared]:
+def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
     """What the server's kernel says of the connection; nothing in runs before it was asked."""
     trial, report = evidence.trial, evidence.report
     # Real time's RTTs are not exact, and other kernels have other headers and pacing.
     is_exact = evidence.tolerances.model_ms is not None
     if "congestion_control" in report:
         control = report["congestion_control"]
-        yield Compared(control == trial.congestion_control, f"congestion control {control}",
-                       trial.congestion_control)
+        yield Comparison(control == trial.congestion_control, f"congestion control {control}",
+                         trial.congestion_control)
     if "fixed_send_buffer" in report:
         observed, requested = ("fixed" if is_fixed else "growing" for is_fixed in (
             report["fixed_send_buffer"], trial.send_buffer_bytes > 0))
-        yield Compared(observed == requested, f"a {observed} send buffer", f"a {requested} one")
+        yield Comparison(observed == requested, f"a {observed} send buffer", f"a {requested} one")
     if "reordering" in report:
         expected = int(_sysctl(evidence, "reordering"))
-        yield Compared(report["reordering"] == expected, f"reordering {report['reordering']}",
-                       f"{expected}")
+        yield Comparison(report["reordering"] == expected, f"reordering {report['reordering']}",
+                         f"{expected}")
     if trial.send_buffer_bytes and "send_buffer_bytes" in report:
         size, fixed = report["send_buffer_bytes"], fixed_send_buffer(trial.send_buffer_bytes)[0]
-        yield Compared(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
+        yield Comparison(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
     if "first_buffer_bytes" in report and is_exact and has_window(evidence):
         size, first = report["first_buffer_bytes"], _first_buffer(evidence)
-        yield Compared(size == first, f"a send buffer of {size} bytes at first", f"{first}")
+        yield Comparison(size == first, f"a send buffer of {size} bytes at first", f"{first}")
     if "has_nagle" in report:
         nagle = "on" if report["has_nagle"] else "off"
-        yield Compared(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
+        yield Comparison(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
     if mss := report.get("mss"):
-        yield Compared(mss == _mss(evidence), f"an MSS of {mss} bytes", f"{_mss(evidence)}")
+        yield Comparison(mss == _mss(evidence), f"an MSS of {mss} bytes", f"{_mss(evidence)}")
     if "is_pacing_limited" in report:
-        yield Compared(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
+        yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
     rtts_us = server_rtt_us(evidence.wire)
     if is_exact and "pacing_bytes_per_s" in report and rtts_us and has_window(evidence):
         rate, (least, most) = report["pacing_bytes_per_s"], _pacing_rates(evidence, rtts_us)
-        yield Compared(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
-                       f"{least} to {most}")
+        yield Comparison(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
+                         f"{least} to {most}")
 
 
-def _compare_segments(evidence: Evidence) -> Iterable[Compared]:
+def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
     """Segments as long as the MSS lets them: path MTU probing (RFC 4821) tries shorter ones.
 
     The end of a write is shorter, and what fills a window or a buffer up: at most one segment of
@@ -144,13 +144,14 @@ def _compare_segments(evidence: Evidence) -> Iterable[Compared]:
              if segment.to_client and segment.payload_bytes]
     if not sizes:
         return
-    yield Compared(max(sizes) <= mss, f"a segment of {max(sizes)} bytes", f"at most {mss}")
+    yield Comparison(max(sizes) <= mss, f"a segment of {max(sizes)} bytes", f"at most {mss}")
     # A window of two segments halves them (tcp_bound_to_half_wnd), a small buffer cuts them.
     has_room = trial.client_window > 3 and not 0 < trial.send_buffer_bytes < _LEAST_BUFFER_BYTES
     write = max(trial.burst_bytes, trial.response_bytes - trial.burst_bytes)
     if has_room and write >= _LEAST_JUDGED_SEGMENTS * mss and not trial.is_secure:
         full = sizes.count(mss)
-        yield Compared(full >= len(sizes) / 2, f"{full} of {len(sizes)} segments with {mss} bytes",
+        yield Comparison(full >= len(sizes) / 2,
+                         f"{full} of {len(sizes)} segments with {mss} bytes",
                        "half of them at least")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.net.headers import SYN
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
@@ -23,7 +23,7 @@ from firstflight.study.fetches.verify.transfers import wire_bytes
 _ARP_BYTES = 42  # of a question for an address, and of its answer
 
 
-def _compare_client_times(evidence: Evidence) -> Iterable[Compared]:
+def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
     """Nothing of a time that the client does not report."""
     at_client, fetch, trial = evidence.wire.at_client, evidence.fetch, evidence.trial
     response = _response(evidence)
@@ -115,7 +115,7 @@ def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
 
 
 def _compare(evidence: Evidence, name: str, begun_ns: int, reported_ms: float | None,
-             earliest: Sequence[int], latest: Sequence[int]) -> Iterable[Compared]:
+             earliest: Sequence[int], latest: Sequence[int]) -> Iterable[Comparison]:
     """One time: it ends at one of the earliest moments, or from the first of them to the latest."""
     if reported_ms is None or not earliest or not latest:
         return
@@ -128,9 +128,9 @@ def _compare(evidence: Evidence, name: str, begun_ns: int, reported_ms: float | 
     last = (latest[-1] - begun_ns) / MS
     passed = any(-allowed <= reported_ms - at <= late for at in ends) or (
         latest[-1] not in earliest and ends[0] - allowed <= reported_ms <= last + late)
-    yield Compared(passed, f"{name} {reported_ms:.3f} ms",
-                   f"{ends[0]:.3f} ms by its capture" if latest[-1] in earliest
-                   else f"{ends[0]:.3f} to {last:.3f} ms by its capture")
+    yield Comparison(passed, f"{name} {reported_ms:.3f} ms",
+                     f"{ends[0]:.3f} ms by its capture" if latest[-1] in earliest
+                     else f"{ends[0]:.3f} to {last:.3f} ms by its capture")
 
 
 CLIENT_TIMES: Check[Evidence, Record] = Check(

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from firstflight.base.comparison import Comparison
 from firstflight.base.words import format_lossless
-from firstflight.findings.findings import Compared
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
@@ -190,11 +190,11 @@ class Evidence(Observed):
 
     # Against the model; nothing where it does not know all of it.
 
-    def compare_total(self) -> list[Compared]:
+    def compare_total(self) -> list[Comparison]:
         return ([self.compare_time(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
                 if self.is_comparable else [])
 
-    def compare_latency(self) -> list[Compared]:
+    def compare_latency(self) -> list[Comparison]:
         return ([self.compare_time(self.latency_ms, self.prediction.latency_ms)]
                 if self.is_comparable else [])
 
@@ -205,12 +205,12 @@ class Evidence(Observed):
                 and not (self.wire.lost_to_client or self.wire.lost_to_server)
                 and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
-    def compare_time(self, observed: float | None, predicted_ms: float) -> Compared:
+    def compare_time(self, observed: float | None, predicted_ms: float) -> Comparison:
         """A time that the model predicts, within its tolerance."""
         late_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
-        return Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
-                        f"{predicted_ms:.3f} ms")
+        return Comparison(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
+                          f"{predicted_ms:.3f} ms")
 
     @property
     def is_modelled(self) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import is_modelled
 from firstflight.study.fetches.verify.record import Record
 
 
-def _compare_handshake(evidence: Evidence) -> Iterable[Compared]:
+def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
     """The end of TLS's handshake, the first byte, the server's window."""
     if "tls" not in evidence.report or not evidence.is_comparable:
         return
@@ -19,10 +19,10 @@ def _compare_handshake(evidence: Evidence) -> Iterable[Compared]:
     window, trips = evidence.report["tls"]["window"], len(evidence.flights)
     yield evidence.compare_time(fetch.get("appconnect_ms"), prediction.appconnect_ms)
     yield evidence.compare_time(fetch.get("first_byte_ms"), prediction.first_byte_ms)
-    yield Compared(window == prediction.window_after_handshake,
-                   f"a window of {window} segments", f"{prediction.window_after_handshake}")
-    yield Compared(trips == prediction.handshake_round_trips, f"{trips} round trips",
-                   f"{prediction.handshake_round_trips}")
+    yield Comparison(window == prediction.window_after_handshake,
+                     f"a window of {window} segments", f"{prediction.window_after_handshake}")
+    yield Comparison(trips == prediction.handshake_round_trips, f"{trips} round trips",
+                     f"{prediction.handshake_round_trips}")
 
 
 MODEL: Check[Evidence, Record] = Check(

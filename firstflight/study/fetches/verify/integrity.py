@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check, failed_checks
 from firstflight.runs.results.records import SKIPPED
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, NEWER
@@ -60,34 +60,34 @@ def is_modelled(record: Record) -> bool:
 # What is compared --------------------------------------------------------------------
 
 
-def _compare_exit_status(evidence: Evidence) -> Iterable[Compared]:
+def _compare_exit_status(evidence: Evidence) -> Iterable[Comparison]:
     status = evidence.fetch.get("exit_status")
-    yield Compared(status == 0, f"{status}", "0")
+    yield Comparison(status == 0, f"{status}", "0")
 
 
-def _compare_http_status(evidence: Evidence) -> Iterable[Compared]:
+def _compare_http_status(evidence: Evidence) -> Iterable[Comparison]:
     status = evidence.fetch.get("http_status")
-    yield Compared(status in (200, None), f"{status}", "200")  # wget reports none
+    yield Comparison(status in (200, None), f"{status}", "200")  # wget reports none
 
 
-def _compare_size(evidence: Evidence) -> Iterable[Compared]:
+def _compare_size(evidence: Evidence) -> Iterable[Comparison]:
     size, requested = evidence.fetch["size"], evidence.trial.response_bytes
     sent = evidence.report.get("body_bytes", requested)
-    yield Compared(size == requested == sent, f"{size} bytes of {sent} sent", f"{requested}")
+    yield Comparison(size == requested == sent, f"{size} bytes of {sent} sent", f"{requested}")
 
 
-def _compare_digest(evidence: Evidence) -> Iterable[Compared]:
+def _compare_digest(evidence: Evidence) -> Iterable[Comparison]:
     received, sent = evidence.fetch["sha256"], evidence.report["sha256"]
     as_what = "as it came at first" if evidence.trial.own_server else "as sent"
-    yield Compared(received == sent, f"{received[:12]}…", f"{sent[:12]}… {as_what}")
+    yield Comparison(received == sent, f"{received[:12]}…", f"{sent[:12]}… {as_what}")
 
 
-def _compare_http_version(evidence: Evidence) -> Iterable[Compared]:
+def _compare_http_version(evidence: Evidence) -> Iterable[Comparison]:
     """Compare the client's version of HTTP; TLS's hellos agree on it (ALPN, RFC 7301)."""
     requested, observed = evidence.trial.http, evidence.fetch.get("http_version")
     if requested != HTTP_1 or observed:
-        yield Compared(observed == requested,
-                       f"{observed}, since the server agreed to no other (ALPN)", requested)
+        yield Comparison(observed == requested,
+                         f"{observed}, since the server agreed to no other (ALPN)", requested)
 
 
 NEWER_LIBRARY = (3, 5)
@@ -99,7 +99,7 @@ def _version(library: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups())) if match else ()
 
 
-def _compare_session(evidence: Evidence) -> Iterable[Compared]:
+def _compare_session(evidence: Evidence) -> Iterable[Comparison]:
     """What the server's OpenSSL reports of the session that carried the response.
 
     Of another server curl has checked the version, and the flight shows the session.
@@ -108,24 +108,24 @@ def _compare_session(evidence: Evidence) -> Iterable[Compared]:
     if not evidence.has_report:
         return
     if tls is None or not trial.chain_bytes:
-        yield Compared((tls is None) == (not trial.chain_bytes),
-                       "plain HTTP" if tls is None else "TLS",
-                       f"a chain of {trial.chain_bytes} bytes")
+        yield Comparison((tls is None) == (not trial.chain_bytes),
+                         "plain HTTP" if tls is None else "TLS",
+                         f"a chain of {trial.chain_bytes} bytes")
         return
-    yield Compared(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
-    yield Compared(tls["group"] == KEY_SHARES[trial.key_share], tls["group"] or "no key exchange",
-                   KEY_SHARES[trial.key_share])
+    yield Comparison(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
+    yield Comparison(tls["group"] == KEY_SHARES[trial.key_share], tls["group"] or "no key exchange",
+                     KEY_SHARES[trial.key_share])
     if trial.system == NEWER:
-        yield Compared(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
-                       "OpenSSL 3.5 or newer")
-    yield Compared(tls["resumed"] == bool(trial.resumed),
-                   "resumed" if tls["resumed"] else "a new session",
-                   "resumed" if trial.resumed else "a new session")
+        yield Comparison(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
+                         "OpenSSL 3.5 or newer")
+    yield Comparison(tls["resumed"] == bool(trial.resumed),
+                     "resumed" if tls["resumed"] else "a new session",
+                     "resumed" if trial.resumed else "a new session")
     if not trial.resumed:
         flight, least = sum(tls["flight"]), trial.chain_bytes
         more = around_chain(trial)
-        yield Compared(least < flight <= least + more, f"a flight of {flight} bytes",
-                       f"a chain of {least} and at most {more} more")
+        yield Comparison(least < flight <= least + more, f"a flight of {flight} bytes",
+                         f"a chain of {least} and at most {more} more")
 
 
 INTEGRITY: tuple[Check[Evidence, Record], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from firstflight.net.headers import SYN
 from firstflight.net.segments import Segment
 from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.wire.exchange import SAME_WRITE_NS, Exchange, Offered, offered
+from firstflight.wire.exchange import SAME_WRITE_NS, Exchange, OfferedWindows, offered_windows
 
 RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
@@ -42,10 +42,10 @@ def limit_of(evidence: Evidence) -> str:
     return DEFERRED if _writes(evidence) and evidence.is_modelled else PACING
 
 
-def offered_to(evidence: Evidence) -> Offered | None:
+def offered_to(evidence: Evidence) -> OfferedWindows | None:
     """The windows that the client offered over the whole transfer."""
     scale = next((segment.scale for segment in evidence.wire.syns), 0)
-    return offered(evidence.wire.at_server, scale, evidence.trial.mss)
+    return offered_windows(evidence.wire.at_server, scale, evidence.trial.mss)
 
 
 def segments_of(window_bytes: int, evidence: Evidence) -> float:

@@ -19,9 +19,9 @@ from firstflight.testbed.messages import Drops, Fetch, Response
 from firstflight.wire.delivery.host import Pauses, find_uncaused
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import Exchange, bandwidth_behind, seen_rtt_ms
-from firstflight.wire.flights import flights
+from firstflight.wire.flights import split_into_flights
 from firstflight.wire.messages import Early, Messages
-from firstflight.wire.retransmissions import Retransmission, explain
+from firstflight.wire.retransmissions import Retransmission, explain_retransmissions
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
 _PAUSE_MS = 2.0
@@ -201,7 +201,7 @@ class Observed:
         """All that was retransmitted, with its cause as far as there is one."""
         return tuple(replace(segment, cause=self.trial.disorder)
                      if segment.cause is None and self.trial.disorder else segment
-                     for segment in explain(self.wire, self.arp_wait_ms))
+                     for segment in explain_retransmissions(self.wire, self.arp_wait_ms))
 
     @property
     def arp_wait_ms(self) -> float:
@@ -211,7 +211,8 @@ class Observed:
     @cached_property
     def flights(self) -> list[list[Segment]]:
         """The server's messages up to its Finished, by round trips; none without TLS."""
-        return flights(self.wire.at_server, 0, self.flight_bytes) if self.flight_bytes else []
+        return (split_into_flights(self.wire.at_server, 0, self.flight_bytes)
+                if self.flight_bytes else [])
 
     @property
     def flight_bytes(self) -> int | None:
@@ -261,10 +262,10 @@ class Observed:
     def response_flights(self) -> list[list[Segment]]:
         """The response, the last that the server sent, by the flights in which it left."""
         if self.messages is not None:
-            return flights(self.wire.at_server, self.messages.start, self.messages.end)
+            return split_into_flights(self.wire.at_server, self.messages.start, self.messages.end)
         size = wire_bytes(self.report)
         end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
-        return flights(self.wire.at_server, end - size, end) if size else []
+        return split_into_flights(self.wire.at_server, end - size, end) if size else []
 
     @property
     def retransmission_cause(self) -> str:

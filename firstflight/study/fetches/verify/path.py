@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.net.path import bytes_per_s
 from firstflight.net.segments import Packets
 from firstflight.net.tc import normal_distribution
@@ -21,7 +21,7 @@ from firstflight.wire.delivery.packet_path import EITHER, PATH, deliveries
 from firstflight.wire.exchange import read_exchanges
 
 
-def compare_packets(evidence: Evidence) -> Iterable[Compared]:
+def compare_packets(evidence: Evidence) -> Iterable[Comparison]:
     """Every packet, and the counters.
 
     HTB counts what its netem loses at random as its queue's: which packets these are the seed
@@ -57,16 +57,16 @@ def is_estimated(evidence: Evidence) -> bool:
     return evidence.path is None and evidence.trial.is_computed
 
 
-def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compared]:
+def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Comparison]:
     requested = evidence.trial.rtt_ms
     if observed_ms is not None and is_estimated(evidence):
-        yield Compared(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
-                       f"{observed_ms:.3f} ms", f"{requested:g} ms")
+        yield Comparison(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
+                         f"{observed_ms:.3f} ms", f"{requested:g} ms")
 
 
 def compare_bandwidth(evidence: Evidence, observed_kbps: float,
-                      observed_ms: float) -> Iterable[Compared]:
-    """Compared as times: over a short flight a tick of the clock is a larger share.
+                      observed_ms: float) -> Iterable[Comparison]:
+    """Comparison as times: over a short flight a tick of the clock is a larger share.
 
     observed_ms: from the first to the last of what left at once, of which observed_kbps is.
     """
@@ -75,8 +75,8 @@ def compare_bandwidth(evidence: Evidence, observed_kbps: float,
     requested, tolerances = evidence.trial.down_kbps, evidence.tolerances
     requested_ms = observed_ms * observed_kbps / (bytes_per_s(requested) * 8 / 1000)
     allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * requested_ms)
-    yield Compared(abs(observed_ms - requested_ms) <= allowed, f"{observed_kbps:.2f} kbit/s",
-                   f"{requested:g} kbit/s")
+    yield Comparison(abs(observed_ms - requested_ms) <= allowed, f"{observed_kbps:.2f} kbit/s",
+                     f"{requested:g} kbit/s")
 
 
 def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
@@ -86,12 +86,12 @@ def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
             "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
 
 
-def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
+def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Comparison]:
     """Compare losses with the qdiscs' counters. lost: packets that did not arrive, by direction."""
     for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
         counted = sum(dropped.values())
-        yield Compared(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
-                       f"{counted} as the network dropped")
+        yield Comparison(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
+                         f"{counted} as the network dropped")
         if not (evidence.trial.loss_percent and side == "to_client"):
-            yield Compared(not dropped["random"], f"{dropped['random']} lost"
-                           f" {side.replace('_', ' ')} at random", "none")
+            yield Comparison(not dropped["random"], f"{dropped['random']} lost"
+                             f" {side.replace('_', ' ')} at random", "none")

@@ -9,7 +9,7 @@ from firstflight.runs.results import records
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.limits import limit_of, offered_to, segments_of
-from firstflight.wire.flights import FLIGHTS, listed_flights
+from firstflight.wire.flights import FLIGHTS, format_flights
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,6 @@ def _with_packets(reported: Record, evidence: Evidence) -> Record:
         least_offered_segments=segments_of(windows.least_bytes, evidence) if windows else None,
         most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
         receive_window_waits=windows.waits if windows else None,
-        response_flights=listed_flights(evidence.response_flights),
+        response_flights=format_flights(evidence.response_flights),
         first_burst_segments=evidence.first_burst,
         link_idle_ms=evidence.link_idle_ms)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
@@ -131,39 +131,39 @@ def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Ev
 
 # What is compared --------------------------------------------------------------------
 
-def _compare_initial_window(evidence: Evidence) -> Iterable[Compared]:
+def _compare_initial_window(evidence: Evidence) -> Iterable[Comparison]:
     """Compare the window; the first flight stands for it where no socket was met in time."""
     if has_window(evidence):
         window, requested = evidence.report["initial_window"], evidence.trial.server_window
         if window is None:
             window = evidence.first_flight
-        yield Compared(window == requested, f"{window} segments", f"{requested}")
+        yield Comparison(window == requested, f"{window} segments", f"{requested}")
 
 
-def _compare_first_flight(evidence: Evidence) -> Iterable[Compared]:
+def _compare_first_flight(evidence: Evidence) -> Iterable[Comparison]:
     """Where the server's writes are not known, no more than the window."""
     if not evidence.has_report:
         flight, window = evidence.first_flight or 0, evidence.trial.server_window
-        yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
+        yield Comparison(flight <= window, f"{flight} segments", f"at most {window}")
         return
     observed, (least, most) = evidence.first_flight, evidence.expected_first_flight
     if has_window(evidence) and observed is not None:
-        yield Compared(least <= observed <= most, f"{observed} segments",
-                       f"{most}" if least == most else f"{least} to {most}")
+        yield Comparison(least <= observed <= most, f"{observed} segments",
+                         f"{most}" if least == most else f"{least} to {most}")
 
 
-def _compare_rtt(evidence: Evidence) -> Iterable[Compared]:
+def _compare_rtt(evidence: Evidence) -> Iterable[Comparison]:
     return path.compare_rtt(evidence, evidence.rtt_ms)
 
 
-def _compare_bandwidth(evidence: Evidence) -> Iterable[Compared]:
+def _compare_bandwidth(evidence: Evidence) -> Iterable[Comparison]:
     if evidence.bandwidth_kbps is not None:
         arrivals = evidence.wire.flight_arrivals
         yield from path.compare_bandwidth(evidence, evidence.bandwidth_kbps,
                                   arrivals[-1].ms_after(arrivals[0]))
 
 
-def _compare_lost_packets(evidence: Evidence) -> Iterable[Compared]:
+def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
     """Compare losses with the qdiscs' counters; older runs lack them, and may lose nothing."""
     if not path.is_estimated(evidence):
         return
@@ -172,27 +172,27 @@ def _compare_lost_packets(evidence: Evidence) -> Iterable[Compared]:
     yield from path.compare_losses(evidence, lost)
     if not evidence.may_lose:
         total = sum(lost.values())
-        yield Compared(total == 0, f"{total}", "none")
+        yield Comparison(total == 0, f"{total}", "none")
 
 
-def _compare_retransmissions(evidence: Evidence) -> Iterable[Compared]:
+def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
     unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
     names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
-    yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
+    yield Comparison(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
                                     f" ({names})", "none")
 
 
-def _compare_causes(evidence: Evidence) -> Iterable[Compared]:
+def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
     if evidence.shows_causes:
         segments = evidence.uncaused
         named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
                           f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
                           " after the first SYN" for segment in segments[:NAMED])
-        yield Compared(not segments, f"{len(segments)} that left although nothing had arrived and"
-                       f" no timer was due ({named})", "none")
+        yield Comparison(not segments, f"{len(segments)} that left although nothing had arrived and"
+                         f" no timer was due ({named})", "none")
 
 
-def _compare_server_latency(evidence: Evidence) -> Iterable[Compared]:
+def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
     """The server's own T_ACK − T_Res1 against that of the capture."""
     if not evidence.has_report:
         return
@@ -206,10 +206,10 @@ def _compare_server_latency(evidence: Evidence) -> Iterable[Compared]:
     # fq holds it up between the request and its departure.
     held_ms = (wire - (end_ns - min(starts_ns, default=0)) / 1e6) if (
         evidence.trial.qdisc == FQ) else 0.0
-    yield Compared(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
-                       for start_ns in starts_ns)
-                   or held_ms - allowed <= wire - server <= pause_ms + allowed,
-                   f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
+    yield Comparison(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
+                         for start_ns in starts_ns)
+                     or held_ms - allowed <= wire - server <= pause_ms + allowed,
+                     f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
 
 
 def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
@@ -244,22 +244,22 @@ def _requested_ns(wire: Exchange, before_ns: int) -> int:
     return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
 
 
-def _compare_flight(evidence: Evidence) -> Iterable[Compared]:
+def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
     """The server's messages on the wire: as its OpenSSL reports, else as large as its chain."""
     if not evidence.flights:
         return
     end = max(segment.end for flight in evidence.flights for segment in flight) - 1
     if "tls" in evidence.report:
         reported = sum(evidence.report["tls"]["flight"])
-        yield Compared(end == reported, f"{end} bytes on the wire", f"{reported}")
+        yield Comparison(end == reported, f"{end} bytes on the wire", f"{reported}")
         return
     trial = evidence.trial
     if not trial.chain_bytes:
         return  # a chain of the server's own
     least = 0 if trial.resumed else trial.chain_bytes
     most = least + around_chain(trial)
-    yield Compared(least < end <= most, f"{end} bytes on the wire",
-                   f"more than {least} and at most {most}")
+    yield Comparison(least < end <= most, f"{end} bytes on the wire",
+                     f"more than {least} and at most {most}")
 
 
 # The checks ---------------------------------------------------------------------------

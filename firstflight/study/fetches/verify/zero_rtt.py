@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import is_on_wire
@@ -16,28 +16,28 @@ RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finish
 LEAST_MS = 1.0
 
 
-def compare_early_data(evidence: Evidence) -> Iterable[Compared]:
+def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
     """Where a client or a server falls back, without a word, to a request after the handshake."""
     requested = evidence.trial.early_data_bytes
     if not requested:
         return
     accepted = evidence.accepted_early_bytes or 0
     is_padded = requested >= LEAST_PADDED_BYTES
-    yield Compared(accepted == requested if is_padded else accepted > 0, _accepted(accepted),
-                   f"{requested} bytes accepted" if is_padded else "accepted")
+    yield Comparison(accepted == requested if is_padded else accepted > 0, _accepted(accepted),
+                     f"{requested} bytes accepted" if is_padded else "accepted")
     early = evidence.early
     if early is None:
         return
     whole = sealed_bytes(accepted)
-    yield Compared(early.wire_bytes == whole if early.round_trips == 1
-                   else 0 < early.wire_bytes <= whole,
-                   f"{early.wire_bytes} bytes of it right behind the hello",
-                   f"{whole}" if early.round_trips == 1 else
-                   f"some of {whole}, the rest a round trip later")
+    yield Comparison(early.wire_bytes == whole if early.round_trips == 1
+                     else 0 < early.wire_bytes <= whole,
+                     f"{early.wire_bytes} bytes of it right behind the hello",
+                     f"{whole}" if early.round_trips == 1 else
+                     f"some of {whole}, the rest a round trip later")
     allowed = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
-    yield Compared(early.answer_ms <= allowed,
-                   f"the response {early.answer_ms:.3f} ms after it was there",
-                   f"at most {allowed:g} ms")
+    yield Comparison(early.answer_ms <= allowed,
+                     f"the response {early.answer_ms:.3f} ms after it was there",
+                     f"at most {allowed:g} ms")
 
 
 def _accepted(accepted: int) -> str:
