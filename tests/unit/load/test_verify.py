@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
-from firstflight.findings.findings import Compared
+from firstflight.base.comparison import Comparison
 from firstflight.net.segments import MSS
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import columns_of, FAIL, PASS, SKIPPED, value_of
@@ -301,7 +301,7 @@ def evidence(*rows: dict[str, Any], sent_bytes: float = 0, **of_trial: Any) -> L
         (10.0, 0, 0, 0, 0), (50.0, sent_bytes, 1, 0, 0)), {}, ())
 
 
-def held(found: Iterator[Compared]) -> list[bool]:
+def held(found: Iterator[Comparison]) -> list[bool]:
     return [each.passed for each in found]
 
 
