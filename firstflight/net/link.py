@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from firstflight.net.netem import NetemOptions, read_options
 from firstflight.net.tc import MOST_U32, TICK_NS, bits, probability, ticks
 
-CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
+MANAGED = ("fq_codel", "cake")  # queues that drop before they are full
 ENDLESS = "endless"  # a rate without a limit: JSON has no number for it
 # netem counts the packets that it delays against its limit, so the limit of
 # a delay has to exceed any bandwidth-delay product ever requested.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from firstflight.base.comparison import Comparison
 from firstflight.net.headers import ETHERNET_BYTES
-from firstflight.net.link import CHOOSING, Link, Path
+from firstflight.net.link import MANAGED, Link, Path
 from firstflight.net.path import LEAST_TIMER_NS, NEVER
 from firstflight.net.segments import MS, CaptureError, Packets, frames
 from firstflight.wire.delivery.qdiscs import arrival_times, shaper
@@ -164,9 +164,9 @@ def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[
             delivery.wrong(sent[place], "arrived though random loss has to take it")
     if link.jitter_ms:
         through.sort()
-    if link.jitter_ms and link.qdisc not in CHOOSING:
+    if link.jitter_ms and link.qdisc not in MANAGED:
         _order_by_arrival(through, arrived)
-    (_judge_managed_queue if link.qdisc in CHOOSING else _judge_drop_tail)(
+    (_judge_managed_queue if link.qdisc in MANAGED else _judge_drop_tail)(
         delivery, link, sent, arrived, through)
     return delivery
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from firstflight.base.comparison import Comparison
 from firstflight.base.errors import UsageError
-from firstflight.findings.findings import Compared, Fact, Finding, Report, Tile, kernel_of
+from firstflight.findings.findings import Fact, Finding, Report, Tile, kernel_of
 from firstflight.runs import reporting, runs, scenario_file
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.checks import (Check, Failure, failed_checks, failures, give_verdict,
@@ -173,13 +174,13 @@ def has_total(example_record: ExampleRecord) -> bool:
     return example_record.total_ms is not None
 
 
-def each_host(evidence: dict[str, Any]) -> list[Compared]:
-    return [Compared(seen == 10, str(seen), "10", f"window of {host}")
+def each_host(evidence: dict[str, Any]) -> list[Comparison]:
+    return [Comparison(seen == 10, str(seen), "10", f"window of {host}")
             for host, seen in evidence.get("windows", {}).items()]
 
 
 CHECKS = (
-    Check("RTT", "the handshake", lambda evidence: [Compared(
+    Check("RTT", "the handshake", lambda evidence: [Comparison(
         evidence["rtt"] == 20, f"{evidence['rtt']} ms", "20 ms")], lambda example_record: True),
     Check("model", "the total", lambda evidence: (), has_total,
           exact_only=True),

@@ -7,7 +7,7 @@ import pytest
 from firstflight.model.predict import predict
 from firstflight.model.transfer import Secure, Transfer
 from firstflight.net.headers import ACK, PUSH, SYN
-from firstflight.wire.flights import Rounds, flights
+from firstflight.wire.flights import FlightCounter, split_into_flights
 from firstflight.wire.messages import Messages, find_messages
 from tests.transfers import changed, transfer
 from tests.unit.tcp.conversation import MSS, Conversation, plain
@@ -69,7 +69,7 @@ def tls_transfer(*flight: int, tickets: tuple[int, ...] = (255, 255)) -> Transfe
 
 
 def test_a_flight_ends_with_an_acknowledgement_of_what_it_began_with() -> None:
-    rounds = Rounds()
+    rounds = FlightCounter()
     assert rounds.note(500, 500)  # all before is acknowledged
     assert not rounds.note(1948, 500)
     assert rounds.note(3396, 1948)  # the second flight begins at 3396
@@ -113,5 +113,5 @@ def test_packets_are_told_by_the_round_trip_in_which_they_left(start: int, end: 
     """Whatever is sent again is in no flight."""
     talk = Conversation().handshake().flight(0, 1, 2).acknowledge(260, 1).acknowledge(270, 2)
     talk.flight(3, 2, 4, at_ms=330).acknowledge(400, 5).flight(5, at_ms=460)
-    seen = flights(talk.read().at_server, start, end)
+    seen = split_into_flights(talk.read().at_server, start, end)
     assert [[(each.seq - 1) // MSS for each in flight] for flight in seen] == numbers

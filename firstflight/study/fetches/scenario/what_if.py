@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.net.link import CHOOSING
+from firstflight.net.link import MANAGED
 from firstflight.parameters import default
 from firstflight.study.fetches.scenario.tcp import AMPLE_WINDOW
 from firstflight.study.fetches.scenario.trial import Trial
@@ -59,7 +59,7 @@ def _faster(trial: Trial) -> Trial:
 def _endless_queue(trial: Trial) -> Trial:
     """A plain queue that never drops: fq_codel and cake drop before they are full."""
     return replace(trial, queue_packets=int(QUANTITIES["queue_packets"].highest), queue_from="",
-                   qdisc="fifo" if trial.qdisc in CHOOSING else trial.qdisc)
+                   qdisc="fifo" if trial.qdisc in MANAGED else trial.qdisc)
 
 
 def _no_pacing(trial: Trial) -> Trial:

@@ -64,7 +64,7 @@ class Evidence(Observed):
                       else first_flight(self.transfer))
             # Losses, disorder and other queues move the moments at which an acknowledgement or a
             # timer comes, and a part of a segment fills a buffer.
-            moved = bool(trial.disorder or trial.qdisc in CHOOSING or self.is_paced
+            moved = bool(trial.disorder or trial.qdisc in MANAGED or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
         room = receive_window(trial.client_window, buffer_sizes(

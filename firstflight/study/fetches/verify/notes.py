@@ -130,12 +130,12 @@ def _drops(records: Sequence[Record]) -> list[str]:
     for name, column in (("The queue", "queue_drops"),
                          ("The queue towards the server", "uplink_queue_drops")):
         dropped = [record for record in records if getattr(record, column)
-                   and (column != "queue_drops" or record.trial.qdisc not in CHOOSING)]
+                   and (column != "queue_drops" or record.trial.qdisc not in MANAGED)]
         if dropped:
             count = sum(getattr(record, column) for record in dropped)
             sentences.append(f"{name} dropped {_packets(count)} in {len(dropped)} of"
                              f" {len(records)} transfers, apart from random loss.")
-    for qdisc in CHOOSING:
+    for qdisc in MANAGED:
         counts = [record.queue_drops for record in records
                   if record.queue_drops and record.trial.qdisc == qdisc]
         if counts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from firstflight.model.transfer import CONGESTION_CONTROLS
-from firstflight.net.link import CHOOSING
+from firstflight.net.link import MANAGED
 from firstflight.net.path import STAMP_MS
 from firstflight.net.segments import MS, Segment
 from firstflight.study.fetches.scenario.server import OWN
@@ -168,7 +168,7 @@ class Observed:
         trial = self.trial
         return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
             trial.disorder or trial.congestion_control not in CONGESTION_CONTROLS
-            or trial.qdisc in CHOOSING
+            or trial.qdisc in MANAGED
             or self.wire.lost_to_client or self.wire.lost_to_server))
 
     @cached_property
@@ -177,7 +177,7 @@ class Observed:
         trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
         return seen_rtt_ms(
             self.wire, math.inf if shaped_by_htb else trial.up_kbps,
-            math.inf if shaped_by_htb or trial.qdisc in CHOOSING else trial.down_kbps)
+            math.inf if shaped_by_htb or trial.qdisc in MANAGED else trial.down_kbps)
 
     @property
     def rtt_allowed_ms(self) -> float:
