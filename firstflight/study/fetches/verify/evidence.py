@@ -15,7 +15,7 @@ from firstflight.base.words import format_lossless
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
-from firstflight.net.link import CHOOSING
+from firstflight.net.link import MANAGED
 from firstflight.parameters import default
 from firstflight.study.fetches.scenario.response import segments_at_once
 from firstflight.study.fetches.scenario.tcp import RECEIVE, SEND, buffer_sizes

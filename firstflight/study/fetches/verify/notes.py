@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from firstflight.base.words import plain
 from firstflight.model.transfer import CONGESTION_CONTROLS
-from firstflight.net.link import CHOOSING
+from firstflight.net.link import MANAGED
 from firstflight.parameters import default
 from firstflight.study.fetches.scenario.server import BUILTIN, OWN
 from firstflight.study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
