@@ -34,6 +34,7 @@ MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
 TIMESTAMP_BYTES = 12  # of the option; an advertised MSS includes them
 
 MS = 1_000_000  # nanoseconds
+FORGETS_NS = 999 * MS  # a server keeps a SYN for at least a second of its timers (TCP_TIMEOUT_INIT)
 
 _STAMPS = struct.Struct(">II")
 _ONLY_STAMPS = bytes((1, 1, 8, 10))  # two of padding, then kind and length (RFC 7323, appendix A)
@@ -243,23 +244,47 @@ def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSeg
 def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
-    Without a SYN it is taken to be one below the side's first number.
+    Without a SYN it is taken to be one below the first number observed.
     """
     starts: dict[bool, int] = {}
     for to_client in (False, True):
         sent = [packet for packet in packets if packet.to_client == to_client]
         numbers = {packet.seq for packet in sent if packet.flags & SYN}
-        if len(numbers) > 1:
+        if len(numbers) > 1 and not to_client:
             raise CaptureError(f"client port {port} was used for more than one connection")
         if numbers:
-            starts[to_client] = numbers.pop()
+            starts[to_client] = numbers.pop() if len(numbers) == 1 else _answer(packets, port)
         elif sent:
             starts[to_client] = min(sent, key=lambda packet: packet.time_ns).seq - 1
     for to_client in (False, True):
-        if to_client not in starts:  # it sent nothing: use what the other side acknowledges
+        if to_client not in starts:  # nothing sent: go by what the other side acknowledges
             acks = [packet.ack for packet in packets if packet.flags & ACK]
             starts[to_client] = acks[0] - 1 if acks else 0
     return starts
+
+
+def _answer(packets: list[RawSegment], port: int) -> int:
+    """The number of the SYN-ACK that the client acknowledges; the last one where it does none.
+
+    A server forgets a SYN after its last SYN-ACK (tcp_synack_retries; a minute by default), and
+    answers the client's next one with another number (reqsk_timer_handler, tcp_conn_request).
+    Raises CaptureError where that explains no second number.
+    """
+    packets = sorted(packets, key=lambda packet: packet.time_ns)
+    first_ns: dict[int, int] = {}  # when each number was first observed
+    for packet in packets:
+        if packet.to_client and packet.flags & SYN:
+            first_ns.setdefault(packet.seq, packet.time_ns)
+    times = list(first_ns.values())
+    if any(later - earlier < FORGETS_NS for earlier, later in zip(times, times[1:])):
+        raise CaptureError(f"client port {port} was used for more than one connection")
+    for packet in packets:
+        if not packet.to_client and packet.flags & ACK:
+            number = (packet.ack - 1) % _SEQUENCE_SPACE
+            if number in first_ns:
+                return number
+            raise CaptureError(f"the client of port {port} acknowledges a SYN that no server sent")
+    return list(first_ns)[-1]
 
 
 def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:

@@ -8,10 +8,11 @@ there a time can only be that of some packet.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from firstflight.net.headers import SYN
 from firstflight.net.segments import Segment
 from firstflight.testbed.messages import Download
 from firstflight.wire.exchange import Exchange
@@ -48,18 +49,8 @@ class ConnectionTimes:
     def steps(self) -> tuple[list[int], list[int]]:
         """What had arrived without a gap: sequence numbers that rise, and when, ns."""
         ends, times = [1], [0]
-        waiting: dict[int, int] = {}
-        complete = 1
-        for segment in self.exchange.at_client:
-            if not segment.to_client or not segment.payload_bytes:
-                continue
-            if segment.seq > complete:
-                waiting[segment.seq] = max(segment.end, waiting.get(segment.seq, 0))
-                continue
-            complete = max(complete, segment.end)
-            while waiting and min(waiting) <= complete:
-                complete = max(complete, waiting.pop(min(waiting)))
-            if complete > ends[-1]:
+        for segment, complete in with_arrived(self.exchange.at_client, to_client=True):
+            if segment.payload_bytes and complete > ends[-1]:
                 ends.append(complete)
                 times.append(segment.time_ns)
         return ends, times
@@ -88,6 +79,33 @@ class ConnectionTimes:
     def requested_ns(self) -> tuple[int, ...]:
         """When each new piece of data left the client: over HTTP/1.1 one for each request."""
         return tuple(segment.time_ns for segment in new_data(self.exchange.at_client))
+
+
+def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[Segment, int]]:
+    """Each segment at a host, with the sequence number up to which all had then arrived there.
+
+    to_client: whether that host is the client. 0 before a SYN arrived.
+    """
+    waiting: dict[int, int] = {}
+    complete = 0
+    for segment in at_host:
+        if segment.to_client == to_client and segment.flags & SYN:
+            complete = max(complete, 0 if segment.seq else 1)
+        elif segment.to_client == to_client and segment.seq > complete:
+            waiting[segment.seq] = max(segment.end_with_fin, waiting.get(segment.seq, 0))
+        elif segment.to_client == to_client:
+            complete = max(complete, segment.end_with_fin)
+            while waiting and min(waiting) <= complete:
+                complete = max(complete, waiting.pop(min(waiting)))
+        yield segment, complete
+
+
+def unfounded(exchange: Exchange) -> Iterator[Segment]:
+    """What acknowledges more than had arrived at the host that sent it."""
+    for at_host, to_client in ((exchange.at_client, True), (exchange.at_server, False)):
+        for segment, complete in with_arrived(at_host, to_client):
+            if segment.to_client != to_client and (segment.ack or 0) > complete:
+                yield segment
 
 
 def new_data(at_client: Sequence[Segment]) -> list[Segment]:

@@ -17,6 +17,7 @@ from firstflight.runs.results.records import SKIPPED
 from firstflight.study.page import order
 from firstflight.study.page.predicted import predicted
 from firstflight.study.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
+from firstflight.study.page.timing import unfounded
 from firstflight.study.page.trial import HTTP_1, PageTrial
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Observation, ObservedTrial, started_at
@@ -127,6 +128,12 @@ def _compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
                              f"{bodies} or more")
 
 
+def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
+    wrong = [f"{segment.ack} at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
+             for exchange in evidence.exchanges.values() for segment in unfounded(exchange)]
+    yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{_examples(wrong)}", "none")
+
+
 def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
     requested, windows = evidence.trial.initcwnd, evidence.observation.get("initial_windows", {})
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
@@ -224,6 +231,8 @@ CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
           _compare_digests, _is_whole),
     Check("bytes", "what each connection carried on the wire, compared with what was received",
           _compare_bytes, _is_whole),
+    Check("acknowledgements", "no host acknowledges what had not arrived there",
+          _compare_acknowledgements, _is_whole),
     Check("connections", "at most as many to a host as requested, each with an object",
           _compare_connections, _is_whole),
     Check("initial window", "TCP_INFO of each connection, compared with the route's initcwnd",

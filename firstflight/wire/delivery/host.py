@@ -59,15 +59,23 @@ def find_uncaused(exchange: Exchange, tick_ns: int, pauses: Pauses = Pauses()
 
 
 def uncaused(segments: Iterable[Segment], to_client: bool, tick_ns: int,
-             pauses: Pauses = Pauses()) -> tuple[Segment, ...]:
+             pauses: Pauses = Pauses(), more_ns: int = 0) -> tuple[Segment, ...]:
     """The data that one host sent without a reason: the server if to_client, else the client.
 
     segments: at that host, in order of time. They are those of one connection, or of several if a
-    packet on one lets a program send on another.
+    packet on one lets a program send on another. more_ns: how much later than others this host may
+    be.
     """
-    late_ns = SERVER_LATE_NS if to_client else CLIENT_LATE_NS
-    return tuple(segment for departure in _unprompted(segments, to_client, late_ns, pauses)
-                 for segment in departure.data if not is_near_tick(departure.time_ns - tick_ns))
+    late_ns = (SERVER_LATE_NS if to_client else CLIENT_LATE_NS) + more_ns
+    found: list[Segment] = []
+    for departure in _unprompted(segments, to_client, late_ns, pauses):
+        is_timed = is_near_tick(departure.time_ns - tick_ns)
+        for segment in departure.data:
+            # An acknowledgement by a finer timer (tcp_compressed_ack_kick) may just have left.
+            is_timed = is_timed or is_near_tick(segment.time_ns - tick_ns)
+            if not is_timed:
+                found.append(segment)
+    return tuple(found)
 
 
 def is_near_tick(since_ns: int) -> bool:

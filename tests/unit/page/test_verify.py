@@ -10,10 +10,12 @@ import pytest
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings.charts import ObjectChart, PageChart
+from firstflight.net.headers import ACK
+from firstflight.net.segments import frames_of
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
-from firstflight.study.page import analysis, findings, verify
-from firstflight.study.page.record import PageRecord, read_file
+from firstflight.study.page import analysis, findings, order, verify
+from firstflight.study.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
 from tests.golden.stored import Packet
 
@@ -64,6 +66,27 @@ def test_a_tampered_packet_is_refused(
     assert record.verdict == FAIL or not record.ok, "a tampered capture passed"
 
 
+def acknowledging(more: int, to_client: bool) -> Callable[[list[Packet]], list[Packet]]:
+    """The first pure acknowledgement of so many bytes more."""
+    def change(packets: list[Packet]) -> list[Packet]:
+        (place, packet), *_ = [
+            (place, packet) for place, packet in enumerate(packets)
+            if packet.to_client == to_client and packet.frame[47] == ACK]
+        number = (int.from_bytes(packet.frame[42:46], "big") + more) % 2**32
+        frame = packet.frame[:42] + number.to_bytes(4, "big") + packet.frame[46:]
+        return [*packets[:place], replace(packet, frame=frame), *packets[place + 1:]]
+    return change
+
+
+@pytest.mark.parametrize("name", stored_page.NAMES)
+@pytest.mark.parametrize("to_client", [False, True])
+def test_what_never_came_cannot_be_acknowledged(name: str, to_client: bool) -> None:
+    """Both captures agree, so the path has nothing against it."""
+    change = acknowledging(1, to_client)
+    record = stored_page.load(name).captured("client", change).captured("server", change).judge()
+    assert record.failed_checks == "acknowledgements"
+
+
 @pytest.mark.parametrize(("name", "wrong", "named"), [
     ("two", {"rtt_ms": 40.01}, "path"), ("two", {"bandwidth_kbps": 5001.0}, "path"),
     ("two", {"uplink_kbps": 4900.0}, "path"), ("waits", {"queue_packets": 6}, "path"),
@@ -90,6 +113,24 @@ def test_a_page_that_was_not_the_requested_one_fails(name: str, wrong: dict[str,
 def test_other_objects_than_those_requested_fail(name: str, text: str, named: str) -> None:
     record = stored_page.load(name).requested(objects=text).judge()
     assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
+
+
+@pytest.mark.parametrize(("name", "late_ns", "passes"), [
+    ("six", 9_000, True), ("six", 13_000, False),
+    ("http2", 13_000, True), ("http2", 17_000, False)])
+def test_a_client_of_many_streams_may_take_longer(name: str, late_ns: int, passes: bool) -> None:
+    """Each of the six streams of this page may take a microsecond when something comes."""
+    page = stored_page.load(name)
+    frames = frames_of(page.client, page.server)
+    evidence = PageEvidence.of_frames(page.trial, page.observation, True, *frames, None,
+                                      round(page.observation["started_at"] * 1e9))
+    (port, exchange), *others = evidence.exchanges.items()
+    request = [segment for segment in exchange.at_client
+               if segment.payload_bytes and not segment.to_client][-1]
+    sent = tuple(segment._replace(time_ns=segment.time_ns + late_ns)
+                 if segment is request else segment for segment in exchange.at_client)
+    changed = replace(evidence, exchanges={port: replace(exchange, at_client=sent), **dict(others)})
+    assert (not order.uncaused_data(changed)) == passes
 
 
 def of_object(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:
@@ -156,7 +197,7 @@ def test_in_real_time_no_packet_is_judged_by_itself() -> None:
 
 def test_each_check_is_known_by_its_name() -> None:
     names = [check.name for check in verify.CHECKS]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 12
 
 
 # What a run of pages says -------------------------------------------------------------

@@ -293,6 +293,18 @@ def test_a_timer_fires_on_a_tick(late_ns: int) -> None:
     assert not find_uncaused(sent_at(ticks_later(20) + late_ns), TICK_NS)
 
 
+def test_an_acknowledgement_just_before_a_tick_takes_nothing_from_its_timer() -> None:
+    """Linux holds duplicate acknowledgements back by a timer of nanoseconds."""
+    when = ticks_later(20)
+    sent = sent_at(when)
+    for since_ns, passes in ((0, True), (-1_000, False)):
+        data = sent.at_server[-1]._replace(time_ns=when + since_ns)
+        held_back = data._replace(time_ns=when - 2_900, payload_bytes=0)
+        found = find_uncaused(replace(sent, at_server=(*sent.at_server[:-1], held_back, data)),
+                              TICK_NS)
+        assert (not found) == passes
+
+
 @pytest.mark.parametrize(("late_ns", "passes"), [(1_000, True), (4_000, False), (30_000, False)])
 def test_a_server_answers_at_once(late_ns: int, passes: bool) -> None:
     late = [segment._replace(time_ns=segment.time_ns + late_ns) if segment is DATA[0] else segment

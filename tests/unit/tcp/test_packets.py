@@ -64,6 +64,42 @@ def test_a_port_used_twice() -> None:
                       capture(first.server + second.server))
 
 
+def answered_again(*numbers: int, every_ms: float = 64_000) -> Conversation:
+    """SYNs whose answers are lost until the server has forgotten them; the last one arrives."""
+    talk = Conversation()
+    for place, number in enumerate(numbers):
+        talk.server_start, begun_ms = number, place * every_ms
+        talk.send(begun_ms, False, SYN)
+        talk.send(begun_ms + 50, True, SYN | ACK, ack=1, lost=number != numbers[-1])
+    return talk
+
+
+def test_a_server_that_forgot_a_syn_answers_with_another_number() -> None:
+    talk = answered_again(9000, 5000, 123)
+    for own in (5000, 9000, 7):  # which the client does not acknowledge, or nobody sent
+        talk.server_start = own
+        wrong = capture([*talk.client, *answered_again(own).send(200_000, False, ACK, seq=1, ack=1)
+                         .client[-1:]])
+        if own == 7:
+            with pytest.raises(CaptureError, match="acknowledges a SYN that no server sent"):
+                read_exchange(wrong, capture(talk.server))
+        else:
+            assert read_exchange(wrong, capture(talk.server)).syn_acks[-1].seq == 123 - own
+    talk.server_start = 123
+    talk.send(128_100, False, ACK, seq=1, ack=1)
+    talk.send(128_200, True, ACK, seq=1, ack=1, payload=700)
+    seen = talk.read()
+    assert [segment.seq for segment in seen.syn_acks] == [8877, 4877, 0]
+    assert len(seen.lost_to_client) == 2 and seen.first_flight[0].seq == 1
+    assert answered_again(9000, 5000).read().syn_acks[-1].seq == 0  # acknowledged by nobody
+
+
+def test_a_server_does_not_forget_a_syn_within_a_second() -> None:
+    assert answered_again(9000, 5000, every_ms=1000).read().syn_acks[0].seq == 4000
+    with pytest.raises(CaptureError, match="more than one connection"):
+        answered_again(9000, 5000, every_ms=900).read()
+
+
 def test_nothing_but_other_traffic() -> None:
     arp = bytes(dpkt.ethernet.Ethernet(type=0x0806, data=bytes(dpkt.arp.ARP())))
     udp = bytes(dpkt.ethernet.Ethernet(type=0x0800, data=bytes(dpkt.ip.IP(
