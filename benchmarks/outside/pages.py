@@ -15,6 +15,7 @@ what passed. Memory does not grow with the number of pages.
 from __future__ import annotations
 
 import random
+import re
 import struct
 import tempfile
 from collections import Counter
@@ -43,6 +44,9 @@ from vtime.uml import built_kernel
 
 BATCH = 100  # pages of one engine
 MOST_BYTES = 3_000_000  # of a page
+# Linux gives up after seven SYNs, 136 s after the first (tcp_syn_retries, tcp_syn_linear_timeouts):
+# in a queue of two packets, where 23 connections retransmit theirs at one tick.
+GAVE_UP = re.compile(r"Failed to connect to \S+ port \d+ after 13[67]\d{3} ms")
 
 
 def page_of(draw: random.Random) -> tuple[PageObject, ...]:
@@ -126,6 +130,7 @@ class Tally:
         self.modelled = self.objects = self.changed = 0
         self.worst_ms = 0.0
         self.refused: list[str] = []
+        self.gave_up: list[str] = []
         self.passed: list[str] = []
 
     def add(self, trial: PageTrial, observed: ObservedTrial) -> None:
@@ -133,7 +138,8 @@ class Tally:
         self.verdicts[record.outcome] += 1
         self.objects += len(trial.requested)
         if not record.counts:
-            self.refused.append(f"{trial.page.removeprefix('n')}: {record.why_not[:300]}")
+            kind = self.gave_up if GAVE_UP.search(record.error) else self.refused
+            kind.append(f"{trial.page.removeprefix('n')}: {record.why_not[:300]}")
             return
         self._note(record)
         what, changed = tampered(observed, random.Random(f"tamper {trial.id}"), trial.paces)
@@ -176,6 +182,9 @@ def main(words: Sequence[str]) -> int:
     print(f"{tally.changed} captures with one packet changed: {len(tally.passed)} passed")
     for line in (*tally.refused, *tally.passed):
         print(f"  {line}")
+    print(f"{len(tally.gave_up)} pages with a connection for which TCP gave up"
+          + (f": {', '.join(line.partition(':')[0] for line in tally.gave_up)}"
+             if tally.gave_up else ""))
     return FAILED if tally.refused or tally.passed else OK
 
 

@@ -83,6 +83,8 @@ class Browser:
         self.multi.setopt(pycurl.M_MAXCONNECTS, hosts * request["connections"] + 1)
         self.waiting: deque[Download] = deque()  # for their time, or for a connection
         self.running: dict[int, int] = {}  # transfers by host
+        # Over HTTP/2, by host: the transfer that opens its connection, and those that wait for it.
+        self.opening: dict[int, tuple[Download, list[Download]]] = {}
         self.left = len(self.downloads)
         self.brought = 0  # calls of the library with headers or data
         self.timer = Timer()
@@ -95,7 +97,7 @@ class Browser:
         while self.left:
             self._start_due()
             self._perform()
-            if self._take_ended() or self._is_due():
+            if self._take_ended() or self._release() or self._is_due():
                 continue
             now_ns = time.monotonic_ns()
             if now_ns > deadline_ns or not (self.running_count or self.waiting):
@@ -117,9 +119,11 @@ class Browser:
 
     def close(self) -> None:
         """Close what is open, and with it every connection."""
+        held = [download for _, waiting in self.opening.values() for download in waiting]
         for download in self.downloads:
             if download.handle is not None:
-                self.multi.remove_handle(download.handle)
+                if download not in held:
+                    self.multi.remove_handle(download.handle)
                 download.handle.close()
         self.multi.close()
         self.timer.close()
@@ -168,8 +172,27 @@ class Browser:
         handle.setopt(curl.USERAGENT, f"curl/{curl.version_info()[1]}")
         handle.setopt(curl.HEADERFUNCTION, lambda _: self._note_first(download))
         handle.setopt(curl.WRITEFUNCTION, lambda data: self._take(download, data))
+        is_first = task.host not in self.running
         self.running[task.host] = self.running.get(task.host, 0) + 1
+        if task.host in self.opening:
+            self.opening[task.host][1].append(download)
+            return
+        if self.multiplexes and is_first:
+            self.opening[task.host] = download, []
         self.multi.add_handle(handle)
+
+    def _release(self) -> bool:
+        """Give the library what waited for a connection that is open now; whether anything did.
+
+        It could wait for itself (PIPEWAIT), but it takes one such transfer at a time out of a line
+        that all hosts share (7.88).
+        """
+        open_now = [host for host, (first, _) in self.opening.items() if first.handle is None
+                    or first.handle.getinfo(self.curl.PRETRANSFER_TIME) > 0]
+        released = [download for host in open_now for download in self.opening.pop(host)[1]]
+        for download in released:
+            self.multi.add_handle(download.handle)
+        return bool(released)
 
     def _version(self, host: int) -> int:
         """The version of HTTP for the next transfer to a host, as libcurl numbers it.

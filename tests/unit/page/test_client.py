@@ -1,0 +1,70 @@
+"""The browser's part before libcurl: which transfers the library is given, and when."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from firstflight.testbed.hosts.page_client import Browser
+
+OBJECTS = [[900, 0, 0, 0, 0, 0], [5, 1, 1, 0, 0, 1], [6, 1, 1, 0, 0, 1], [7, 1, 1, 0, 0, 2],
+           [8, 1, 1, 0, 0, 2]]
+
+
+class Handle:
+    """A transfer that says when its connection is there."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def setopt(self, *_: Any) -> None:
+        pass
+
+    def getinfo(self, _: Any) -> float:
+        return 0.2 if self.is_open else 0.0
+
+
+@pytest.fixture()
+def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the objects that the library was given."""
+    numbers: list[int] = []
+    multi = SimpleNamespace(setopt=lambda *_: None,
+                            add_handle=lambda handle: numbers.append(handle.download.number))
+    names = ("M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING", "M_MAX_HOST_CONNECTIONS",
+             "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY", "MAXAGE_CONN",
+             "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE", "PRETRANSFER_TIME",
+             "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
+             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE")
+    monkeypatch.setitem(sys.modules, "pycurl", SimpleNamespace(
+        CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"),
+        **dict.fromkeys(names, 1)))
+    return numbers
+
+
+def started(http: str) -> Browser:
+    """A browser that has requested all objects."""
+    browser = Browser({"address": "10.0.0.2", "port": 80, "http": http, "connections": 6,
+                       "deadline_s": 60, "objects": OBJECTS})
+    for download in browser.downloads:
+        browser._start(download, 5)
+    return browser
+
+
+def test_over_http2_others_wait_until_their_host_has_its_connection(given: list[int]) -> None:
+    browser = started("2")
+    assert given == [1, 2, 4] and not browser._release()
+    browser.downloads[3].handle.is_open = True
+    assert browser._release() and given == [1, 2, 4, 5]
+    browser.downloads[1].handle = None  # it has ended: the next one opens another connection
+    assert browser._release() and given == [1, 2, 4, 5, 3]
+    browser._start(browser.downloads[2], 9)
+    assert given[-1] == 3 and not browser._release()
+    assert [download.start_ns for download in browser.downloads] == [5, 5, 9, 5, 5]
+
+
+def test_over_http_1_nothing_waits(given: list[int]) -> None:
+    browser = started("1.1")
+    assert given == [1, 2, 3, 4, 5] and not browser._release()
