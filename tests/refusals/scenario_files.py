@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from firstflight.runs import scenario_file
 from tests.refusals import OWN, Refusal, edited, read
 from tests.unit.fetches.small import SMALL
+from tests.unit.trace.test_scenario import GOOD
 
 TITLE = 'title = "t"\n'
+TEST = 'says = "a"\ntest = [{figure = "f", '
 DEEP = f"{OWN}: has tables or lists more than 20 deep in each other"
 NAME = "a-z, 0-9 and _ only"
+
+
+def sysctl(name: str, value: str) -> tuple[str, str]:
+    return TITLE, f'{TITLE}sysctls = {{ "{name}" = {value} }}\n'
+
+
+def sentence(keys: str, words: str) -> tuple[str, str, str]:
+    return "[defaults]", f"[[sentence]]\n{keys}\n[defaults]", words
+
 
 REFUSALS = [
     *edited(
@@ -24,7 +36,39 @@ REFUSALS = [
         (TITLE, f"{TITLE}a = {'9' * 5000}\n", f"{OWN}: "),
         (TITLE, f"{TITLE}x = {'[' * 50_000}\n", DEEP),
         (TITLE, f"{TITLE}x = {'[' * 40}{']' * 40}\n", DEEP),
-        (TITLE, f"{TITLE}x = {'{a=' * 3000}1{'}' * 3000}\n", DEEP)),
+        (TITLE, f"{TITLE}x = {'{a=' * 3000}1{'}' * 3000}\n", DEEP),
+        *((*sysctl(name, '"0"'), f"{OWN}: [sysctls]: unknown '{name}'") for name in (
+            "net.ipv4.ip_forward", "net.core.rmem_max", "kernel.core_pattern",
+            "net.ipv4.tcp_sack/../../../../etc/x", "net.ipv4.tcp_sack; reboot")),
+        (*sysctl("net.ipv4.tcp_sak", '"0"'),
+         "unknown 'net.ipv4.tcp_sak' (did you mean 'net.ipv4.tcp_sack'?)"),
+        *((*sysctl("net.ipv4.tcp_rmem", value), "is not numbers or words") for value in (
+            "0", "true", '""', '" 0"', '"0 "', '"0  1"', """ "0'; touch /tmp/x; '" """,
+            '"$(reboot)"', '"`reboot`"', r'"0\n1"', r'"0\u0000"', r'"0\t1"', '"a|b"', '"1 2 3 4 5"',
+            f'"{"x" * 65}"', '"٣"'))),
+    *edited(
+        SMALL,
+        sentence('says = "a"', f"{OWN}: [[sentence]] \"a\": test is missing"),
+        sentence('says = "a"\ntest = []', "test has to be tables"),
+        sentence('says = "a"\ntest = [3]', "has to be a table"),
+        sentence('test = [{figure = "f", columns = "c", is = "rises"}]', "says is missing"),
+        sentence(f'{TEST}is = "rises"}}]', "either columns or claim"),
+        sentence(f'{TEST}columns = "c", is = "grows"}}]', "unknown 'grows'"),
+        sentence(f'{TEST}columns = "c", is = "above"}}]', "than goes with is = above"),
+        sentence(f'{TEST}columns = "c", is = "rises", than = 3}}]', "than goes with"),
+        sentence(f'{TEST}columns = "c", is = "highest"}}]', "at goes with is"),
+        sentence(f'{TEST}columns = "c", is = "direction"}}]', "not go with columns"),
+        sentence(f'{TEST}claim = "c", is = "highest", at = "1"}}]', "does not go with claim"),
+        sentence(f'{TEST}columns = "c", is = "rises", within = -1}}]', "at least 0"),
+        sentence(f'{TEST}columns = "c", is = "rises", rows = 3}}]', "to be a table"),
+        sentence(f'{TEST}columns = "c", is = "above", than = [1]}}]', "a number, or"),
+        sentence(f'{TEST}columns = "c", is = "rises", eval = "1"}}]', "unknown key"),
+        *(('metric = "total_ms"', f'metric = "total_ms"\npublished = {file}',
+           "cannot be the name of a file") for file in (
+            '"../README.md"', '"/etc/passwd"', '".."', r'"a\nb.csv"'))),
+    *(refusal for text, kind in ((scenario_file.find("ietf78_load").text, "load"), (GOOD, "trace"))
+      for refusal in edited(text, (f'kind = "{kind}"', f"""kind = "{kind}"
+sysctls = {{ "net.ipv4.tcp_sack" = "0'; touch /tmp/x; '" }}""", "is not numbers or words"))),
     *read(OWN, "--check",
           (b"# caf\xe9", f"{OWN}: cannot be read: is not UTF-8 text"),
           ("# a".encode("utf-16"), f"{OWN}: cannot be read: is not UTF-8 text"),

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import experiment
+import vtime
 from firstflight.base.command_line import run_main
 from firstflight.base.errors import MESSAGE_CHARACTERS
+from firstflight.base.removed import REMOVED
 from firstflight.commands import measure
-from tests.refusals import Refusal, scenario_files
+from tests.refusals import Refusal, flags, scenario_files, traces
 
-REFUSALS: list[Refusal] = [*scenario_files.REFUSALS]
+REFUSALS: list[Refusal] = [*scenario_files.REFUSALS, *flags.REFUSALS, *traces.REFUSALS]
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=str)
@@ -25,6 +27,7 @@ def test_a_mistake_is_answered_in_one_line_and_with_its_status(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["run.sh", *shlex.split(refusal.command)])
     monkeypatch.setattr(measure, "run_study", lambda *_: pytest.fail("it is measured"))
+    monkeypatch.setattr(vtime, "run", lambda *_, **__: pytest.fail("a guest is booted"))
     with pytest.raises(SystemExit) as ended:
         run_main("run.sh", experiment.main)
     answer = capsys.readouterr().err
@@ -33,3 +36,7 @@ def test_a_mistake_is_answered_in_one_line_and_with_its_status(
     assert answer.startswith("run.sh: ") and answer.count("\n") == 1
     assert len(answer) < MESSAGE_CHARACTERS + 50
     assert {path.name for path in tmp_path.iterdir()} == {*refusal.files}, "it has written"
+
+
+def test_all_that_earlier_versions_had_is_typed() -> None:
+    assert flags.EARLIER.keys() == REMOVED.keys()

@@ -14,15 +14,13 @@ import pytest
 
 from firstflight.base import errors, files
 from firstflight.base.command_line import Parser
-from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.base.removed import REMOVED
-from firstflight.commands import conditions, flags, run, users
+from firstflight.base.errors import FirstFlightError
+from firstflight.commands import conditions, flags
 from firstflight.commands.virtual import captured, command
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study import registry
 from firstflight.study.fetches.verify.record import Record
-from tests.unit.core.example import whole
 
 
 STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))
@@ -59,29 +57,6 @@ def test_anything_else_is_no_condition(text: str) -> None:
                        "|cannot be printed") as refused:
         conditions.read(text)
     assert str(refused.value).isprintable()
-
-
-@pytest.mark.parametrize(("text", "said"), [
-    ("totl_ms > 1", "no column of numbers 'totl_ms'.*total_ms"),
-    ("verdict > 1", "no column of numbers 'verdict'"),
-    ("total_ms(12) > 1", "no initial window of 12, but 3, 10")])
-def test_what_will_not_be_measured_is_refused_before(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        conditions.read(text).check(STUDY)
-
-
-def test_a_window_is_refused_where_trials_have_none() -> None:
-    with pytest.raises(UsageError, match="no initial window of 0, but one for each connection"):
-        conditions.read("mean_ms(0) > 1").check(whole("ietf78_load"))
-
-
-@pytest.mark.parametrize("words", [
-    ["--find-cliff", "response"], ["--compare", "one"], ["--probe", "http://192.0.2.1/"]])
-def test_questions_without_known_trials_take_no_condition(
-        words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        flags.parse([*words, "--fail-if", "total_ms > 1"])
-    assert ended.value.code == 2 and "--fail-if goes only with scenarios" in capsys.readouterr().err
 
 
 def test_only_verified_trials_count() -> None:
@@ -165,31 +140,3 @@ def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPat
 
 
 # What earlier versions had ------------------------------------------------------------
-
-# What somebody types who knows an earlier version; the first word, or the first two, is the key.
-TYPED = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
-         "--packetdrill": "--packetdrill one.pkt", "--share-link": "--users x --share-link 20M",
-         "--http 3": "--http 3 --rtt 50", "quic_amplification": "quic_amplification",
-         "a capture": "--users server.pcap"}
-
-
-def test_each_line_is_typed_below() -> None:
-    assert TYPED.keys() == REMOVED.keys()
-
-
-@pytest.mark.parametrize("key", REMOVED)
-def test_what_is_gone_is_told_in_one_line(key: str, tmp_path: Path,
-                                          monkeypatch: pytest.MonkeyPatch,
-                                          capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("server.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(20))
-    try:
-        arguments = flags.parse(TYPED[key].split())
-        (users if arguments.users else run).read(arguments)
-        line = "it was taken"
-    except UsageError as error:
-        line = str(error)
-    except SystemExit as ended:
-        assert ended.code == 2
-        line = capsys.readouterr().err.rstrip("\n")
-    assert key.split()[-1] in line and REMOVED[key] in line and "\n" not in line

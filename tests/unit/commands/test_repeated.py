@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import vtime
-from firstflight.base.errors import FAILED, INTERRUPTED, FirstFlightError, UsageError
+from firstflight.base.errors import FAILED, INTERRUPTED, FirstFlightError
 from firstflight.commands.virtual import command, records, repeated
 from firstflight.commands.virtual.repeated import Conversation, Run, connection_rows
 from firstflight.commands.virtual.spread import (Row, as_json, line_rows, numbers_of, table,
@@ -258,13 +258,6 @@ def test_nothing_that_ended_is_a_failure(
     runs_as(lambda seed, watcher: watcher.stop(FAILED) or 0)
     assert status_of(tmp_path, "--repeat", "2") == FAILED
     assert "no run has ended" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("flags", "said"), [
-    (["--jobs", "2"], "--repeat 10 --jobs 2"), (["--repeat", "2", "--write-back"], "same files")])
-def test_what_does_not_go_together(flags: list[str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        command.check_request(command.parsed(flags, ["true"]))
 
 
 def run_with(number: int, *conversations: Conversation) -> Run:

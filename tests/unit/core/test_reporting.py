@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.comparison import Comparison
-from firstflight.base.errors import UsageError
-from firstflight.findings.findings import Fact, Finding, Report, Tile, kernel_of
-from firstflight.runs import reporting, runs, scenario_file
+from firstflight.findings.findings import Compared, Fact, Finding, Report, Tile, kernel_of
+from firstflight.runs import reporting, runs
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.checks import (Check, Failure, failed_checks, failures, give_verdict,
                                              table)
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
-from firstflight.study import registry
 from tests.unit.core.example import Record as ExampleRecord, record as example_record, study
 
 
@@ -63,12 +60,6 @@ def test_what_ran_the_trials_stands_in_the_provenance(facts: dict[str, Any], eng
     assert (told.get("engine"), told.get("kernel under test")) == (engine, kernel)
     assert (told["machine's kernel"], told["processor"]) == ("6.1", "A, 2 cores")
     assert told["run"] == "here"
-
-
-@pytest.mark.parametrize("seed", [-1, 1 << 63])
-def test_a_seed_that_is_none_is_refused_by_its_flag(seed: int) -> None:
-    with pytest.raises(UsageError, match="--seed"):
-        registry.study_of(scenario_file.find("zhao2019"), seed=seed)
 
 
 # Whole reports ---------------------------------------------------------------------------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from firstflight.base.errors import UsageError
 from firstflight.base.stats import Estimate
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded,
                                            Statement, Table)
@@ -166,31 +164,3 @@ def test_a_report_names_the_sentences_that_its_run_contradicts() -> None:
 def test_a_part_of_the_cells_does_not_speak_for_the_sentences() -> None:
     whole = scenario_file.find("map_of_windows")
     assert whole.head().sentences and not whole.sampled(196).head().sentences
-
-
-@pytest.mark.parametrize(("sentence", "words"), [
-    ('says = "a"', "test is missing"),
-    ('says = "a"\ntest = []', "test has to be tables"),
-    ('says = "a"\ntest = [3]', "has to be a table"),
-    ('test = [{figure = "f", columns = "c", is = "rises"}]', "says is missing"),
-    ('says = "a"\ntest = [{figure = "f", is = "rises"}]', "either columns or claim"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "grows"}]', "unknown 'grows'"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "above"}]', "than goes with is = above"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "rises", than = 3}]', "than goes with"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "highest"}]', "at goes with is"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "direction"}]', "not go with columns"),
-    ('says = "a"\ntest = [{figure = "f", claim = "c", is = "highest", at = "1"}]',
-     "does not go with claim"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "rises", within = -1}]', "at least 0"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "rises", rows = 3}]', "to be a table"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "above", than = [1]}]', "a number, or"),
-    ('says = "a"\ntest = [{figure = "f", columns = "c", is = "rises", eval = "1"}]', "unknown key"),
-])
-def test_faults_name_the_table_and_what_is_valid(tmp_path: Path, sentence: str, words: str) -> None:
-    path = tmp_path / "small.toml"
-    path.write_text(f'# A claim.\ntitle = "t"\nsource = "s"\n[[sentence]]\n{sentence}\n')
-    with pytest.raises(UsageError) as caught:
-        scenario_file.read(path).head()
-    message = str(caught.value)
-    assert message.startswith("scenarios/small.toml: [[sentence]]") and words in message
-    assert "\n" not in message

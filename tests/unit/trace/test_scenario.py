@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from firstflight.base.errors import UsageError
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.study import registry
@@ -158,89 +155,6 @@ def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
 WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    (WRITES, "writes = [{ at_s = 1.0, bytes = 5 }, { at_s = 0.5, bytes = 5 }]",
-     '[[schedule]] "one": writes 2: at_s: 0.5 s is before 1 s'),
-    (WRITES, "writes = [{ at_s = -1, bytes = 5 }]", "a time of -1 s is out of range"),
-    (WRITES, "writes = [{ at_s = 0, bytes = 5 }, { at_s = 1, bits = 5 }]", "writes 2: "),
-    ("rtt_ms = 20\n", 'rtt_ms = 20\nschedule = "one"\n', "[defaults]"),
-    (WRITES, "writes = [{ at_s = nan, bytes = 5 }]", "nan is not a finite number"),
-    (WRITES, "writes = [{ at_s = inf, bytes = 5 }]", "inf is not a finite number"),
-    (WRITES, "writes = [{ at_s = 0, bytes = -5 }]", "a size of -5 bytes is out of range"),
-    (WRITES, "writes = [{ at_s = 0, bytes = 0 }]", "a size of 0 bytes is out of range"),
-    (WRITES, "writes = [{ at_s = 0, bytes = 1.5 }]", "1.5 is not a whole number"),
-    (WRITES, 'writes = [{ at_s = "now", bytes = 5 }]', "'now' is not a number"),
-    (WRITES, "writes = [{ at_s = 0, until_s = 1, every_s = 0, bytes = 5 }]", "out of range"),
-    (WRITES, 'requests = [{ bytes = 5, think_s = "each" }]', "think_s goes with"),
-    (WRITES, "requests = [{ bytes = 5, think_s = -1 }]", "out of range"),
-    ('schedule = "one"', 'schedule = "won"', "did you mean 'one'?"),
-    ('tcp = ["linux"]', 'tcp = ["lynux"]',
-     "[[trace]] \"first\": tcp: unknown 'lynux' (did you mean 'linux'?)"),
-    ('tcp = ["linux"]', "tcp = []", "has to be a list of strings"),
-    ("initcwnd = 10", "initcwnd = [3, 3]", "has a value twice"),
-    ("sample_ms = 1", "sample_ms = 0", "out of range"),
-    ("sample_ms = 1", "sample_ms = 1\nmss = 5000", "a segment of 5000 bytes is out of range"),
-    *(("sample_ms = 1", f"sample_ms = 1\noutage_ms = {wrong}", "the first before the second")
-      for wrong in ("[5, 5]", "[5]", "[5, 6, 7]", "5")),
-    ("sample_ms = 1", 'sample_ms = 1\nuplink = "less"', "uplink: 'less' is not a number"),
-    *(("rtt_ms = 20\n", f"rtt_ms = 20\n{name} = 1\n", f"[defaults]: unknown key '{name}'")
-      for name in ("name", "title", "tcp", "think_s")),
-    ('curves = ["first/linux"]', "curves = [5]", "5 is not of the form"),
-    ('schedule = "one"', 'schedule = "one"\nthink_s = [1]', "think_s goes with"),
-    ("sample_ms = 1", "sample_ms = 1\nnagle = 1", "true or false"),
-    ("sample_ms = 1", "sample_ms = 1\nsapmle = 1", "unknown key 'sapmle'"),
-    ('congestion_control = "reno"', 'congestion_control = "Re no"', "not the name of an algorithm"),
-    ('curves = ["first/linux"]', 'curves = ["first/other"]',
-     "[[figure]] \"fig\": curves: no trace is 'first/other'"),
-    ('curves = ["first/linux"]', 'curves = ["first/linux/iw77"]',
-     "no trace is 'first/linux/iw77'"),
-    ('curves = ["first/linux"]', 'curves = ["first"]', "is not of the form"),
-    ("# A claim in a sentence.", "", "the claim in one sentence"),
-    ('title = "A title"', "title = 5", "has to be a string"),
-    (TRACE_TABLE + FIGURE, "", "nothing to measure"),
-    ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sack" = "a b" }',
-     "is not a number or a word"),
-    ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sak" = "0" }',
-     '[[tcp]] "linux": [sysctls]: unknown \'net.ipv4.tcp_sak\' (did you mean'),
-])
-def test_a_bad_file_is_one_line_that_names_it(tmp_path: Path, old: str, new: str,
-                                              words: str) -> None:
-    assert old in GOOD
-    with pytest.raises(UsageError) as error:
-        load(tmp_path, GOOD.replace(old, new))
-    message = str(error.value)
-    assert message.startswith("scenarios/mine.toml: ") and words in message
-    assert "\n" not in message
-
-
-@pytest.mark.parametrize(("wrong", "words"), [
-    ({"relation": "is"}, "published goes with"),
-    ({"relation": "percent_smaller", "second": "first/linux"}, "published goes with"),
-    ({"relation": "larger"}, "second goes with"),
-    ({"relation": "larger", "second": "first/linux", "published": 1}, "published goes with"),
-    ({"relation": "is", "published": 1, "second": "first/linux"}, "second goes with"),
-    ({"relation": "bigger", "published": 1}, "relation: unknown 'bigger'"),
-    ({"relation": "larger", "second": "first/other"}, "second: no trace is 'first/other'"),
-    ({"relation": "larger", "second": "first/linux", "first": "first/other"},
-     "first: no trace is 'first/other'"),
-    ({"relation": "is", "published": 1, "first": "second/linux"},
-     "first: no trace is 'second/linux'"),
-    ({"relation": "is", "published": 1, "first": "first/linux/iw9"},
-     "first: no trace is 'first/linux/iw9'"),
-    ({"relation": "is", "published": 1, "figure": "fog"},
-     "figure: unknown 'fog' (did you mean 'fig'?)"),
-    ({"relation": "is", "published": 1, "metric": "windows"}, "did you mean 'window'"),
-])
-def test_a_bad_claim_is_refused(tmp_path: Path, wrong: dict[str, object], words: str) -> None:
-    claim = {"figure": "fig", "says": "so", "metric": "window", "first": "first/linux", **wrong}
-    table = "[[claim]]\n" + "".join(f"{name} = {json.dumps(value)}\n"
-                                    for name, value in claim.items())
-    with pytest.raises(UsageError) as error:
-        load(tmp_path, GOOD + table)
-    assert str(error.value).startswith('scenarios/mine.toml: [[claim]] "so": ')
-    assert words in str(error.value)
-
-
 def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     scenario = load(tmp_path, GOOD)
     other = apply(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
@@ -248,34 +162,3 @@ def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     wider = apply(scenario, Overrides({"bandwidth_kbps": [2000]}))
     assert [trial.uplink_kbps for trial in expand(wider)] == [2000]
     assert apply(scenario, NOTHING) == scenario
-
-
-@pytest.mark.parametrize(("requested", "words"), [
-    ({"client": "curl", "lists": {}}, "--client does not go with"),
-    ({"repeat": 2, "lists": {}}, "--repeat does not go with"),
-    ({"lists": {"load": [0.5]}}, "--load does not go with"),
-    ({"lists": {"response_bytes": [5]}}, "--size does not go with"),
-    ({"lists": {"rtt_ms": [1.0, 2.0]}}, "--rtt: a scenario of kind \"trace\" takes one value"),
-    ({"lists": {"bandwidth_kbps": [0.5]}}, "--bw: a bandwidth of 0.5 kbit/s is out of range"),
-    ({"lists": {"initcwnd": [0]}}, "--iw: an initial window of 0 segments is out of range")])
-def test_another_flag_is_refused_by_its_name(tmp_path: Path, requested: dict[str, Any],
-                                             words: str) -> None:
-    with pytest.raises(UsageError, match=words) as error:
-        apply(load(tmp_path, GOOD), Overrides(**requested))
-    assert "\n" not in str(error.value)
-
-
-def test_a_schedule_fits_in_a_guest(tmp_path: Path) -> None:
-    large = GOOD.replace("bytes = 500", "bytes = 49999999")
-    with pytest.raises(UsageError, match='"first": schedule: all its bytes together: a response of'
-                       " 50014479 bytes is out of range"):
-        load(tmp_path, large)
-
-
-def test_traces_are_counted_before_they_are_made(tmp_path: Path) -> None:
-    windows = ", ".join(map(str, range(1, 60_000)))
-    text = GOOD.replace('tcp = ["linux"]', f'tcp = ["linux"]\ninitcwnd = [{windows}]')
-    assert load(tmp_path, GOOD).count == len(expand(load(tmp_path, GOOD)))
-    with pytest.raises(UsageError, match="119998 traces are requested"):
-        registry.study_of(scenario_file.parsed("mine", text + text[text.index("[[trace]]"):text.index(
-            "[[figure]]")].replace("first", "second")), Overrides({}))

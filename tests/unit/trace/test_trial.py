@@ -161,21 +161,6 @@ def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
         0.5, 1.0, 1.25, 1.5, 1.75, 2.0]
 
 
-@pytest.mark.parametrize(("wrong", "words"), [
-    ({}, "either writes or requests"),
-    ({"writes": [{"at_s": 0, "bytes": 5}], "requests": [{"bytes": 5}]}, "either writes or"),
-    *(({"writes": writes}, "writes has to be a list of tables") for writes in ([5], [], 5)),
-    ({"requests": {}}, "list of tables"),
-    *(({"writes": [{"at_s": 0, **sizes}]}, "writes 1: has to have either bytes or segments")
-      for sizes in ({}, {"bytes": 5, "segments": 1})),
-    ({"writes": [{"at_s": 0, "bytes": 5, "until_s": 1}]}, "until_s and every_s go together"),
-    ({"writes": [{"at_s": 0, "bytes": 5}, {"at_s": 0, "bytes": 5, "every_s": 1}]},
-     "writes 2: until_s and every_s go together")])
-def test_what_is_no_schedule(wrong: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=f"^here.*{words}"):
-        schedule(**wrong)
-
-
 # Windows ------------------------------------------------------------------------------
 
 HEAD = ",".join(FIELDS) + "\n"

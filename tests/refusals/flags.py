@@ -1,0 +1,32 @@
+"""Flags of run.sh: values that none takes, what does not go together, what earlier versions had."""
+
+from __future__ import annotations
+
+from firstflight.base.removed import REMOVED
+from tests.refusals import Refusal, typed
+
+CONDITION = "neither a number nor a column"
+# What somebody types who knows an earlier version, by the line of REMOVED that answers.
+EARLIER = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
+           "--packetdrill": "--packetdrill one.pkt", "--share-link": "--users x --share-link 20M",
+           "--http 3": "--http 3 --rtt 50", "quic_amplification": "quic_amplification",
+           "a capture": "--users server.pcap"}
+
+REFUSALS = [
+    *typed(
+        ("--rtt 5 --dry-run --fail-if 'totl_ms > 1'", "no column of numbers 'totl_ms'"),
+        ("--rtt 5 --dry-run --fail-if 'verdict > 1'", "no column of numbers 'verdict'"),
+        ("--rtt 5 --dry-run --iw 3,10 --fail-if 'total_ms(12) > 1'",
+         "no initial window of 12, but 3, 10"),
+        ("ietf78_load --dry-run --fail-if 'mean_ms(0) > 1'",
+         "no initial window of 0, but one for each connection"),
+        ("--find-cliff response --fail-if 'total_ms > 1'", "--fail-if goes only with scenarios"),
+        ("--compare one --fail-if 'total_ms > 1'", "--fail-if goes only with scenarios"),
+        ("--probe http://192.0.2.1/ --fail-if 'total_ms > 1'",
+         "--fail-if goes only with scenarios"),
+        ("--jobs 2 -- true", "--repeat 10 --jobs 2"),
+        ("--repeat 2 --write-back -- true", "same files"),
+        ("--seed 9223372036854775808 zhao2019", "--seed: "),
+        ("--seed -1 zhao2019 --dry-run", "--seed: ")),
+    *(Refusal(line, REMOVED[key], files={"server.pcap": b"\xd4\xc3\xb2\xa1" + bytes(20)})
+      for key, line in EARLIER.items())]

@@ -1,0 +1,106 @@
+"""Scenarios of kind "trace": what none of them may have, and the flags that mean nothing there."""
+
+from __future__ import annotations
+
+from tests.refusals import OWN, Refusal, edited
+from tests.unit.trace.test_scenario import FIGURE, GOOD, TRACE_TABLE, WRITES
+
+IN_CLAIM = f'{OWN}: [[claim]] "so": '
+DEFAULT = "sample_ms = 1"
+ONE, TCP, CURVES = 'schedule = "one"', 'tcp = ["linux"]', 'curves = ["first/linux"]'
+SECOND = TRACE_TABLE.replace("first", "second")
+MANY = f"{TCP}\ninitcwnd = [{', '.join(map(str, range(1, 60_000)))}]"
+
+
+def claim(*keys: str) -> tuple[str, str]:
+    """What is replaced, and the table of a claim behind it; keys: in place of its own, or more."""
+    given = {key.partition(" = ")[0] for key in keys}
+    usual = ('figure = "fig"', 'says = "so"', 'metric = "window"', 'first = "first/linux"')
+    lines = [*keys, *(key for key in usual if key.partition(" = ")[0] not in given)]
+    return FIGURE, "\n".join([FIGURE, "[[claim]]", *lines, ""])
+
+
+IS, LARGER = 'relation = "is"', 'relation = "larger"'
+TO_ITSELF, PUBLISHED = 'second = "first/linux"', "published = 1"
+
+REFUSALS = [
+    *edited(
+        GOOD,
+        (WRITES, "writes = [{ at_s = 1.0, bytes = 5 }, { at_s = 0.5, bytes = 5 }]",
+         f'{OWN}: [[schedule]] "one": writes 2: at_s: 0.5 s is before 1 s'),
+        (WRITES, "writes = [{ at_s = -1, bytes = 5 }]", "a time of -1 s is out of range"),
+        (WRITES, "writes = [{ at_s = 0, bytes = 5 }, { at_s = 1, bits = 5 }]", "writes 2: "),
+        (WRITES, "writes = [{ at_s = nan, bytes = 5 }]", "nan is not a finite number"),
+        (WRITES, "writes = [{ at_s = inf, bytes = 5 }]", "inf is not a finite number"),
+        (WRITES, "writes = [{ at_s = 0, bytes = -5 }]", "a size of -5 bytes is out of range"),
+        (WRITES, "writes = [{ at_s = 0, bytes = 0 }]", "a size of 0 bytes is out of range"),
+        (WRITES, "writes = [{ at_s = 0, bytes = 1.5 }]", "1.5 is not a whole number"),
+        (WRITES, 'writes = [{ at_s = "now", bytes = 5 }]', "'now' is not a number"),
+        (WRITES, "writes = [{ at_s = 0, until_s = 1, every_s = 0, bytes = 5 }]", "out of range"),
+        (WRITES, 'requests = [{ bytes = 5, think_s = "each" }]', "think_s goes with"),
+        (WRITES, "requests = [{ bytes = 5, think_s = -1 }]", "out of range"),
+        (WRITES, "writes = []", f'{OWN}: [[schedule]] "one": writes has to be a list of tables'),
+        (WRITES, "writes = [5]", "writes has to be a list of tables"),
+        (WRITES, "writes = 5", "writes has to be a list of tables"),
+        (WRITES, "requests = {}", "list of tables"),
+        (WRITES, "", "either writes or requests"),
+        (WRITES, f"{WRITES}\nrequests = [{{ bytes = 5 }}]", "either writes or requests"),
+        (WRITES, "writes = [{ at_s = 0 }]", "writes 1: has to have either bytes or segments"),
+        (WRITES, "writes = [{ at_s = 0, bytes = 5, segments = 1 }]", "either bytes or segments"),
+        (WRITES, "writes = [{ at_s = 0, bytes = 5, until_s = 1 }]",
+         "until_s and every_s go together"),
+        (WRITES, "writes = [{ at_s = 0, bytes = 5 }, { at_s = 0, bytes = 5, every_s = 1 }]",
+         "writes 2: until_s and every_s go together"),
+        ("bytes = 500", "bytes = 49999999", '"first": schedule: all its bytes together: a response'
+         " of 50014479 bytes is out of range"),
+        (ONE, 'schedule = "won"', "did you mean 'one'?"),
+        (ONE, f"{ONE}\nthink_s = [1]", "think_s goes with"),
+        (TCP, 'tcp = ["lynux"]',
+         "[[trace]] \"first\": tcp: unknown 'lynux' (did you mean 'linux'?)"),
+        (TCP, "tcp = []", "has to be a list of strings"),
+        (TRACE_TABLE, TRACE_TABLE.replace(TCP, MANY) + SECOND.replace(TCP, MANY),
+         "119998 traces are requested"),
+        ("rtt_ms = 20\n", f"rtt_ms = 20\n{ONE}\n", "[defaults]"),
+        *(("rtt_ms = 20\n", f"rtt_ms = 20\n{name} = 1\n", f"[defaults]: unknown key '{name}'")
+          for name in ("name", "title", "tcp", "think_s")),
+        ("initcwnd = 10", "initcwnd = [3, 3]", "has a value twice"),
+        (DEFAULT, "sample_ms = 0", "out of range"),
+        (DEFAULT, f"{DEFAULT}\nmss = 5000", "a segment of 5000 bytes is out of range"),
+        *((DEFAULT, f"{DEFAULT}\noutage_ms = {wrong}", "the first before the second")
+          for wrong in ("[5, 5]", "[5]", "[5, 6, 7]", "5")),
+        (DEFAULT, f'{DEFAULT}\nuplink = "less"', "uplink: 'less' is not a number"),
+        (DEFAULT, f"{DEFAULT}\nnagle = 1", "true or false"),
+        (DEFAULT, f"{DEFAULT}\nsapmle = 1", "unknown key 'sapmle'"),
+        ('congestion_control = "reno"', 'congestion_control = "Re no"',
+         "not the name of an algorithm"),
+        (CURVES, "curves = [5]", "5 is not of the form"),
+        (CURVES, 'curves = ["first"]', "is not of the form"),
+        (CURVES, 'curves = ["first/other"]',
+         "[[figure]] \"fig\": curves: no trace is 'first/other'"),
+        (CURVES, 'curves = ["first/linux/iw77"]', "no trace is 'first/linux/iw77'"),
+        ('title = "A title"', "title = 5", "has to be a string"),
+        (TRACE_TABLE + FIGURE, "", "nothing to measure"),
+        ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sack" = "a b" }',
+         "is not a number or a word"),
+        ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sak" = "0" }',
+         '[[tcp]] "linux": [sysctls]: unknown \'net.ipv4.tcp_sak\' (did you mean'),
+        (*claim(IS), f"{IN_CLAIM}published goes with"),
+        (*claim('relation = "percent_smaller"', TO_ITSELF), f"{IN_CLAIM}published goes with"),
+        (*claim(LARGER), f"{IN_CLAIM}second goes with"),
+        (*claim(LARGER, TO_ITSELF, PUBLISHED), f"{IN_CLAIM}published goes with"),
+        (*claim(IS, PUBLISHED, TO_ITSELF), f"{IN_CLAIM}second goes with"),
+        (*claim('relation = "bigger"', PUBLISHED), f"{IN_CLAIM}relation: unknown 'bigger'"),
+        (*claim(LARGER, 'second = "first/other"'), f"{IN_CLAIM}second: no trace is 'first/other'"),
+        (*claim(LARGER, TO_ITSELF, 'first = "first/other"'),
+         f"{IN_CLAIM}first: no trace is 'first/other'"),
+        (*claim(IS, PUBLISHED, 'first = "first/linux/iw9"'),
+         f"{IN_CLAIM}first: no trace is 'first/linux/iw9'"),
+        (*claim(IS, PUBLISHED, 'figure = "fog"'),
+         f"{IN_CLAIM}figure: unknown 'fog' (did you mean 'fig'?)"),
+        (*claim(IS, PUBLISHED, 'metric = "windows"'), "did you mean 'window'")),
+    *(Refusal(f"--check {OWN} {flags}", words, files={OWN: GOOD}) for flags, words in (
+        ("--client curl", "--client does not go with"), ("--repeat 2", "--repeat does not go with"),
+        ("--load 0.5", "--load does not go with"), ("--size 5", "--size does not go with"),
+        ("--rtt 1,2", '--rtt: a scenario of kind "trace" takes one value'),
+        ("--bw 0.5", "--bw: a bandwidth of 0.5 kbit/s is out of range"),
+        ("--iw 0", "--iw: an initial window of 0 segments is out of range")))]
